@@ -1,1 +1,1 @@
-"""Files with which data is taken along: our own exports, and those of other products."""
+"""Import and export files: our own format, and those of other products."""

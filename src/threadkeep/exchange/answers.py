@@ -1,4 +1,4 @@
-"""Answers of other products' assistants: what they said, thought and did, in its order."""
+"""Answers of other products' assistants: what they said, thought and did, in order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,12 +8,12 @@ from threadkeep.ports.exchange import ForeignCall, ForeignFile, ForeignPart, For
 
 
 class Answer:
-    """The parts of one answer; notices where another call of the model begins."""
+    """The parts of one answer; detects where another model call begins."""
 
     def __init__(self) -> None:
         self._parts: list[ForeignPart] = []
         self._open: list[int] = []
-        """Where in the parts the calls are that have no result yet."""
+        """Indexes of the calls in `_parts` that have no result yet."""
         self._iteration = 1
         self._said_in = 0
         """The call that the latest text belongs to."""
@@ -21,11 +21,11 @@ class Answer:
 
     @property
     def parts(self) -> Sequence[ForeignPart]:
-        """What has come so far."""
+        """The parts so far."""
         return self._parts
 
     def say(self, text: str) -> None:
-        """Adds a text; further text right after it is another paragraph."""
+        """Adds a text; one right after another becomes its next paragraph."""
         if not text:
             return
         self._go_on()
@@ -33,13 +33,13 @@ class Answer:
         if isinstance(last, ForeignText) and last.iteration == self._iteration:
             self._parts[-1] = replace(last, text=f"{last.text}{BLANK_LINE}{text}")
             return
-        # Two texts of one call would run together; what lies between them began another one.
+        # Two texts of one call would run together; something between them means that another call began.
         self._iteration += self._said_in == self._iteration
         self._said_in = self._iteration
         self._parts.append(ForeignText(text, self._iteration))
 
     def show(self, file: ForeignFile) -> None:
-        """Adds a file that the assistant has shown or made."""
+        """Adds a file that the assistant showed or made."""
         self._parts.append(replace(file, iteration=self._iteration))
 
     def think(self, text: str) -> None:
@@ -49,13 +49,13 @@ class Answer:
             self._parts.append(ForeignThought(text, self._iteration))
 
     def call(self, name: str, arguments: Mapping[str, object]) -> None:
-        """Adds a call of a tool, whose result may follow."""
+        """Adds a tool call, whose result may follow."""
         self._go_on()
         self._open.append(len(self._parts))
         self._parts.append(ForeignCall(name, arguments, None, iteration=self._iteration))
 
     def result(self, name: str | None, result: object, *, failed: bool = False) -> bool:
-        """Gives the oldest open call of this name, or of any, its result; False where there is none."""
+        """Gives its result to the oldest open call of this name, or of any; False if there is none."""
         for at in self._open:
             call = self._parts[at]
             if isinstance(call, ForeignCall) and name in {None, call.name}:
@@ -66,10 +66,10 @@ class Answer:
         return False
 
     def forget_open(self) -> None:
-        """No result follows for the calls so far."""
+        """Expects no more results for the calls so far."""
         self._open.clear()
 
     def _go_on(self) -> None:
-        """What comes after a result, the model has said in another call."""
+        """Whatever follows a result comes from another model call."""
         self._iteration += self._is_answered
         self._is_answered = False

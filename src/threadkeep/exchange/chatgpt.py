@@ -1,4 +1,4 @@
-"""Conversations of ChatGPT, as `conversations.json` of its export has them."""
+"""Conversations of ChatGPT, from its export's `conversations.json`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ from threadkeep.ports.exchange import (
 )
 
 PRODUCT = "chatgpt"
-# What ChatGPT tells its model of the user, and how long it thought: not said by anybody.
+# What ChatGPT tells its model about the user, and how long it thought: nobody said it.
 _UNSAID = {"user_editable_context", "model_editable_context", "reasoning_recap"}
 
 
@@ -67,7 +67,7 @@ class _Conversation(msgspec.Struct):
 
 
 def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
-    """One conversation with its branches. ValueError where it is none of ChatGPT's."""
+    """One conversation with its branches. Raises ValueError if it isn't one of ChatGPT's."""
     told = msgspec.convert(value, _Conversation)
     id_ = told.conversation_id or told.id
     if not id_:
@@ -93,7 +93,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
 
 
 def milliseconds(seconds: float | None) -> int | None:
-    """A time in seconds as ours; one that cannot be is none."""
+    """A time in seconds in our unit; None if it is impossible."""
     return int(seconds * 1000) if seconds is not None and 0 < seconds * 1000 < LATEST_MS else None
 
 
@@ -158,7 +158,7 @@ def _add(answer: Answer, message: _Message) -> None:
 
 
 def _arguments(text: str) -> Mapping[str, object]:
-    """What a tool was given: an object where it is one, else the text itself."""
+    """A tool's arguments: an object if possible, otherwise the text itself."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError):
@@ -177,7 +177,7 @@ def _thoughts(content: _Content) -> Iterator[str]:
 
 
 def _parts(content: _Content, names: Mapping[str, str]) -> Iterator[ForeignText | ForeignFile]:
-    """What a content is made of, in order: texts, and files under the names that are known of them."""
+    """The pieces of a content in order: texts, and files under their known names."""
     if content.parts is None and (text := _text(content)):
         yield ForeignText(text)
     for part in content.parts or ():
@@ -198,7 +198,7 @@ def _asset_id(part: object) -> str | None:
 
 
 def _attached(message: _Message) -> dict[str, str]:
-    """The names of a message's files by their ids."""
+    """The names of a message's files by id."""
     attachments = (message.metadata or {}).get("attachments")
     if not isinstance(attachments, list):
         return {}
@@ -215,7 +215,7 @@ def _attachment(attachment: object) -> tuple[str, str] | None:
 
 
 def _files_beside(message: _Message) -> Iterator[ForeignPart]:
-    """Files that were attached to a message and are not in its content, such as documents."""
+    """Files attached to a message but not in its content, such as documents."""
     inside = {_asset_id(part) for part in message.content.parts or ()}
     for id_, name in _attached(message).items():
         if id_ not in inside:
@@ -223,7 +223,7 @@ def _files_beside(message: _Message) -> Iterator[ForeignPart]:
 
 
 def _text(content: _Content) -> str:
-    """What a person reads of a content; what is no text is named in its place."""
+    """The readable text of a content; names whatever is not text in its place."""
     if content.parts is None:
         return content.text or content.result or ""
     return "\n\n".join(filter(None, map(_part, content.parts)))

@@ -1,4 +1,4 @@
-"""Conversations of Claude, as `conversations.json` of its export has them."""
+"""Conversations of Claude, from its export's `conversations.json`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ class _Conversation(msgspec.Struct):
 
 
 def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
-    """One conversation with its branches. ValueError where it is none of Claude's."""
+    """One conversation with its branches. Raises ValueError if it isn't one of Claude's."""
     told = msgspec.convert(value, _Conversation)
     messages: dict[str, _Message] = {}
     for message in told.chat_messages:
@@ -85,7 +85,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
 
 
 def milliseconds(text: str | None) -> int | None:
-    """A time such as 2025-01-31T12:00:00.123Z as ours; one that cannot be read is none."""
+    """A time such as 2025-01-31T12:00:00.123Z in our unit; None if unreadable."""
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:
@@ -95,7 +95,7 @@ def milliseconds(text: str | None) -> int | None:
 
 
 def _parents(messages: Sequence[_Message]) -> dict[str, str | None]:
-    """Who answers whom; older exports tell the order only."""
+    """Which message follows which; older exports have only the order."""
     if any(message.parent_message_uuid for message in messages):
         return {message.uuid: message.parent_message_uuid for message in messages}
     before = [None, *(message.uuid for message in messages)]
@@ -103,7 +103,7 @@ def _parents(messages: Sequence[_Message]) -> dict[str, str | None]:
 
 
 def _question(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
-    """A question with the texts that were attached to it, and with its files."""
+    """A question with its attached texts and files."""
     message = messages[said.id]
     text = _text(message)
     parts = [*([ForeignText(text)] if text else ()), *_files(message)]
@@ -112,7 +112,7 @@ def _question(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
 
 
 def _files(message: _Message) -> Iterator[ForeignPart]:
-    """Attachments, of which the export has the text, and files, which may lie beside it."""
+    """Attachments, whose text the export contains, and files, which may be beside it."""
     known: set[str | None] = {None}
     for attached in message.attachments or ():
         known.add(attached.file_name)

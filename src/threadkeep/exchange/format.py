@@ -1,7 +1,7 @@
-"""Our own format: one JSON object a line, described in docs/data.md.
+"""Our own format: one JSON object per line, described in docs/data.md.
 
-A value of the domain has the same names there as here. Files of version 1 in the tests must be readable for
-good, so that whoever renames something here keeps the old name readable. Messages of version 1 have no parts.
+Domain values have the same field names there as here. The tests' files of version 1 must always be readable,
+so renaming a field here means still reading the old name. Messages of version 1 have no parts.
 """
 
 from dataclasses import dataclass, field, fields
@@ -39,7 +39,7 @@ from threadkeep.ports.exchange import (
 
 HEADER = "threadkeep-export"
 
-# What belongs to one database or one user only, and what nobody else should learn.
+# What belongs to one database or one user only, or must stay private.
 _LEFT_OUT = {
     "agent": {"owner_id": None, "is_default": False, "deleted_at": None},
     "conversation": {"user_id": "", "session_id": Secret(""), "active_turn_id": None, "deleted_at": None},
@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What the lines before a message's tell of it: how turns ended, and what is known of files."""
+    """What earlier lines say about a message: how turns ended, and which files there are."""
 
     ends: dict[str, MessageStatus] = field(default_factory=dict[str, MessageStatus])
     files: dict[PayloadId, FilePart] = field(default_factory=dict[PayloadId, FilePart])
@@ -116,7 +116,7 @@ class _OldMessageLine(_MessageLine, kw_only=True):
 
 
 def encode(record: Record) -> bytes:
-    """A record as a line, without its end."""
+    """A record as a line, without the line break."""
     match record:
         case OwnAgent():
             kind, values = "agent", _builtins(record.agent) | {"prompt_files": record.prompt_files}
@@ -138,7 +138,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
-    """A line as a record; None for one of a kind that a later version has added. MsgspecError otherwise."""
+    """A line as a record; None for a kind that a later version added. MsgspecError otherwise."""
     values = _decode(line)
     kind = values.pop("type", None)
     if not isinstance(kind, str):
@@ -160,12 +160,12 @@ def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
             return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
 
 
-# Where else times are; what tools were given and gave is left as it is.
+# Where else times occur; arguments and results of tools stay as they are.
 _WITH_TIMES = {"parts", "call", "card", "content", "thought_process", "tool_calls"}
 
 
 def _with_valid_times(value: Any) -> Any:
-    """What a line holds, with each time that nobody can write replaced by the nearest."""
+    """A line's values, with each time that can't be written replaced by the nearest valid one."""
     if isinstance(value, list):
         return [_with_valid_times(it) for it in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -180,7 +180,7 @@ def _with_valid_time(name: str, value: Any) -> Any:
 
 
 def _message_values(message: Message) -> dict[str, Any]:
-    """A message with the status that clients see; its parts say of which type they are."""
+    """A message with the status that clients see; each part names its type."""
     values = {it.name: getattr(message, it.name) for it in fields(message) if it.name != "on_path"}
     values["status"] = message.shown_status
     values["parts"] = [{"type": part.type, **_builtins(part)} for part in message.parts]
@@ -218,7 +218,7 @@ def _old_parts(line: "_OldMessageLine", before: Before) -> Parts:
 
 
 def _ended(line: "_MessageLine", before: Before) -> MessageStatus:
-    """The status that a message off the path ended in: that of its turn where it is a reply."""
+    """The final status of a message off the path: a reply has its turn's."""
     is_reply = line.role is MessageRole.ASSISTANT and line.turn_id is not None
     return (
         before.ends.get(line.turn_id or "", MessageStatus.COMPLETED) if is_reply else MessageStatus.COMPLETED
@@ -237,7 +237,7 @@ def _builtins(value: object) -> dict[str, Any]:
 
 
 def _without_secrets(value: object) -> None:
-    """Of a server's secrets an export has the names only."""
+    """An export contains only the names of a server's secrets."""
     if not isinstance(value, Secret):
         raise NotImplementedError(f"{type(value).__name__} can't be exported")
 
@@ -250,10 +250,10 @@ def _convert(values: dict[str, Any], wanted: type[T]) -> T:
 
 
 def _built(wanted: type, value: Any) -> object:
-    """A server as it may come from a stranger's file: switched off, until somebody has looked at it."""
-    if wanted is object:  # any JSON, such as what a tool gave
+    """A server from a file that may be a stranger's: disabled until someone has reviewed it."""
+    if wanted is object:  # any JSON, such as a tool's result
         return value
-    if wanted is Secret and isinstance(value, Secret):  # our own, in place of what is left out
+    if wanted is Secret and isinstance(value, Secret):  # our own, in place of what was left out
         return value
     if wanted is not McpServer or not isinstance(value, dict):
         raise TypeError(f"Expected `{wanted.__name__}`")

@@ -1,7 +1,7 @@
 """The elements of a JSON array, one at a time, without reading the file whole.
 
-Only brackets and strings are looked at here; each element is handed on as the bytes that it is. So one that
-is broken hurts no other, and a file of any size needs the memory of its largest element.
+This scans only brackets and strings, and passes each element on as raw bytes. So a broken element affects
+no other, and a file of any size needs only the memory of its largest element.
 """
 
 import re
@@ -16,7 +16,7 @@ _STRING_END = re.compile(rb'["\\]')
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One element: its number from 1, where it begins, and its bytes unless something is wrong with it."""
+    """One element: its number from 1, where it begins, and its bytes unless it has a problem."""
 
     number: int
     offset: int
@@ -25,7 +25,7 @@ class Item:
 
 
 def items(file: BinaryIO, *, most: int) -> Iterator[Item]:
-    """The objects of an array, or the one object that a file is; one of more than `most` bytes has none."""
+    """The objects of an array, or the file's single object; one over `most` bytes has no content."""
     return _Splitter(most).split(file)
 
 
@@ -35,7 +35,7 @@ class _Splitter:
         self._depth = 0
         self._in_string = False
         self._escaped = False
-        self._top = 0  # how deep elements lie: one level within an array, none where the file is an object
+        self._top = 0  # the depth of elements: 1 within an array, 0 if the file is an object
         self._number = 0
         self._begin = 0
         self._kept = bytearray()
@@ -56,7 +56,7 @@ class _Splitter:
 
     def _take(self, part: bytes, offset: int) -> Iterator[Item]:
         at = 0
-        begin = 0  # of what belongs to the element in this part
+        begin = 0  # of the element's bytes in this part
         while at < len(part):
             if self._in_string:
                 at = self._after_string(part, at)

@@ -1,4 +1,4 @@
-"""Opens what is brought in: an export of ours, of ChatGPT or of Claude; a ZIP file, a folder or a file."""
+"""Opens an import: an export of ours, of ChatGPT or of Claude; a ZIP file, a folder or a file."""
 
 import json
 import re
@@ -22,20 +22,20 @@ MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 # Newer exports of ChatGPT have several.
 _CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
 
-# The id that the name of a file begins with: of ChatGPT's in two forms, of Claude's a UUID.
+# The id that a file's name begins with: ChatGPT's in two forms, Claude's a UUID.
 _ASSET = re.compile(r"file[-_][A-Za-z0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError)
 
-# All that anybody's export uses; the errors of others depend on how Python was built.
+# The only methods that exports use; errors of others depend on how Python was built.
 _READ = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 Tell = Callable[[int, int], None]
-"""Is told how many bytes have been read, and of how many."""
+"""Receives how many bytes have been read, and of how many."""
 
 
 class ImportFile:
-    """A file that is brought in."""
+    """A file to import."""
 
     def __init__(self, files: "_Files", tell: Tell) -> None:
         self._files = files
@@ -43,7 +43,7 @@ class ImportFile:
         names = sorted(files.names)
         self._conversations = [name for name in names if _CONVERSATIONS.fullmatch(name)]
         self._lines = next((name for name in names if PurePosixPath(name).name == LINES), None)
-        # By their ids, wherever in the archive they lie: no path of it is ever used on our disk.
+        # By id, wherever in the archive they are: its paths are never used on our disk.
         self._assets = {
             match[0]: name for name in reversed(names) if (match := _ASSET.match(PurePosixPath(name).name))
         }
@@ -59,7 +59,7 @@ class ImportFile:
         return self._lines is not None
 
     def found(self) -> Iterator[Found | Flawed]:
-        """All that is in it, in order."""
+        """Everything in it, in order."""
         names = [self._lines] if self._lines is not None else self._conversations
         total = sum(self._files.size(name) for name in names)
         before, is_empty = 0, True
@@ -78,20 +78,20 @@ class ImportFile:
             raise InvalidRequest(f"No conversations found in {self._files.path}.")
 
     def open(self, name: str) -> BinaryIO | None:
-        """A file beside the lines; None where it is missing."""
+        """A file beside the lines; None if it is missing."""
         folder = PurePosixPath(self._lines or "").parent
         whole = str(folder / name)
         return self._files.open(whole) if whole in self._files.names else None
 
     def read_asset(self, asset_id: str, *, most: int) -> tuple[str, bytes] | None:
-        """A file that another product names by its id, and its name: `file-XXXX-cat.png` is `cat.png`."""
+        """A file that another product refers to by id, and its name: `file-XXXX-cat.png` is `cat.png`."""
         if (found := self._assets.get(asset_id)) is None:
             return None
         name = PurePosixPath(found).name
         name = name.removeprefix(asset_id).removeprefix("-") or name
         try:
             with self._files.open(found) as file:
-                content = file.read(most + 1)  # whatever the archive says of its size
+                content = file.read(most + 1)  # whatever size the archive declares
         except _BROKEN as exc:
             raise InvalidRequest(f"{name} is damaged: {exc}.") from exc
         if len(content) > most:
@@ -101,7 +101,7 @@ class ImportFile:
 
 @contextmanager
 def reading(path: Path, tell: Tell = lambda count, total: None) -> Generator[ImportFile]:
-    """An export to be read; what is none is refused."""
+    """An export to read; refuses anything else."""
     try:
         with _files(path) as files:
             yield ImportFile(files, tell)
@@ -112,7 +112,7 @@ def reading(path: Path, tell: Tell = lambda count, total: None) -> Generator[Imp
 
 
 class _Files:
-    """Files by their names in an archive or in a folder."""
+    """Files by name in an archive or a folder."""
 
     def __init__(self, path: Path, names: dict[str, int], open_: Callable[[str], BinaryIO]) -> None:
         self.path = path
@@ -142,7 +142,7 @@ def _files(path: Path) -> Generator[_Files]:
             names = {it.filename: it.file_size for it in archive.infolist() if not it.is_dir()}
             yield _Files(path, names, lambda name: cast("BinaryIO", archive.open(name)))
     elif head.startswith((b"[", b"{")):
-        # By itself, under the name that tells what it is; what an export of ours names lies beside it.
+        # A single file, named for what it is; the files that an export of ours refers to are beside it.
         name = LINES if HEADER.encode() in head.partition(b"\n")[0] else "conversations.json"
         beside = path.parent if name == LINES else None
         yield _plain(path, name, beside)
@@ -155,7 +155,7 @@ def _files(path: Path) -> Generator[_Files]:
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(path)
-    except UnicodeDecodeError as exc:  # a name that says it is UTF-8
+    except UnicodeDecodeError as exc:  # a name marked as UTF-8
         raise zipfile.BadZipFile("it contains an invalid file name") from exc
     if not all(archive.namelist()):
         archive.close()
@@ -172,7 +172,7 @@ def _plain(path: Path, name: str, beside: Path | None) -> _Files:
 
 
 class _Counted:
-    """A file that tells how far it has been read."""
+    """A file that reports how far it has been read."""
 
     def __init__(self, file: BinaryIO, tell: Callable[[int], None]) -> None:
         self._file = file
@@ -206,7 +206,7 @@ def _foreign(file: BinaryIO) -> Iterator[ForeignConversation | Flawed]:
 
 
 def _conversations(item: Item) -> Iterator[ForeignConversation | Flawed]:
-    """One element as conversations: itself and its branches, or why it is none."""
+    """One element as conversations: itself and its branches, or why it isn't one."""
     if item.problem is not None:
         yield Flawed(_name(item), item.problem)
         return

@@ -1,4 +1,4 @@
-"""Reads our own exports: lines become what they tell of, conversations whole."""
+"""Reads our own exports: turns lines into records, and conversations into wholes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ MOST_LINE_BYTES = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class _Pending:
-    """A conversation of which the end has not been read yet."""
+    """A conversation whose end has not been read yet."""
 
     conversation: Conversation
     line: int
@@ -56,7 +56,7 @@ class _Pending:
 
 
 def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
-    """All that an export brings; a conversation of more than `most` bytes is flawed."""
+    """Everything in an export; a conversation of more than `most` bytes is flawed."""
     pending: _Pending | None = None
     size, ended = 0, False
     for number, line, problem in _lines(file):
@@ -99,7 +99,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
 
 
 def _linked(messages: Sequence[Message], turns: Sequence[KeptTurn]) -> Sequence[Message]:
-    """Messages that say which one they follow; those of version 1 do not.
+    """Adds parents to messages; those of version 1 have none.
 
     A reply follows its question, every other message the one before it on the path.
     """
@@ -150,7 +150,7 @@ def _check_header(record: Record | Flawed | None) -> None:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str | None]]:
-    """Lines with their numbers; one that is too long is passed over, and said to be."""
+    """Lines with their numbers; skips and reports one that is too long."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES):
         number += 1

@@ -1,6 +1,6 @@
-"""Conversations that branch: where a question was edited, or an answer regenerated.
+"""Branching conversations: a question was edited, or an answer regenerated.
 
-Other products keep each step of an answer as a node of its own; ours is one message with parts.
+Other products store each step of an answer as its own node; ours is one message with parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,12 +10,12 @@ MOST_BRANCHES = 200
 
 
 class NoTree(ValueError):
-    """The messages of a conversation do not form a tree; the message is for people."""
+    """The messages of a conversation don't form a tree; the error's text is for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A question, or an answer with all its steps; its last node names it."""
+    """A question, or an answer with all its steps; its last node's id identifies it."""
 
     nodes: Sequence[str]
     follows: str | None
@@ -23,26 +23,26 @@ class Said:
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """Its id."""
         return self.nodes[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """All that was said, each after what it follows, and the last of what was shown."""
+    """All questions and answers, each after the one it follows, and the last that was shown."""
 
     said: Sequence[Said] = ()
     last: str | None = None
     left_over: int = 0
-    """How many branches were too many."""
+    """How many branches exceeded the limit."""
 
 
 def read_tree(
     parents: Mapping[str, str | None], current: str | None, is_question: Callable[[str], bool]
 ) -> Tree:
-    """The tree of these nodes. Parents that are missing are none.
+    """The tree of these nodes. A missing parent counts as none.
 
-    `parents` has its nodes from the oldest to the newest: without a current node, the last one is current.
+    `parents` lists nodes from oldest to newest: without a current node, the last one is current.
     """
     _check(parents)
     has_children = set(parents.values())
@@ -59,7 +59,7 @@ def read_tree(
 
 
 def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[Said]:
-    """What was said on a path: questions, and between them answers."""
+    """The questions on a path, and the answers between them."""
     follows: str | None = None
     answer: list[str] = []
     for id_ in path:
@@ -76,16 +76,16 @@ def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[
 
 
 def _in_order(said: Mapping[str, Said], nodes: Iterable[str]) -> list[Said]:
-    """From the oldest to the newest, but nothing before what it follows, whatever its time says."""
+    """From oldest to newest, but each after what it follows, whatever its time."""
     ages = {id_: age for age, id_ in enumerate(nodes)}
     places: dict[str | None, int] = {None: 0}
-    for it in said.values():  # whatever something follows is there before it
+    for it in said.values():  # each comes after what it follows
         places[it.id] = max(ages[it.nodes[0]], places[it.follows])
     return sorted(said.values(), key=lambda it: places[it.id])
 
 
 def _leaf_below(parents: Mapping[str, str | None], id_: str | None) -> str:
-    """The end of the branch through a node, along the newest child at each step."""
+    """The end of the branch through a node, taking the newest child at each step."""
     newest = {parent: child for child, parent in parents.items()}
     while id_ in newest:
         id_ = newest[id_]
@@ -94,7 +94,7 @@ def _leaf_below(parents: Mapping[str, str | None], id_: str | None) -> str:
 
 
 def _check(parents: Mapping[str, str | None]) -> None:
-    """Whoever goes up from any message must arrive at a first one."""
+    """Refuses cycles: walking up from any message must reach a first one."""
     safe: set[str] = set()
     for id_ in parents:
         walked: dict[str, None] = {}

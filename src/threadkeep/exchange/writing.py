@@ -1,4 +1,4 @@
-"""Writes an export: one ZIP file, first all lines, then the files that they name."""
+"""Writes an export: one ZIP file, first all lines, then the files they refer to."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ The format is described in docs/data.md.
 
 
 class ExportFile:
-    """An export that is being written."""
+    """An export being written."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -51,7 +51,7 @@ class ExportFile:
 
 @contextmanager
 def writing(path: Path) -> Generator[ExportFile]:
-    """A new file, readable by its owner only; where it cannot be written to its end, nothing is left."""
+    """A new file, readable only by its owner; if writing fails, nothing is left."""
     if path.exists():
         raise StorageRefused(f"{path} already exists. Choose another file name.")
     partial = path.with_name(f"{path.name}.partial")

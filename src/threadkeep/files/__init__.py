@@ -1,1 +1,1 @@
-"""Files of messages: images and PDFs, looked at in worker processes that may die of a hostile one."""
+"""Files of messages: images and PDFs, read in worker processes that a hostile file may kill."""

@@ -1,4 +1,4 @@
-"""How a worker process is asked about one file: it is started, answers with one line, and is ended."""
+"""Asks a worker process about one file: starts it, reads one line, and ends it."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ _OUT_OF_TIME = -signal.SIGXCPU
 
 
 async def ask_worker(module: str, *arguments: str, noun: str, most_s: float) -> bytes:
-    """The answer of a worker; raises UnsupportedFile where it dies, takes too long or answers nonsense."""
+    """A worker's answer; raises UnsupportedFile if it dies, takes too long or answers nonsense."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -47,7 +47,7 @@ async def _answer(process: Process, noun: str) -> bytes:
 
 
 async def _end(process: Process) -> None:
-    """Ends the worker and throws away what it still says, for asyncio waits until that is read."""
+    """Ends the worker and discards its remaining output, which asyncio waits for."""
     emptied = asyncio.create_task(_empty(process))
     try:
         await end_process(process)
@@ -62,7 +62,7 @@ async def _empty(process: Process) -> None:
 
 
 def took_too_long(noun: str) -> UnsupportedFile:
-    """Nobody can wait for a file like that."""
+    """The file takes too long to read."""
     return UnsupportedFile(f"This {noun} takes too long to process.")
 
 

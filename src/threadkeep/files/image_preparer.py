@@ -1,4 +1,4 @@
-"""Has images made fit for models by a process of their own, which is ended when it takes too long."""
+"""Prepares images for models in a separate process, which is killed when it takes too long."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ AT_ONCE = 2
 
 
 class _Answer(msgspec.Struct):
-    """What the worker tells."""
+    """The worker's answer."""
 
     width: int = 0
     height: int = 0
@@ -29,14 +29,14 @@ _decode = msgspec.json.Decoder(_Answer, dec_hook=lambda kind, value: kind(value)
 
 
 class ProcessImagePreparer:
-    """Reads each image in a worker process of its own, a few at a time."""
+    """Reads each image in its own worker process, a few at a time."""
 
     def __init__(self, *, most_s: float = MOST_S, at_once: int = AT_ONCE) -> None:
         self._most_s = most_s
         self._free = asyncio.Semaphore(at_once)
 
     async def prepare(self, source: Path, folder: Path) -> PreparedImage:
-        """Writes the renditions of an image into a folder, which the caller removes however this ends."""
+        """Writes an image's renditions into a folder, which the caller removes even on failure."""
         async with self._free:
             line = await ask_worker(
                 "threadkeep.files.image_worker", str(source), str(folder), noun="image", most_s=self._most_s

@@ -1,6 +1,6 @@
 """The process that reads one image: little memory, little time, and nothing to lose.
 
-It is run as `python -m threadkeep.files.image_worker SOURCE FOLDER` and writes one JSON object.
+Run as `python -m threadkeep.files.image_worker SOURCE FOLDER`, it writes one JSON object.
 """
 
 import json
@@ -18,7 +18,7 @@ MOST_WRITTEN_BYTES = 8 * 1024**2
 
 
 def main(source: Path, folder: Path) -> None:
-    """Writes the renditions of an image and tells what they are, or why there are none."""
+    """Writes an image's renditions and reports what they are, or why there are none."""
     limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=MOST_WRITTEN_BYTES)
     sys.stdout.write(json.dumps(_answer(source, folder)) + "\n")
 

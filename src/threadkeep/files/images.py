@@ -1,6 +1,6 @@
-"""An image made fit for a model: upright, small enough, and nothing but its pixels.
+"""Prepares an image for a model: upright, small enough, and nothing but its pixels.
 
-Runs in the worker process only, which may die of a hostile file without harm to anybody.
+Runs in the worker process only, which a hostile file may kill without harm.
 """
 
 import io
@@ -41,7 +41,7 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 _ON_ITS_SIDE = 5
-"""From this orientation on, width and height change places."""
+"""From this orientation on, width and height are swapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Renditions:
-    """What became of an image; its size is that of the upright original."""
+    """The renditions of an image; its size is that of the upright original."""
 
     width: int
     height: int
@@ -66,7 +66,7 @@ class Renditions:
 
 @dataclass(frozen=True, slots=True)
 class _Upright:
-    """An image as large as models take it, the size of its original, and whether that was lossless."""
+    """An image at the size for models, its original's size, and whether that was lossless."""
 
     width: int
     height: int
@@ -75,10 +75,10 @@ class _Upright:
 
 
 def render(file: BinaryIO) -> Renditions:
-    """The renditions of the first frame; raises UnsupportedFile where there are none."""
+    """The renditions of the first frame; raises UnsupportedFile if there are none."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # damaged notes of a camera, which nobody needs
+            warnings.simplefilter("ignore")  # damaged camera metadata, which we don't need
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             found = _upright(file)
         model = _first_within(MODEL_BYTES, _model_attempts(found.pixels, lossless=found.lossless))
@@ -86,7 +86,7 @@ def render(file: BinaryIO) -> Renditions:
         return Renditions(width=found.width, height=found.height, model=model, preview=preview)
     except (MemoryError, UnsupportedFile):
         raise
-    except Exception as exc:  # hostile files break decoders in ways that nobody lists
+    except Exception as exc:  # hostile files break decoders in unforeseeable ways
         raise UnsupportedFile(UNREADABLE) from exc
 
 
@@ -96,7 +96,7 @@ def _upright(file: BinaryIO) -> _Upright:
     image.draft(None, (2 * MODEL_EDGE, 2 * MODEL_EDGE))  # a JPEG can be decoded at a half or a quarter
     image.load()
     turn, profile = _orientation(image), image.info.get("icc_profile")
-    image = _plain_mode(image)  # on a line of its own, so that the decoded one is let go: it may have 200 MB
+    image = _plain_mode(image)  # on its own line to free the decoded one, up to 200 MB
     image = _without_opaque_alpha(_as_srgb(_fitted(image, MODEL_EDGE), profile))
     if turn in _UPRIGHT:
         image = image.transpose(_UPRIGHT[turn])
@@ -112,18 +112,18 @@ def _fitted(image: Image.Image, longest_edge: int) -> Image.Image:
 
 
 def _opened(file: BinaryIO) -> Image.Image:
-    """The header, read; nothing is decoded of an image that declares too many pixels."""
+    """Reads only the header; an image that declares too many pixels is never decoded."""
     Image.MAX_IMAGE_PIXELS = MOST_PIXELS
     try:
         _check_webp(file)
-        # The number of frames is never asked for: counting them would mean to read them all.
+        # Never asks for the number of frames: counting them would read them all.
         return Image.open(file, formats=_FORMATS)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as exc:
         raise UnsupportedFile(TOO_LARGE) from exc
 
 
 def _check_webp(file: BinaryIO) -> None:
-    """Refuses a WebP of too many pixels, for its decoder takes the memory of all when it is opened."""
+    """Refuses a WebP of too many pixels, since opening one allocates memory for all of them."""
     head = file.read(30)
     file.seek(0)
     if head[8:16] == b"WEBPVP8X" and len(head) == 30:
@@ -140,7 +140,7 @@ def _check_webp(file: BinaryIO) -> None:
 
 
 def _orientation(image: Image.Image) -> int:
-    """How the camera was held, from 1 to 8; a damaged note of it is no reason to refuse the image."""
+    """The camera's orientation, from 1 to 8; a damaged value is no reason to refuse the image."""
     try:
         turn: Any = image.getexif().get(_ORIENTATION, 1)
     except Exception:  # noqa: BLE001 - as above
@@ -151,7 +151,7 @@ def _orientation(image: Image.Image) -> int:
 def _plain_mode(image: Image.Image) -> Image.Image:
     """The image in a mode that can be resized and encoded: L, RGB, RGBA or CMYK."""
     if image.mode.startswith("I"):
-        # 16 bits of grey; converting it as it is would make everything white.
+        # 16-bit grey; converting it directly would make everything white.
         return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     if image.has_transparency_data:
         return image if image.mode == "RGBA" else image.convert("RGBA")
@@ -159,7 +159,7 @@ def _plain_mode(image: Image.Image) -> Image.Image:
 
 
 def _as_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """The colours as they are meant, once their profile is gone; a damaged profile is passed over."""
+    """The intended colours without the profile; ignores a damaged profile."""
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
     if profile:
         try:
@@ -180,12 +180,12 @@ def _without_opaque_alpha(image: Image.Image) -> Image.Image:
 
 
 def _model_attempts(image: Image.Image, *, lossless: bool) -> Iterator[Encoded]:
-    """Lossless where that keeps something or costs nothing, then photographs, each smaller than the last."""
+    """Lossless if that preserves something or costs nothing, then JPEGs, each smaller than the last."""
     if image.mode == "RGBA" or image.getcolors(_FEW_COLOURS[image.mode]) is not None:
         yield _encoded(image, PNG)
     opaque = _on_white(image)
-    # Without subsampling, which would blur coloured text; and without `optimize`, for which Pillow takes
-    # a buffer of one byte a pixel and fails where noise needs more.
+    # No subsampling, which would blur coloured text; and no `optimize`, for which Pillow allocates one byte
+    # per pixel and fails if noise needs more.
     photographs = (_encoded(opaque, JPEG, quality=quality, subsampling=0) for quality in (90, 80, 65, 45))
     if lossless:
         # A screenshot with text is sharper as a PNG, and often smaller.
@@ -206,7 +206,7 @@ def _first_within(most_bytes: int, attempts: Iterable[Encoded]) -> Encoded:
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    """The image as a page shows it, where transparency would take too many bytes."""
+    """The image on a white page, for when transparency would take too many bytes."""
     if image.mode != "RGBA":
         return image
     white = Image.new("RGB", image.size, "white")

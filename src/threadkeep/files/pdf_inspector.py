@@ -1,4 +1,4 @@
-"""Has PDFs looked into by a process of their own, which is ended when it takes too long."""
+"""Inspects PDFs in a separate process, which is killed when it takes too long."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ AT_ONCE = 2
 
 
 class _Answer(msgspec.Struct):
-    """What the worker tells."""
+    """The worker's answer."""
 
     page_count: int = 0
     encrypted: bool = False
@@ -26,14 +26,14 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 class ProcessPdfInspector:
-    """Looks into each PDF in a worker process of its own, a few at a time."""
+    """Inspects each PDF in its own worker process, a few at a time."""
 
     def __init__(self, *, most_s: float = MOST_S, at_once: int = AT_ONCE) -> None:
         self._most_s = most_s
         self._free = asyncio.Semaphore(at_once)
 
     async def inspect(self, source: Path) -> PdfFacts:
-        """What a PDF is like; raises UnsupportedFile where it cannot be opened or takes too long."""
+        """The facts about a PDF; raises UnsupportedFile if it can't be opened or takes too long."""
         async with self._free:
             line = await ask_worker(
                 "threadkeep.files.pdf_worker", str(source), noun="PDF", most_s=self._most_s

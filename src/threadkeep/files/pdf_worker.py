@@ -1,6 +1,6 @@
-"""The process that looks into one PDF: little memory, little time, and nothing to lose.
+"""The process that inspects one PDF: little memory, little time, and nothing to lose.
 
-It is run as `python -m threadkeep.files.pdf_worker SOURCE` and writes one JSON object.
+Run as `python -m threadkeep.files.pdf_worker SOURCE`, it writes one JSON object.
 """
 
 import json
@@ -17,7 +17,7 @@ MOST_CPU_S = 20
 
 
 def main(source: Path) -> None:
-    """Tells what a PDF is like, or why it cannot be opened."""
+    """Reports the facts about a PDF, or why it can't be opened."""
     limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=0)
     sys.stdout.write(json.dumps(_answer(source)) + "\n")
 

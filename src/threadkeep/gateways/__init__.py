@@ -1,1 +1,1 @@
-"""Ways to a model: one file a provider's wire."""
+"""Gateways to models: one file per provider API."""

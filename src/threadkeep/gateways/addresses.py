@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 ATTEMPT_DELAY_S = 0.25
-"""How long one address has before the next is tried beside it, as the RFC recommends."""
+"""How long one address has before the next is tried in parallel, as the RFC recommends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a host can be reached, as sockets take it."""
+    """Where a host can be reached, in the form that sockets take."""
 
     family: int
     sockaddr: Any
@@ -24,9 +24,9 @@ Dial = Callable[[Address], Coroutine[Any, Any, socket.socket]]
 
 
 async def resolve(host: str, port: int) -> Sequence[Address]:
-    """The addresses of a host, in the order in which the machine prefers them."""
+    """A host's addresses, in the machine's order of preference."""
     try:
-        # A number needs no name server, nor the thread that waits for one.
+        # A numeric address needs no name server, nor the thread that waits for one.
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -35,7 +35,7 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
 
 async def dial(address: Address) -> socket.socket:
     """A connected socket."""
-    # The protocol is named because asyncio looks at it before it switches Nagle's algorithm off.
+    # Names the protocol because asyncio checks it before it disables Nagle's algorithm.
     sock = socket.socket(address.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setblocking(False)
@@ -47,9 +47,9 @@ async def dial(address: Address) -> socket.socket:
 
 
 async def connect_first(addresses: Sequence[Address], dial: Dial = dial) -> socket.socket:
-    """Dials one address after the other, each for a moment before the next; the first connection counts.
+    """Dials one address after the other, each a moment after the last; the first connection wins.
 
-    An address that fails makes way for the next at once. Raises OSError where all have failed.
+    An address that fails gives way to the next at once. Raises OSError if all fail.
     """
     waiting = _alternating(addresses)
     attempts: set[asyncio.Task[socket.socket]] = set()
@@ -77,13 +77,13 @@ async def connect_first(addresses: Sequence[Address], dial: Dial = dial) -> sock
 
 
 def _close_connected(attempt: "asyncio.Task[socket.socket]") -> None:
-    """An attempt that lost: it may have connected before it could be cancelled."""
+    """An attempt that lost may have connected before it could be cancelled."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result().close()
 
 
 def _alternating(addresses: Iterable[Address]) -> list[Address]:
-    """The families take turns, beginning with the preferred one: all of one may be out of reach."""
+    """Alternates families, starting with the preferred one: all addresses of one may be unreachable."""
     families: dict[int, list[Address]] = {}
     for address in addresses:
         families.setdefault(address.family, []).append(address)

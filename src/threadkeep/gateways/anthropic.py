@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, as Anthropic and compatible servers speak it."""
+"""Anthropic's Messages API, as served by Anthropic and compatible servers."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ MAX_TOKENS = 4096
 MOST_TEMPERATURE = 1.0
 MOST_TITLE_CHARACTERS = 500
 
-# Reasoning that the provider shows nobody goes back as it came; this marks it among the signatures.
+# Reasoning that the provider hides goes back unchanged; this marks it among the signatures.
 _REDACTED = "redacted_thinking:"
 
 _STOP_REASONS = {
@@ -57,16 +57,16 @@ _STOP_REASONS = {
 
 @dataclass(slots=True)
 class Habits:
-    """What a server has turned out not to take."""
+    """What a server has turned out to reject."""
 
     takes_cache_marks: bool = True
     takes_temperature: bool = True
 
     def learn(self, reason: str) -> None:
-        """Looks in a refusal for what to leave out."""
+        """Looks in a refusal for what to omit."""
         if "cache_control" in reason:
             self.takes_cache_marks = False
-        if "temperature" in reason:  # newer models decide for themselves
+        if "temperature" in reason:  # newer models choose it themselves
             self.takes_temperature = False
 
 
@@ -101,7 +101,7 @@ class AnthropicGateway:
         self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
 
     def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model can be sent as they are."""
+        """Which files a model accepts directly."""
         return files_of_claude(model or self.default_model, self._images, self._pdfs)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
@@ -115,12 +115,12 @@ class AnthropicGateway:
         )
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
         await self._provider.close()
 
 
 def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | None = None) -> dict[str, Any]:
-    """A request as the Messages API takes it."""
+    """A request in the form of the Messages API."""
     habits = habits or Habits()
     model = request.model or default_model
     body: dict[str, Any] = {
@@ -130,7 +130,7 @@ def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | N
     }
     if request.temperature is not None and habits.takes_temperature:
         body["temperature"] = min(request.temperature, MOST_TEMPERATURE)
-    # What stays the same from request to request stands first, as the provider reads it.
+    # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.system:
@@ -143,10 +143,10 @@ def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | N
 
 
 def _mark_for_caching(body: dict[str, Any]) -> None:
-    """Marks, at most four, up to where the provider keeps what it has read for the next request.
+    """Sets up to four marks, up to which the provider caches the prompt for the next request.
 
-    Tools and system prompt stay the same; the latest user message is where the next request goes on from, and
-    the one before it is where the previous request was marked.
+    Tools and system prompt stay the same; the next request continues from the latest user message, and the
+    previous request was marked at the one before it.
     """
     asked = [message for message in body["messages"] if message["role"] == "user"]
     ends = [body.get("tools"), body.get("system"), *(message["content"] for message in asked[-2:])]
@@ -169,7 +169,7 @@ def _message(message: ModelMessage, contents: Mapping[str, bytes]) -> dict[str, 
 def _images_by_call(message: ModelMessage) -> dict[str, list[ImageBlock]]:
     """The images that tools returned, which are part of their results.
 
-    The result of a call that failed takes only text: its images follow the results.
+    The result of a failed call accepts only text: its images follow the results.
     """
     results = [it for it in message.blocks if isinstance(it, ToolResultBlock)]
     calls = [it.tool_use_id for it in results if not it.is_error]
@@ -300,7 +300,7 @@ class _Answer:
         self.is_complete = False
 
     def read(self, event: ServerSentEvent) -> Sequence[ModelEvent]:
-        """What an event of the stream means; kinds that are not known mean nothing."""
+        """The meaning of a stream event; unknown kinds mean nothing."""
         data = event.data
         match event.event:
             case b"content_block_delta":
@@ -366,7 +366,7 @@ class _Answer:
                 return ()
 
     def _count(self, usage: _Usage | None) -> None:
-        """Takes over what is said: later counts include the earlier ones."""
+        """Adopts the counts given: later ones include the earlier."""
         for name in _Usage.__struct_fields__:
             count = getattr(usage, name, None)
             if count is not None:
@@ -383,7 +383,7 @@ class _Answer:
 
 
 def _spent(usage: _Usage) -> ModelUsage:
-    """The provider counts what it read from its cache, or wrote there, beside the rest of the input."""
+    """Adds cached input, read and written, which the provider counts separately."""
     read = max(usage.cache_read_input_tokens or 0, 0)
     written = max(usage.cache_creation_input_tokens or 0, 0)
     return ModelUsage(

@@ -1,7 +1,7 @@
-"""HTTP/1.1 for answers that come in many small pieces.
+"""HTTP/1.1 for answers that arrive in many small pieces.
 
 httpx2's own transport takes about five times the CPU for each piece (`python -m bench --only reading`), which
-would be most of what a turn costs. It stays in use where a proxy is set.
+would be most of a turn's cost. It is still used with a proxy.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from threadkeep.gateways.addresses import Resolve, connect_first, resolve
 MOST_IDLE = 100
 IDLE_S = 30.0
 MOST_HEADER_BYTES = 64 * 1024
-MOST_WAITING_BYTES = 256 * 1024  # then the sender is held back until somebody reads
+MOST_WAITING_BYTES = 256 * 1024  # beyond this the sender is held back until the reader catches up
 
 _Origin = tuple[str, str, int]
 
 
 class StreamTransport(httpx2.AsyncBaseTransport):
-    """Opens connections and keeps those that can be used again."""
+    """Opens connections and keeps those that can be reused."""
 
     def __init__(self, tls: ssl.SSLContext | None = None, *, resolve: Resolve = resolve) -> None:
         self._tls = tls
@@ -32,7 +32,7 @@ class StreamTransport(httpx2.AsyncBaseTransport):
         self._busy: set[_Connection] = set()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request; gives the response once its head is there."""
+        """Sends a request; returns the response once its head has arrived."""
         content = await request.aread()
         timeout: dict[str, float | None] = request.extensions.get("timeout", {})
         url = request.url
@@ -110,7 +110,7 @@ def _encode(request: httpx2.Request) -> bytes:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The rest of a response, as it comes."""
+    """The rest of a response, as it arrives."""
 
     def __init__(self, connection: "_Connection", release: Callable[[], None]) -> None:
         self._connection = connection
@@ -141,7 +141,7 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
-        self._other_bytes = 0  # that have come since the last piece of the body
+        self._other_bytes = 0  # received since the last piece of the body
         self._pieces: list[bytes] = []
         self._waiting_bytes = 0
         self._is_paused = False
@@ -150,7 +150,7 @@ class _Connection(asyncio.Protocol):
         self._error: httpx2.TransportError | None = None
 
     async def send(self, data: bytes, silence_s: float | None) -> tuple[int, list[tuple[bytes, bytes]]]:
-        """Sends a request; gives status and headers of the response."""
+        """Sends a request; returns the status and headers of the response."""
         self._begin()
         assert self._transport
         self._transport.write(data)
@@ -161,7 +161,7 @@ class _Connection(asyncio.Protocol):
         return self._status, self._headers
 
     async def read(self) -> bytes:
-        """What has come of the body since; nothing at its end."""
+        """What has arrived of the body since; empty at its end."""
         while not self._pieces:
             if self._is_complete:
                 return b""
@@ -179,7 +179,7 @@ class _Connection(asyncio.Protocol):
         return self._loop is loop and self._transport is not None and loop.time() - self._idle_since < IDLE_S
 
     def rest(self) -> bool:
-        """Ends the request; says whether the connection can be kept for another."""
+        """Ends the request; returns whether the connection can be kept for another."""
         if self._timer:
             self._timer.cancel()
             self._timer = None
@@ -187,7 +187,7 @@ class _Connection(asyncio.Protocol):
         return self._is_complete and self._can_be_kept and self._transport is not None
 
     def abort(self) -> None:
-        """Closes it, whatever is under way."""
+        """Closes it, whatever is in progress."""
         transport, self._transport = self._transport, None
         if transport is not None and not self._loop.is_closed():
             transport.abort()
@@ -213,7 +213,7 @@ class _Connection(asyncio.Protocol):
         self.abort()
 
     def _watch(self) -> None:
-        # One timer that looks now and then, instead of one for each piece.
+        # One timer that checks now and then, instead of one for each piece.
         if self._silence_s is None:
             return
         now = self._loop.time()
@@ -223,21 +223,21 @@ class _Connection(asyncio.Protocol):
         else:
             self._timer = self._loop.call_at(until, self._watch)
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         if self._is_complete:
-            self.abort()  # nobody has asked for this
+            self.abort()  # unsolicited
             return
         self._other_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
             self._fail(httpx2.RemoteProtocolError(f"The response isn't valid HTTP: {type(exc).__name__}."))
-        # The parser joins the pieces of a header's line, and tells of it only when it ends.
+        # The parser joins the pieces of a header line and reports it only at its end.
         if self._other_bytes > MOST_HEADER_BYTES:
             self._fail(httpx2.RemoteProtocolError("The response isn't valid HTTP: too many headers."))
         self._wake()
@@ -252,7 +252,7 @@ class _Connection(asyncio.Protocol):
         names = {name.lower() for name, _ in self._headers}
         return not names & {b"content-length", b"transfer-encoding"}
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
         if self._is_complete:
@@ -264,7 +264,7 @@ class _Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if status < 200:
-            self._headers = []  # an announcement; the response is still to come
+            self._headers = []  # informational; the response is still to come
         else:
             self._status = status
 

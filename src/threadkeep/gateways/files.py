@@ -1,4 +1,4 @@
-"""Which models take files as they are, by their names: no provider's API tells it for all of them."""
+"""Which models accept files, by name: no provider's API reports it for all of them."""
 
 import re
 from base64 import b64encode
@@ -23,7 +23,7 @@ _OPENAI_IN_PATCHES = re.compile(r"(gpt-(4\.1|[5-9]).*-(mini|nano))|o4-mini", re.
 
 
 def files_of_claude(model: str, images: Taken, pdfs: Taken) -> TakenFiles:
-    """What a model behind the Messages API takes: as the operator says, or as its family is known to."""
+    """What a model behind the Messages API accepts: as configured, or as known of its family."""
     return TakenFiles(
         images=ImageTokenRule.ANTHROPIC if _is_taken(images, _WITH_IMAGES.search(model)) else None,
         pdfs=_is_taken(pdfs, _CLAUDE_WITH_PDFS.search(model)),
@@ -31,7 +31,7 @@ def files_of_claude(model: str, images: Taken, pdfs: Taken) -> TakenFiles:
 
 
 def files_of_openai(model: str, images: Taken, pdfs: Taken, host: str) -> TakenFiles:
-    """What a model behind chat completions takes. Of the compatible servers hardly any takes PDFs."""
+    """What a model behind chat completions accepts. Hardly any compatible server accepts PDFs."""
     rule = ImageTokenRule.OPENAI_PATCHES if _OPENAI_IN_PATCHES.search(model) else ImageTokenRule.OPENAI_TILES
     has_images = _is_taken(images, _WITH_IMAGES.search(model))
     return TakenFiles(
@@ -55,5 +55,5 @@ def image_type(block: ImageBlock, contents: Mapping[str, bytes]) -> str:
 
 
 def has_files(request: ModelRequest) -> bool:
-    """Whether a request is large enough to be encoded apart from everything else that runs here."""
+    """Whether a request is large enough to be encoded in a thread."""
     return bool(request.contents)

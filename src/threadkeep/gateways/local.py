@@ -30,9 +30,9 @@ from threadkeep.ports.gateway import (
 
 DEFAULT_MAX_TOKENS = 512
 DEMONSTRATION_MAX_TOKENS = 200
-"""So small a model has nothing more to say."""
+"""Such a small model has nothing more to say."""
 REPEATED_CHARACTERS = 60
-"""An answer that says so much once more goes round in circles, and ends."""
+"""An answer that repeats this much is looping, and ends."""
 
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _SPEAKS_ENGLISH = {
@@ -42,11 +42,11 @@ _SPEAKS_ENGLISH = {
     "Guide for a tour. Connect a real model to write in any language.",
 }
 
-# The engine counts four bytes as a token, and no token is less than a byte: with this much room, what
-# it keeps under `context_tokens` fits in any language.
+# The engine counts four bytes as a token, and no token is shorter than a byte: with this much room,
+# what fits under `context_tokens` fits in any language.
 _WINDOW_PER_CONTEXT_TOKEN = 4
 _BYTES_PER_TOKEN_AT_MOST = 16  # of any text that people write; more is refused unread
-# The second choices of so small a model are poor, and it likes to go round in circles.
+# So small a model's second choices are poor, and it tends to loop.
 _FOR_THE_DEMONSTRATION = {"temperature": 0.1, "top_p": 0.9, "dry_multiplier": 0.8, "dry_allowed_length": 4}
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
@@ -59,7 +59,7 @@ class LocalGateway:
     supports_tools = False
 
     def takes_files(self, model: str | None) -> TakenFiles:
-        """It reads text only."""
+        """None: it reads text only."""
         return TAKES_NO_FILES
 
     def __init__(
@@ -77,7 +77,7 @@ class LocalGateway:
         self._is_closed = False
 
     async def load(self) -> None:
-        """Loads the model now, if nothing has yet; otherwise the first request does."""
+        """Loads the model now, unless it is loaded; otherwise the first request does."""
         await self._llama()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
@@ -108,7 +108,7 @@ class LocalGateway:
             answer.stop()
 
     async def close(self) -> None:
-        """Stops the answer under way, refuses those that wait, and frees the model."""
+        """Stops the current answer, refuses those that wait, and frees the model."""
         self._is_closed = True
         if self._answer is not None:
             self._answer.stop()
@@ -145,7 +145,7 @@ class LocalGateway:
             "max_tokens": request.max_tokens or self._max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "return_progress": True,  # a chunk now and then while it reads, so that it can be stopped
+            "return_progress": True,  # sends chunks while it reads, so that it can be stopped
         }
         if self._model_path is None:
             body |= _FOR_THE_DEMONSTRATION
@@ -155,7 +155,7 @@ class LocalGateway:
 
 
 def _unspoken(request: ModelRequest) -> str | None:
-    """What the demonstration model says to a question in a language that it does not know."""
+    """The demonstration model's answer to a question in a language that it doesn't know."""
     texts = [block.text for block in request.messages[-1].blocks if isinstance(block, TextBlock)]
     letters = [it for it in (texts[-1] if texts else "") if it.isalpha()]
     if not letters or sum(it.isascii() for it in letters) * 2 > len(letters):
@@ -203,7 +203,7 @@ _chunk = msgspec.json.Decoder(_Chunk)
 
 
 class _Answer:
-    """One answer, made in a thread of its own and read in the event loop."""
+    """One answer, generated in its own thread and read in the event loop."""
 
     def __init__(self, ended: Callable[[], None], *, may_repeat: bool) -> None:
         self._may_repeat = may_repeat
@@ -218,7 +218,7 @@ class _Answer:
 
     def begin(self, llama: Llama, body: bytes) -> None:
         """Starts the thread; `ended` is called when it ends."""
-        # Not a daemon: Python would end it inside the library, and the process with it.
+        # Not a daemon: Python would end it inside the library, and crash the process.
         thread = threading.Thread(target=self._run, args=(llama, body), name="threadkeep-local-model")
         try:
             thread.start()
@@ -237,7 +237,7 @@ class _Answer:
         return chunk
 
     def read(self, data: bytes) -> Sequence[ModelEvent]:
-        """What a chunk means."""
+        """The meaning of a chunk."""
         chunk = decode(_chunk, data)
         if chunk.error is not None:
             raise _failure(chunk.error)
@@ -254,13 +254,13 @@ class _Answer:
 
     @property
     def goes_round(self) -> bool:
-        """Whether the answer says again what it has said."""
+        """Whether the answer repeats itself."""
         tail = self._said[-REPEATED_CHARACTERS:]
         is_long = len(self._said) >= 2 * REPEATED_CHARACTERS
         return not self._may_repeat and is_long and tail in self._said[:-REPEATED_CHARACTERS]
 
     def end(self) -> Sequence[ModelEvent]:
-        """What is left to say when the model has stopped, or was stopped for going round."""
+        """The final events after the model has stopped, or was stopped for looping."""
         if self.goes_round:
             return (ModelStopped("end_turn"),)
         if self._finish_reason is None:
@@ -272,7 +272,7 @@ class _Answer:
         )
 
     def stop(self) -> None:
-        """Ends the answer at the token that is being made."""
+        """Ends the answer at the current token."""
         self._is_stopped = True
 
     def join(self) -> None:
@@ -288,7 +288,7 @@ class _Answer:
         self._tell(self._finish)
 
     def _take(self, chunk: bytes) -> bool:
-        """Hands a chunk over; true ends the answer. Python waits for this thread when it exits."""
+        """Passes on a chunk; true ends the answer. Python waits for this thread when it exits."""
         is_exiting = not threading.main_thread().is_alive()
         return self._is_stopped or is_exiting or not self._tell(self._chunks.put_nowait, chunk)
 

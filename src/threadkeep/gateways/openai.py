@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, as OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others speak them."""
+"""OpenAI's chat completions, as served by OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ _STOP_REASONS = {
 
 @dataclass(slots=True)
 class Habits:
-    """What a server has turned out not to take."""
+    """What a server has turned out to reject."""
 
     takes_stream_options: bool = True
     takes_max_tokens: bool = True
@@ -57,14 +57,14 @@ class Habits:
     takes_temperature: bool = True
 
     def learn(self, reason: str) -> None:
-        """Looks in a refusal for what to leave out or to name otherwise."""
+        """Looks in a refusal for what to omit or rename."""
         if "stream_options" in reason:
             self.takes_stream_options = False
         if "max_completion_tokens" in reason:
             self.takes_max_tokens = False
         if "prompt_cache_key" in reason:
             self.takes_cache_key = False
-        if "temperature" in reason:  # newer models decide for themselves
+        if "temperature" in reason:  # newer models choose it themselves
             self.takes_temperature = False
 
 
@@ -98,7 +98,7 @@ class OpenAIGateway:
         self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
 
     def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model can be sent as they are."""
+        """Which files a model accepts directly."""
         return files_of_openai(model or self.default_model, self._images, self._pdfs, self._host)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
@@ -112,19 +112,19 @@ class OpenAIGateway:
         )
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
         await self._provider.close()
 
 
 def _completions_url(url: str) -> str:
-    """A bare host gets the usual `/v1`; a path is taken as it is written."""
+    """A bare host gets the usual `/v1`; a path is used as written."""
     parsed = check_url(url)
     base = str(parsed).rstrip("/")
     return f"{base}/chat/completions" if parsed.path.strip("/") else f"{base}/v1/chat/completions"
 
 
 def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> dict[str, Any]:
-    """A request as chat completions take it."""
+    """A request in the form of chat completions."""
     body: dict[str, Any] = {"model": request.model or default_model, "stream": True}
     if habits.takes_stream_options:
         body["stream_options"] = {"include_usage": True}
@@ -134,7 +134,7 @@ def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> di
         body["max_tokens" if habits.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
     if request.cache_key and habits.takes_cache_key:
         body["prompt_cache_key"] = request.cache_key
-    # What stays the same from request to request stands first, as the provider reads it.
+    # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     body["messages"] = list(_messages(request))
@@ -158,7 +158,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _said(message: ModelMessage, contents: Mapping[str, bytes]) -> str | list[dict[str, Any]]:
-    """What the user said: a text, or with files a list of parts."""
+    """The user's message: a text, or a list of parts if it has files."""
     if not any(isinstance(block, ImageBlock | DocumentBlock) for block in message.blocks):
         return _text(message)
     return [part for block in message.blocks for part in _parts(block, contents)]
@@ -169,7 +169,7 @@ def _parts(block: Block, contents: Mapping[str, bytes]) -> Iterator[dict[str, An
         case TextBlock(text):
             yield {"type": "text", "text": text}
         case ImageBlock():
-            if block.tool_use_id:  # a tool's message takes text only, so its images follow the results
+            if block.tool_use_id:  # a tool's message accepts only text, so its images follow the results
                 yield {
                     "type": "text",
                     "text": f"[{block.file_name}, which call {block.tool_use_id} returned]",
@@ -179,7 +179,7 @@ def _parts(block: Block, contents: Mapping[str, bytes]) -> Iterator[dict[str, An
         case DocumentBlock(file_name=name):
             data = f"data:{PDF};base64,{in_base64(block, contents)}"
             yield {"type": "file", "file": {"filename": name, "file_data": data}}
-        case _:  # a result goes in a message of its own
+        case _:  # a result has its own message
             pass
 
 
@@ -188,7 +188,7 @@ def _text(message: ModelMessage) -> str:
 
 
 def _assistant(message: ModelMessage, results: Mapping[str, ToolResultBlock]) -> Iterator[dict[str, Any]]:
-    """What the model said, and its calls in as many messages as they take, each followed by its results."""
+    """The model's text, and its calls in as many messages as needed, each followed by its results."""
     uses = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
     entry: dict[str, Any] = {"role": "assistant", "content": _text(message) or None}
     if not uses:
@@ -206,13 +206,13 @@ def _call(use: ToolUseBlock) -> dict[str, Any]:
 
 
 def _results(message: ModelMessage | None) -> dict[str, ToolResultBlock]:
-    """The results that a message holds, by the ids of their calls."""
+    """A message's results, by the ids of their calls."""
     blocks = message.blocks if message else ()
     return {block.tool_use_id: block for block in blocks if isinstance(block, ToolResultBlock)}
 
 
 def _tool_message(result: ToolResultBlock) -> dict[str, Any]:
-    # There is no other place to say that it failed.
+    # The API has no other field for a failure.
     content = f"Error: {result.content}" if result.is_error else result.content
     return {"role": "tool", "tool_call_id": result.tool_use_id, "content": content}
 
@@ -244,7 +244,7 @@ class _Choice(msgspec.Struct):
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: Any = None  # an extra that must not cost the answer, whatever its shape
+    prompt_tokens_details: Any = None  # an extra that must not break the answer, whatever its shape
 
 
 class _Chunk(msgspec.Struct):
@@ -260,21 +260,21 @@ _chunk = msgspec.json.Decoder(_Chunk)
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call as far as it has come."""
+    """A tool call, as far as it has arrived."""
 
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
 
     def is_followed_by(self, delta: _CallDelta) -> bool:
-        """Whether a piece under the same index begins another call."""
+        """Whether a piece with the same index begins another call."""
         if delta.id and self.id:
             return delta.id != self.id
         names_another = delta.function is not None and delta.function.name
         return delta.index is None and bool(self.name and names_another)
 
     def add(self, delta: _CallDelta) -> None:
-        """Takes in a piece."""
+        """Adds a piece."""
         self.id = self.id or delta.id or ""
         function = delta.function or _Function()
         # Some servers repeat the name in every piece.
@@ -292,7 +292,7 @@ class _Answer:
     def __init__(self, secret: str) -> None:
         self._secret = secret
         self._calls: list[_Call] = []
-        """Those that are not given yet, for more of them may come."""
+        """Calls not emitted yet, since more pieces may arrive."""
         self._has_calls = False
         self._by_index: dict[int | None, _Call] = {}
         self._usage: _Usage | None = None
@@ -300,7 +300,7 @@ class _Answer:
         self.is_complete = False
 
     def read(self, event: ServerSentEvent) -> Sequence[ModelEvent]:
-        """What a chunk of the stream means."""
+        """The meaning of a chunk of the stream."""
         data = event.data
         if data.startswith(b"[DONE]"):
             return self._finish()
@@ -317,7 +317,7 @@ class _Answer:
         return self._read_delta(choice.delta) if choice.delta else ()
 
     def end(self) -> Sequence[ModelEvent]:
-        """Some servers just close the connection when they have said why they stop."""
+        """Some servers just close the connection after sending the finish reason."""
         if self._finish_reason is None:
             raise broke_off()
         return self._finish()
@@ -330,7 +330,7 @@ class _Answer:
             said.append(ThoughtDelta(thought))
         if text := delta.content or delta.refusal:
             said.append(TextDelta(text))
-        # What is said after a call comes after it; a call that is not whole yet is waited for.
+        # Text after a call must be emitted after it; incomplete calls wait.
         return [*self._take_calls(only_whole=True), *said] if said and self._calls else said
 
     def _call(self, delta: _CallDelta) -> _Call:
@@ -344,7 +344,7 @@ class _Answer:
         return call
 
     def _take_calls(self, *, only_whole: bool) -> Sequence[ToolUse]:
-        """The calls so far, unless one of them may go on."""
+        """The calls so far, unless one of them may continue."""
         uses = [read_tool_use(call.id, call.name, "".join(call.arguments)) for call in self._calls]
         if only_whole and not all(use.arguments for use in uses):
             return ()

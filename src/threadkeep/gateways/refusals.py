@@ -1,4 +1,4 @@
-"""What a provider says when it does not answer, in words for people and without a secret."""
+"""Errors of providers, in words for people and without secrets."""
 
 import email.utils
 import json
@@ -10,7 +10,7 @@ from threadkeep.domain.text import storable
 from threadkeep.ports.gateway import GatewayError
 
 MOST_REASON_CHARACTERS = 300
-LEAST_SECRET_CHARACTERS = 4  # what is shorter is no secret but a filler, and hides in every word
+LEAST_SECRET_CHARACTERS = 4  # anything shorter is a placeholder, and occurs in every word
 MOST_PAUSE_S = 20.0
 
 KEY_REFUSED = "The model provider rejected the API key."
@@ -18,12 +18,12 @@ BROKE_OFF = "The model's response ended early."
 
 _PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 _BUSY = {408, 409, 429, 503, 529}
-# Where a stream names no status: these say that asking again changes nothing.
+# For streams without a status: with these, retrying changes nothing.
 _LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
 
 
 class Unanswered(GatewayError):
-    """Nothing has come yet, and asking again may help; `after_s` is when the provider wants it."""
+    """Nothing has arrived yet, and retrying may help; `after_s` is when the provider wants it."""
 
     def __init__(self, message: str, *, code: str = "MODEL_BUSY", after_s: float | None = None) -> None:
         super().__init__(message, retryable=True)
@@ -32,7 +32,7 @@ class Unanswered(GatewayError):
 
 
 class Refused(GatewayError):
-    """The provider does not take this request; `reason` is its own word for why."""
+    """The provider rejects this request; `reason` is its own explanation."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class Refused(GatewayError):
 
 
 class Unreadable(GatewayError):
-    """What came is not what a model sends."""
+    """The response is not what a model sends."""
 
     def __init__(self) -> None:
         super().__init__("The model's response couldn't be parsed.", retryable=True)
@@ -68,7 +68,7 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
 
 
 def stream_error(error: object, *, secret: str) -> GatewayError:
-    """The error for one that came in the middle of an answer."""
+    """The error for one that arrived in the middle of an answer."""
     fields = _error_fields(error)
     code = fields.get("code")
     kinds = [str(fields.get(name) or "") for name in ("type", "code")]
@@ -84,7 +84,7 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
 
 
 def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
-    """The error for an answer without a single event, where it can be seen what it is instead."""
+    """The error for an answer without a single event, if it is recognisable."""
     if body.lstrip().startswith(b"<"):
         return GatewayError(
             "The model provider returned a web page. Check the gateway's address.", retryable=True
@@ -98,7 +98,7 @@ def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
 
 
 def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
-    """How long the provider wants to be left alone, in seconds; at most what a person would wait."""
+    """How long the provider asks us to wait, in seconds; at most what a person would wait."""
     asked: float | None = None
     after = headers.get("retry-after", "")
     try:
@@ -116,7 +116,7 @@ def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> f
 
 
 def _readable(message: object, secret: str) -> str:
-    """A provider's own words on one line and without the key."""
+    """A provider's own words, on one line and without the key."""
     if isinstance(message, list | dict):
         message = json.dumps(message, ensure_ascii=False)
     if not isinstance(message, str) or message.lstrip().startswith("<"):
@@ -141,7 +141,7 @@ def _find_error(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {"message": text}
     if isinstance(found, list):
-        entries = cast("list[object]", found)  # as Google's servers have it
+        entries = cast("list[object]", found)  # as Google's servers send it
         found = entries[0] if entries else None
     fields = _error_fields(found)
     return _error_fields(fields.get("error") or fields.get("detail") or fields)

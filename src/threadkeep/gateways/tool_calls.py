@@ -1,4 +1,4 @@
-"""Tools that a model asks for: reading what it wrote, and writing it back."""
+"""Tools that a model asks for: parses its calls, and sends them back."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _decoder = msgspec.json.Decoder[Any]()
 
 
 def read_tool_use(use_id: str, name: str, arguments: str | Mapping[str, Any]) -> ToolUse:
-    """A call as the model asked for it; arguments that cannot be read become its problem."""
+    """A call as the model made it; unreadable arguments become its problem."""
     read = _read_arguments(arguments) if isinstance(arguments, str) else arguments
     if read is None:
         return ToolUse(use_id, name, {}, "The arguments are not a JSON object.")
@@ -25,12 +25,12 @@ def read_tool_use(use_id: str, name: str, arguments: str | Mapping[str, Any]) ->
 
 
 def sendable_name(name: str) -> str:
-    """A name that every provider takes back: a model may have asked for a tool that it made up."""
+    """A name that every provider accepts back: a model may have invented a tool."""
     return _UNSENDABLE.sub("_", name)[:MOST_NAME_CHARACTERS] or "unknown"
 
 
 def input_schema(tool: ToolSpec) -> Mapping[str, Any]:
-    """A tool's schema as every provider takes it: an object, with its properties even where it has none."""
+    """A tool's schema in the form that every provider accepts: an object with properties, even if empty."""
     least: dict[str, Any] = {"type": "object", "properties": {}}
     return least | dict(tool.input_schema)
 

@@ -1,4 +1,4 @@
-"""JSON as the providers write and read it."""
+"""JSON as providers read and write it."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
 
 
 def _decode_mended(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
-    """Models do send halves of surrogate pairs and of characters; the rest of the text is still good."""
+    """Models do send lone surrogates and partial characters; the rest of the text is still good."""
     try:
         value = json.loads(data.decode("utf-8", "replace"))
         return decoder.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

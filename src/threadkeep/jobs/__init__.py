@@ -1,1 +1,1 @@
-"""Background work: what nobody waits for."""
+"""Background work, for which no request waits."""

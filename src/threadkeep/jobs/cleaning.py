@@ -1,4 +1,4 @@
-"""Clearing away, every hour, what has been kept long enough and what nothing refers to any more."""
+"""Hourly cleanup of expired data and of data that nothing refers to any more."""
 
 import asyncio
 import logging
@@ -10,20 +10,20 @@ from threadkeep.tasks import end_tasks
 log = logging.getLogger("threadkeep")
 
 CLEAN_UP_EVERY_S = 3600
-ORPHANED_S = 3600  # the row of a younger file may still be on its way
+ORPHANED_S = 3600  # a younger file's row may still be on its way
 
 Step = Callable[[], Awaitable[int | None]]
 
 
 class Cleaning:
-    """Does its steps in order, each whatever became of the others; a step may tell how many it removed."""
+    """Runs its steps in order, even if some fail; a step may return how many things it removed."""
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
         self._steps = steps
         self._running = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stops; what is left over is cleared away the next time."""
+        """Stops; the next run cleans up the rest."""
         await end_tasks(self._running)
 
     async def _run(self) -> None:

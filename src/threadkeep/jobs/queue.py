@@ -1,4 +1,4 @@
-"""Does jobs in the background: a few at a time, tried again when they fail, not forgotten in a crash."""
+"""Runs jobs in the background: a few at a time, retried when they fail, and surviving a crash."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ log = logging.getLogger("threadkeep.jobs")
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What is to be done after a job, at once or after a delay."""
+    """What to do after a job, at once or after a delay."""
 
     kind: str
     arguments: Mapping[str, Any]
@@ -36,16 +36,16 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[FollowUp | None]]
 LOOK_EVERY_S = 5.0
 LEASE_MS = 120_000
 MOST_OF_A_KIND = 4
-"""At once; a slow model that is asked for titles does not keep documents from being read."""
+"""Run at once; slow titles don't keep documents from being read."""
 MOST_OF_A_USER = 2
-"""Of these: whoever sends a thousand files leaves room for another's one."""
+"""Of these, so that a user who sends a thousand files leaves room for others."""
 MOST_ATTEMPTS = 5
 FIRST_PAUSE_MS = 2_000
 LONGEST_PAUSE_MS = 300_000
 
 
 class Jobs:
-    """Takes jobs from the store and hands them to those who know how."""
+    """Takes jobs from the store and passes them to their handlers."""
 
     def __init__(self, store: JobStore, handlers: Mapping[str, Handler]) -> None:
         self._store = store
@@ -56,12 +56,12 @@ class Jobs:
         self._task = asyncio.create_task(self._run())
 
     async def add(self, kind: str, arguments: Mapping[str, Any], *, delay_ms: int = 0) -> None:
-        """Has something done, once, however often it is asked for before it begins."""
+        """Adds a job, which runs once however often it is added before it starts."""
         await self._store.add(Job(new_uuid(), kind, arguments), delay_ms=delay_ms)
         self._wake.set()
 
     async def close(self) -> None:
-        """Stops; a job that is under way is done again, here at the next start or by another node."""
+        """Stops; running jobs start over, here at the next start or on another node."""
         await end_tasks(self._task, *chain(*self._running.values()))
         try:
             await self._store.release(self._holder)
@@ -82,7 +82,7 @@ class Jobs:
                     await self._wake.wait()
 
     async def _take(self, kind: str) -> Job | None:
-        """The next job of a kind, if there is room: one at a time, for each may use up its user's share."""
+        """The next job of a kind, if there is room: one at a time, since each may use up its user's share."""
         running = self._running[kind]
         if len(running) >= MOST_OF_A_KIND:
             return None
@@ -99,7 +99,7 @@ class Jobs:
             running.pop(task, None)
             self._wake.set()
             if not task.cancelled() and (error := task.exception()):
-                # It could not be put back or forgotten: it is done again when its lease runs out.
+                # It was neither postponed nor finished: it runs again when its lease expires.
                 log.warning("job %s %s: %s", job.kind, job.id, describe(error))
 
         task.add_done_callback(ended)
@@ -120,5 +120,5 @@ class Jobs:
 
 
 def pause_ms(attempts: int) -> int:
-    """How long to wait after so many attempts: longer each time, up to five minutes."""
+    """How long to wait after this many attempts: longer each time, up to five minutes."""
     return min(FIRST_PAUSE_MS * 4 ** min(attempts - 1, 10), LONGEST_PAUSE_MS)

@@ -1,4 +1,4 @@
-"""Reading documents in the background: first their text, then their meaning."""
+"""Reads documents in the background: first their text, then their meaning."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ LOOKED_AT_ONCE = 500
 EMBEDDED_AT_ONCE = 8
 EMBED_FOR_S = 60.0
 HARMLESS = "text"
-"""What every embedder takes that takes anything."""
+"""Any working embedder accepts it."""
 LOOK_AGAIN_MS = 5_000
 STALLED_MS = 24 * 60 * 60 * 1000
 
@@ -42,12 +42,12 @@ def read_job(document: Document, owner_id: UserId | None) -> dict[str, str]:
 
 
 def embed_job(agent_id: AgentId, user_id: str) -> dict[str, str]:
-    """The arguments of the job that embeds an agent's chunks, which counts as the work of their owner."""
+    """The arguments of the job that embeds an agent's chunks, which counts as its owner's work."""
     return {"agent_id": agent_id, "user_id": user_id}
 
 
 class Reading:
-    """The jobs behind documents: their text is got out, then their meaning."""
+    """The jobs behind documents: extract their text, then embed it."""
 
     def __init__(
         self,
@@ -105,18 +105,18 @@ class Reading:
         if file is None:
             raise ExtractionFailed("The file is missing. Upload it again.")
         with file:
-            await remove_chunks(self._store.documents, document)  # of a try that broke off
+            await remove_chunks(self._store.documents, document)  # of an attempt that was interrupted
             async with aclosing(self._extractor.extract(file, document.media_type)) as parts:
                 async for part in parts:
                     if not await self._store.documents.add_part(document, part, self._clock()):
                         return
 
     async def embed(self, arguments: Mapping[str, Any]) -> FollowUp | None:
-        """Gives vectors to the chunks of an agent that have none yet, and indexes them, a while at a time."""
+        """Embeds and indexes those chunks of an agent that have no vector yet, for a while at a time."""
         agent_id = AgentId(arguments["agent_id"])
         if self._embedder is None:
             return None
-        if agent_id in self._embedding:  # two would do the same chunks
+        if agent_id in self._embedding:  # two jobs would embed the same chunks
             return FollowUp(EMBED_JOB, arguments, LOOK_AGAIN_MS)
         self._embedding.add(agent_id)
         try:
@@ -127,14 +127,14 @@ class Reading:
             self._embedding.discard(agent_id)
 
     async def _embed(self, agent_id: AgentId, embedder: Embedder) -> bool:
-        """Works for a while; tells whether nothing is left."""
+        """Works for a while; returns whether nothing is left."""
         until = asyncio.get_running_loop().time() + EMBED_FOR_S
         refused: set[int] = set()
         while asyncio.get_running_loop().time() < until:
             waiting = await self._store.chunks.without_vector(agent_id, embedder.name, limit=LOOKED_AT_ONCE)
             waiting = [chunk for chunk in waiting if chunk[0] not in refused]
             if not waiting:
-                if refused:  # they are shown to the embedder again, after a pause
+                if refused:  # they are retried after a pause
                     raise RetryLater(f"The embedder rejected {len(refused)} chunks.")
                 return not await self._index(agent_id, embedder, until)
             for first in range(0, len(waiting), EMBEDDED_AT_ONCE):
@@ -144,7 +144,7 @@ class Reading:
     async def _embed_some(
         self, embedder: Embedder, waiting: Sequence[tuple[int, str]], until: float
     ) -> set[int]:
-        """Keeps the vectors of some chunks; tells which of them were refused."""
+        """Stores the vectors of some chunks; returns those that were rejected."""
         refused: set[int] = set()
         try:
             await self._keep_vectors(embedder, waiting, until)
@@ -153,7 +153,7 @@ class Reading:
                 try:
                     await self._keep_vectors(embedder, [chunk], until)
                 except EmbedderError as exc:
-                    await embedder.embed([HARMLESS])  # one that takes nothing is away, and has refused nobody
+                    await embedder.embed([HARMLESS])  # fails if it is down and rejects everything
                     log.warning("chunk %d is searchable by keyword only: %s", chunk[0], exc.message)
                     await self._store.chunks.refuse(embedder.name, chunk[0])
                     refused.add(chunk[0])
@@ -169,7 +169,7 @@ class Reading:
         await self._store.chunks.add_vectors(embedder.name, found)
 
     async def _index(self, agent_id: AgentId, embedder: Embedder, until: float) -> bool:
-        """Takes a large collection into the database's own index; tells whether more is left."""
+        """Copies a large collection into the database's own index; returns whether more is left."""
         if self._vector_index is None or agent_id not in await self._vector_index.large(LARGE_COLLECTION):
             return False
         while await self._vector_index.follow(agent_id, embedder.name):
@@ -178,7 +178,7 @@ class Reading:
         return False
 
     async def unembedded(self) -> Sequence[AgentId]:
-        """Whose chunks lack vectors, of a model that is new; or whose vectors may not be in a new index."""
+        """Agents whose chunks lack vectors of the current model, or whose vectors a new index may lack."""
         if self._embedder is None:
             return ()
         waiting = await self._store.chunks.waiting(self._embedder.name)
@@ -186,7 +186,7 @@ class Reading:
         return list(dict.fromkeys((*waiting, *large)))
 
     async def embed_jobs(self) -> Sequence[Mapping[str, Any]]:
-        """The jobs that those chunks need, each for the owner of its agent."""
+        """The jobs for those agents' chunks, each for the agent's owner."""
         jobs: list[Mapping[str, Any]] = []
         for agent_id in await self.unembedded():
             agent = await self._store.agents.get(agent_id)
@@ -194,7 +194,7 @@ class Reading:
         return jobs
 
     async def sweep(self) -> None:
-        """Ends what nobody works on any more, and removes what nobody can reach: it would count for ever."""
+        """Fails stalled documents, and removes unreachable ones, which would count against limits forever."""
         now = self._clock()
         for document in await self._store.documents.stalled(now - STALLED_MS):
             await self._end(document, "Processing the file took too many attempts.")
@@ -208,6 +208,6 @@ class Reading:
 
 
 async def remove_chunks(documents: DocumentStore, document: Document) -> None:
-    """Takes all chunks of a document out of every index, a few at a time: turns are not held up."""
+    """Removes all chunks of a document from every index, a few at a time so as not to delay turns."""
     while await documents.remove_chunks(document, limit=REMOVED_AT_ONCE):
         pass

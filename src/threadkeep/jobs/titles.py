@@ -1,4 +1,4 @@
-"""Better titles by the model: asked once, after the first turn, in the background."""
+"""Better titles from the model: requested once, after the first turn, in the background."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ def title_job(conversation: Conversation) -> dict[str, str]:
 
 
 class Titles:
-    """Gives conversations titles. A title never moves a conversation, and a user's own is never replaced."""
+    """Gives conversations titles. Never reorders a conversation, and never replaces a user's own title."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Titles:
         self._caps = caps
 
     async def give(self, arguments: Mapping[str, Any]) -> None:
-        """Asks the model for a title of a conversation that has a derived one."""
+        """Asks the model for a title for a conversation that has a derived one."""
         user_id = UserId(arguments["user_id"])
         conversation_id = ConversationId(arguments["conversation_id"])
         conversation = await self._store.conversations.get(user_id, conversation_id)
@@ -53,7 +53,7 @@ class Titles:
         agent = await self._store.agents.get(conversation.agent_id)
         model = agent.model if agent else None
         gateway = self._models.gateway_of(model)
-        # The demonstration model is not asked: it would not do better than the rule.
+        # Skips the demonstration model: it wouldn't do better than the rule.
         if gateway is None or not gateway.supports_tools or not self._caps.allows_model(model):
             return
         title = await ask_for_title(gateway, model, asked, answered)

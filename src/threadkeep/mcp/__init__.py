@@ -1,1 +1,1 @@
-"""Tools over MCP: servers of others, run and watched; and servers of our own."""
+"""Tools over MCP: runs and watches others' servers, and offers our own."""

@@ -1,7 +1,7 @@
 """Keeps remote servers out of our own network: loopback, private and other special addresses.
 
-A URL is looked at when it is saved. That is not enough, for a name may lead elsewhere tomorrow (DNS
-rebinding), so every connection goes to an address that was looked at the moment before.
+A URL is checked when it is saved. That is not enough, since a name may resolve differently later (DNS
+rebinding), so every connection goes to an address that was checked just before.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ Network = IPv4Network | IPv6Network
 _OWN_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "localdomain")
 # IPv6 addresses that carry an IPv4 address in their last 32 bits: compatible, mapped and NAT64 ones.
 _CARRYING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-# Global by their registration, or for some versions of Python, and yet a cloud's own (Azure's host, Oracle's
-# in 192.0.0.0/24), whichever relay is nearest (6to4), what a NAT64 of this network makes of it, or nobody's.
+# Registered as global, or global to some versions of Python, and yet a cloud's own (Azure's host, Oracle's in
+# 192.0.0.0/24), the nearest relay (6to4), this network's NAT64, or unassigned.
 _NEAR = tuple(
     map(ip_network, ("168.63.129.16/32", "192.88.99.0/24", "192.0.0.0/24", "64:ff9b:1::/48", "3fff::/20"))
 )
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the Internet at large."""
+    """Whether an address is on the public Internet."""
     if isinstance(address, IPv6Address) and (inner := _inside(address)) is not None:
         return is_public(inner)
     is_special = address.is_multicast or address.is_reserved or _is_site_local(address)
@@ -32,7 +32,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_denied(address: Address, networks: Sequence[Network]) -> bool:
-    """Whether an address, or the one that it carries, is in one of these networks."""
+    """Whether an address, or the one embedded in it, is in one of these networks."""
     inner = _inside(address) if isinstance(address, IPv6Address) else None
     return any(address in it or (inner is not None and inner in it) for it in networks)
 
@@ -54,7 +54,7 @@ def is_own_host(host: str) -> bool:
 async def allowed_addresses(
     host: str, port: int, *, allow_private: bool = False, denied: Sequence[Network] = ()
 ) -> Sequence[str]:
-    """Where a host is; OSError unless every address of it is public, and in no network that is denied."""
+    """A host's addresses; OSError unless all of them are public, and none is in a denied network."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found))
@@ -70,7 +70,7 @@ async def allowed_addresses(
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 one stands for."""
+    """The IPv4 address embedded in an IPv6 one."""
     if any(address in network for network in _CARRYING):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.sixtofour or (address.teredo[1] if address.teredo else None)
@@ -81,7 +81,7 @@ def _is_site_local(address: Address) -> bool:
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host is, also in the old spellings that resolvers still take: 2130706433, 0x7f.1."""
+    """The address in a host, including old spellings that resolvers still accept: 2130706433, 0x7f.1."""
     try:
         return ip_address(host.strip("[]").partition("%")[0])
     except ValueError:

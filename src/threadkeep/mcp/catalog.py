@@ -1,8 +1,8 @@
 """Which MCP servers an agent has, and which of them may be saved and run.
 
 Three sources are merged: the system's own server, which every agent has, the built-in ones, and those that
-the agent's owner has added. What an owner adds is a program on our machine or an address to which we
-connect, so it is checked when it is saved, and again before it runs.
+the agent's owner has added. An owner adds a program on our machine or an address that we connect to, so each
+is checked when it is saved, and again before it runs.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +20,12 @@ OWN_SERVERS = (
     ListedServer(PROMPTX, ServerSource.SYSTEM),
     ListedServer(RETRIEVER, ServerSource.BUILTIN),
 )
-# Those, and what records show as the server of further tools of our own.
+# Those, and the server names that records show for our other tools.
 RESERVED_NAMES = NAMES_OF_OURS | {"system", "threadkeep"}
 
 
 class Catalog:
-    """The servers that there are, under the rules of one operator."""
+    """The available servers, under one operator's rules."""
 
     def __init__(
         self,

@@ -1,14 +1,13 @@
-"""Shuts the present process in, then becomes the program that it is told to run.
+"""Confines the current process, then becomes the program that it is told to run.
 
     python -I -S confine.py CONFINEMENT COMMAND [ARGUMENT …]
 
 CONFINEMENT is JSON: `kind` (landlock, bubblewrap or null), the folders and files that are `hidden`, those
-that are `readable` and `writable` although they lie in a hidden one, other folders that may be written
-(`shared`), and `limits`. All else can be read and not written. What is set here stays with the program and
-all that it starts.
+that are `readable` and `writable` although inside a hidden one, other folders that may be written (`shared`),
+and `limits`. Everything else can be read but not written. The program and all that it starts inherit this.
 
-Landlock knows only what is allowed. So all that lies beside what is hidden is allowed, on the way from the
-root to it; what appears there later is not seen.
+Landlock can only allow. So everything beside what is hidden is allowed, on the way from the root to it;
+files that appear there later are not visible.
 """
 
 import ctypes
@@ -53,11 +52,11 @@ _KILLED_FIRST = "500"
 
 
 class NotConfined(Exception):
-    """The machine did not do what it was asked; nothing may be run."""
+    """The machine refused to confine us; nothing may run."""
 
 
 def main(confinement: Mapping[str, Any], command: Sequence[str]) -> int:
-    """Becomes the command; returns only where that fails."""
+    """Becomes the command; returns only if that fails."""
     try:
         _limit(confinement["limits"])
         if confinement["kind"] == "landlock":
@@ -72,14 +71,14 @@ def main(confinement: Mapping[str, Any], command: Sequence[str]) -> int:
 
 
 def landlock_version() -> int:
-    """Which version of Landlock the kernel offers; 0 where it has none."""
+    """The kernel's Landlock version; 0 if it has none."""
     if sys.platform != "linux":
         return 0
     return max(0, ctypes.CDLL(None).syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
 
 
 def has_bubblewrap() -> bool:
-    """Whether bubblewrap is installed and may do what it is for: many containers do not let it."""
+    """Whether bubblewrap is installed and works: many containers don't allow it."""
     if sys.platform != "linux" or shutil.which(BUBBLEWRAP) is None:
         return False
     nothing: dict[str, list[str]] = {"shared": [], "hidden": [], "readable": [], "writable": []}
@@ -97,11 +96,11 @@ def has_bubblewrap() -> bool:
 
 
 def bubblewrap(confinement: Mapping[str, Any]) -> list[str]:
-    """The words with which bubblewrap runs a command in this confinement."""
+    """The arguments with which bubblewrap runs a command in this confinement."""
     words = [BUBBLEWRAP, "--die-with-parent", "--unshare-pid", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
     words += ["--dev-bind", "/dev", "/dev", "--proc", "/proc"]
     for path in confinement["shared"]:
-        words += ["--bind-try", path, path]  # the operator may make it later
+        words += ["--bind-try", path, path]  # the operator may create it later
     folders = [path for path in confinement["hidden"] if Path(path).is_dir()]
     for path in confinement["hidden"]:
         words += ["--tmpfs", path] if path in folders else ["--ro-bind", "/dev/null", path]
@@ -118,7 +117,7 @@ def _limit(limits: Mapping[str, int]) -> None:
         _, most = resource.getrlimit(kind)
         value = limits[name] if most == resource.RLIM_INFINITY else min(limits[name], most)
         resource.setrlimit(kind, (value, value))
-    # It counts all that runs under our account, so it says how many more there may be.
+    # The limit counts everything under our account, so add to what already runs.
     with suppress(ValueError, OSError):
         value = _running() + limits["processes"]
         resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
@@ -159,7 +158,7 @@ def _landlock(confinement: Mapping[str, Any]) -> None:
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """What root may do beyond its own files, such as looking into other processes, no program needs."""
+    """No program needs what root may do beyond its own files, such as inspecting other processes."""
     for capability in range(_MOST_CAPABILITIES):
         libc.prctl(_DROP_FROM_BOUND, capability, 0, 0, 0)
     if libc.capset(struct.pack("=Ii", _CAPABILITIES_VERSION, 0), bytes(24)):
@@ -167,7 +166,7 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
 
 
 def _beside(folder: str, hidden: Sequence[str]) -> Iterator[str]:
-    """All that lies in a folder but is not hidden, as few paths as possible. Links are not followed."""
+    """Everything in a folder that is not hidden, as few paths as possible. Follows no links."""
     within = folder.rstrip("/") + "/"
     if folder in hidden:
         return
@@ -185,13 +184,13 @@ def _beside(folder: str, hidden: Sequence[str]) -> Iterator[str]:
 def _allow(ruleset: int, path: str, access: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:  # it has gone meanwhile, or is not ours to see
+    except OSError:  # deleted meanwhile, or not visible to us
         return
     try:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             access &= _OF_FILES
         rule = struct.pack("=Qi", access, descriptor)
-        with suppress(NotConfined):  # not every kind of file can be allowed; then it is not
+        with suppress(NotConfined):  # some kinds of file can't be allowed; they stay denied
             _system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
     finally:
         os.close(descriptor)

@@ -1,7 +1,7 @@
-"""One session with a server, held in a task of its own and shared by everyone who may use that server.
+"""One session with a server, held in its own task and shared by everyone who may use that server.
 
-Only the session's own task enters and leaves the SDK's scopes: a caller who is stopped, or who gives up,
-cancels one request and nothing else.
+Only the session's own task enters and leaves the SDK's scopes: a caller that stops or gives up cancels one
+request and nothing else.
 """
 
 import asyncio
@@ -40,29 +40,29 @@ from threadkeep.version import __version__
 log = logging.getLogger("threadkeep.mcp")
 
 IDEMPOTENCY_KEY = "threadkeep/idempotencyKey"
-"""The field of `_meta` that is the same for a call that runs again."""
+"""The field of `_meta` that stays the same when a call is repeated."""
 
 _PROGRESS_EVERY_S = 0.1
 _ENDING_S = 5.0
 LOOK_EVERY_S = 15.0
-"""So often a server is looked after while its user is asked."""
+"""How often a server is checked while its user is asked."""
 _ROUND_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0)
-"""How long a server waits that asks to be called again, each time."""
+"""The pauses before each repeat, for a server that asks to be called again."""
 _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
 
 
 _call_here: ContextVar[OpenCall | None] = ContextVar("call", default=None)
-"""The call on whose own stream a message came: the SDK runs what hears it in the context of that request."""
+"""The call on whose own stream a message came: the SDK runs handlers in that request's context."""
 
 
 class _Anything(RootModel[dict[str, Any]]):
-    """A result that is not looked into here."""
+    """A result that is not validated here."""
 
 
 class Connection:
-    """A session with one server. It begins at once; `ready` says when it can be used, or why it cannot.
+    """A session with one server. It starts at once; `ready` reports when it can be used, or why it can't.
 
-    `hide` takes the server's secrets out of what it says when it fails.
+    `hide` removes the server's secrets from its error messages.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Connection:
         self._closed: str | None = None
         self._calls: dict[OpenCall, asyncio.Task[None]] = {}
         self._check: asyncio.Task[None] | None = None
-        self.start_number = 0  # greater than that of every server which was started before, on this node
+        self.start_number = 0  # greater than that of every server started earlier on this node
         self.used_at = time.monotonic()
         self.failure: str | None = None
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        with about():  # it outlives the turn that needs it first
+        with about():  # it outlives the turn that first needs it
             self.task = asyncio.create_task(self._hold())
 
     @property
@@ -111,7 +111,7 @@ class Connection:
 
     @property
     def known_tools(self) -> tuple[Tool, ...]:
-        """What the server offered when it was last asked."""
+        """The tools that the server last listed."""
         return self._tools
 
     async def tools(self, *, anew: bool = False) -> tuple[Tool, ...]:
@@ -151,7 +151,7 @@ class Connection:
             self.used_at = time.monotonic()
             call.end()
             if task.cancel():
-                # Not awaited: telling a server that does not listen may take a while.
+                # Not awaited: notifying a server that does not listen may take a while.
                 self._look_after()
 
     async def close(self, reason: str) -> None:
@@ -169,7 +169,7 @@ class Connection:
         return self._session
 
     async def _hold(self) -> None:
-        """Holds the session until it ends, from one side or the other."""
+        """Holds the session until either side ends it."""
         reason = "It has ended."
         try:
             async with (
@@ -187,18 +187,18 @@ class Connection:
                 self.ready.set_result(None)
                 await self._over.wait()
         except Exception as exc:  # noqa: BLE001 - a session ends here, and what it ended of is told
-            if self._closed is None:  # what breaks while we close it is no failure
+            if self._closed is None:  # errors while we close it aren't failures
                 reason = self._reason(exc)
         finally:
             self._over.set()
             if self._closed is None:
                 self.failure = self._hide(self.failure or reason)
-                # What it writes once it has been used can be somebody's words; its owner sees them.
+                # What it writes once it is in use may be a user's words; only its owner sees them.
                 why = self.failure if not self.ready.done() else "it ended while in use"
                 log.info("server %s: %s", self._server, why)
             if not self.ready.done():
                 self.ready.set_exception(LinkBroken(self.failure or self._closed))
-                self.ready.exception()  # whether somebody waits for it or not
+                self.ready.exception()  # mark as retrieved, in case nobody waits for it
             if self._check is not None:
                 await end_tasks(self._check)
 
@@ -213,7 +213,7 @@ class Connection:
             self._greeting = None
 
     async def _hear(self, message: object) -> None:
-        """Takes note that the server has other tools now."""
+        """Notes that the server's tools have changed."""
         if isinstance(message, mcp.ToolListChangedNotification):
             self._tools_changed = True
 
@@ -232,7 +232,7 @@ class Connection:
 
     async def _run(self, session: ClientSession, call: OpenCall, params: mcp.CallToolRequestParams) -> None:
         """One call, from the first byte to its last step."""
-        # What comes in on the stream of this call's own request is heard with this set.
+        # Messages on the stream of this call's own request are handled with this set.
         _call_here.set(call)
         try:
             step = await self._complete(session, call, params)
@@ -250,10 +250,10 @@ class Connection:
     async def _complete(
         self, session: ClientSession, call: OpenCall, params: mcp.CallToolRequestParams
     ) -> InputRequired | Outcome:
-        """Sends a call until it ends, or the user has to be asked."""
+        """Repeats a call until it ends, or the user has to be asked."""
         for pause_s in _ROUND_PAUSES_S:
-            # Not `call_tool`: it would check the result against a schema of the server's own making, whose
-            # patterns can keep this process busy for as long as the server likes.
+            # Not `call_tool`: it would validate the result against the server's own schema, whose patterns
+            # can keep this process busy for as long as the server likes.
             result = await session.send_request(
                 mcp.CallToolRequest(params=params), _Anything, progress_callback=_progress_teller(call)
             )
@@ -262,7 +262,7 @@ class Connection:
                 return self._inbox.outcome(result.root)
             if needed.requests:
                 return needed
-            # It asks nothing that a user is to be asked: it wants to be called again.
+            # It has no question for the user: it wants to be called again.
             await asyncio.sleep(pause_s)
             params = continued(params, GivenInput(needed.state, {})) or params
         return Outcome("error", error="The server keeps asking for the call to be repeated.")
@@ -276,7 +276,7 @@ class Connection:
             return DECLINED
         asking = asyncio.create_task(call.ask(question))
         try:
-            # A remote server that is gone says nothing; nobody is to be asked for it any longer.
+            # A lost remote server sends nothing; checking ends a question that no longer matters.
             while not asking.done():
                 done, _ = await asyncio.wait([asking], timeout=LOOK_EVERY_S)
                 if not done:
@@ -286,13 +286,13 @@ class Connection:
             asking.cancel()
 
     def _asking_call(self) -> OpenCall | None:
-        """The call in which a server asks; None where nobody can tell whose user is meant."""
+        """The call in which a server asks; None if it is unclear whose user is meant."""
         if (call := _call_here.get()) is not None:
             return call if call in self._calls else None
         return next(iter(self._calls)) if self._has_one_user and len(self._calls) == 1 else None
 
     async def _what_broke(self, exc: MCPError) -> Outcome:
-        """A protocol error with its reason; where the connection is lost, the reason of that."""
+        """A protocol error with its reason; if the connection is lost, the reason for that."""
         if exc.code != mcp.CONNECTION_CLOSED:
             self._look_after()
             return Outcome("error", error=exc.message)
@@ -310,7 +310,7 @@ class Connection:
             async with asyncio.timeout(self._limits.ping_s):
                 await self._use().send_ping()
         except (LinkBroken, ValidationError):
-            return  # it is over already; or it did answer, if not well
+            return  # it has ended already; or it did answer, if badly
         except TimeoutError:
             self._fail("It stopped responding.")
         except MCPError as exc:
@@ -318,13 +318,13 @@ class Connection:
                 self._fail(exc.message)
 
     def _fail(self, reason: str) -> None:
-        """Ends a session that is of no more use; one that is being closed has not failed."""
+        """Ends a broken session; one that is being closed has not failed."""
         if self.is_open:
             self.failure = reason
             self._over.set()
 
     def _reason(self, exc: BaseException) -> str:
-        """Why a session ended, to a person."""
+        """Why a session ended, for people."""
         match cause := next(causes(exc)):
             case LinkBroken():
                 return str(cause)
@@ -342,7 +342,7 @@ class Connection:
 
 
 def _progress_teller(call: OpenCall) -> ProgressFnT:
-    """Tells a call's caller of its progress, now and then."""
+    """Reports a call's progress to its caller, now and then."""
     told_at = 0.0
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -360,7 +360,7 @@ def _params(name: str, arguments: Mapping[str, Any], call_key: str) -> mcp.CallT
 
 
 async def _agree(session: ClientSession) -> None:
-    """Agrees on a version: by the handshake that all servers know, else by the newer way."""
+    """Agrees on a version: by the handshake that all servers know, else by the newer one."""
     try:
         await session.initialize()
     except MCPError as exc:

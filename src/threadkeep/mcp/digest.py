@@ -2,9 +2,9 @@
 
     python -P digest.py < MESSAGE
 
-A large message is read so, in a process of its own: to take hundreds of thousands of values apart keeps the
-interpreter, and with it every turn of this node, waiting in whatever thread it is done. The values come back
-as they are stored, as JSON in one piece. Nothing else of ours is imported here, so that it starts fast.
+A large message is read this way, in its own process: parsing hundreds of thousands of values holds the GIL,
+and thus every turn of this node, in whatever thread it runs. The values come back as stored, as JSON in one
+piece. This imports nothing else of ours, so that it starts fast.
 """
 
 import base64
@@ -27,7 +27,7 @@ MOST_ERROR_CHARACTERS = 8_000
 MOST_LEVELS = 200
 MOST_FILE_NAME = 100
 
-# A pair of halves, or a backslash that escapes another, is as it should be.
+# A surrogate pair, or a backslash that escapes another, is fine.
 _LONE_HALF = re.compile(
     rb"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
@@ -36,7 +36,7 @@ _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,80}")
 _PROCESSOR_S = 10
 _MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 
-# Names as they are on the wire.
+# Names as on the wire.
 
 
 class Resource(msgspec.Struct):
@@ -49,7 +49,7 @@ class Resource(msgspec.Struct):
 
 
 class Block(msgspec.Struct):
-    """A part of a result; which fields it has is told by its type."""
+    """A part of a result; its type determines its fields."""
 
     type: str
     text: str = ""
@@ -62,7 +62,7 @@ class Block(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """What a server answers to a call."""
+    """A server's response to a call."""
 
     content: list[Block] = []
     structuredContent: Any = None  # noqa: N815
@@ -70,7 +70,7 @@ class Result(msgspec.Struct):
 
 
 class File(msgspec.Struct):
-    """A file that a tool gave."""
+    """A file that a tool returned."""
 
     name: str
     media_type: str
@@ -78,7 +78,7 @@ class File(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """A result as we see it. In a digest, the value and the chart are bytes: JSON in one piece."""
+    """A result in our terms. In a digest, the value and the chart are bytes: JSON in one piece."""
 
     value: Any = None
     chart: Any = None
@@ -87,14 +87,14 @@ class Answer(msgspec.Struct):
 
 
 class Digest(msgspec.Struct):
-    """A large message: what is left of it for the session, and the answer that was taken out."""
+    """A large message: what remains of it for the session, and the extracted answer."""
 
     message: bytes
     answer: Answer | None = None
 
 
 def mended(message: bytes) -> bytes:
-    """A message with U+FFFD for half surrogate pairs and for bytes that are no UTF-8."""
+    """A message with U+FFFD for lone surrogates and for bytes that aren't UTF-8."""
     if not message.isascii():
         message = message.decode(errors="replace").encode()
     if b"\\ud" in message or b"\\uD" in message:
@@ -103,7 +103,7 @@ def mended(message: bytes) -> bytes:
 
 
 def read_result(result: Any) -> Answer:
-    """The answer that a result is; ValueError where it is none."""
+    """The answer in a result; ValueError if it isn't one."""
     given = msgspec.convert(result, Result)
     texts, files = _read(given.content)
     text = "\n\n".join(texts)
@@ -119,7 +119,7 @@ def read_result(result: Any) -> Answer:
 
 
 def digest(message: bytes) -> Digest:
-    """A large message, read; ValueError or RecursionError where it is no message."""
+    """Reads a large message; ValueError or RecursionError if it isn't a message."""
     message = mended(message)
     whole: Any = msgspec.json.decode(message)
     match whole:
@@ -143,7 +143,7 @@ def _small(message: dict[str, Any]) -> bytes:
 
 
 def _fitting(tools: Sequence[Any]) -> list[Any]:
-    """The first tools, as many as may be."""
+    """The first tools, as many as allowed."""
     fitting: list[Any] = []
     left = MOST_TOOLS_BYTES
     for tool in tools[:MOST_TOOLS]:
@@ -193,7 +193,7 @@ def _read(blocks: Sequence[Block]) -> tuple[list[str], list[File]]:
             case "resource" if block.resource is not None:
                 texts.append(_read_resource(files, block.resource))
             case _:
-                pass  # of a version of MCP that is still to come
+                pass  # from a future version of MCP
     return texts, files
 
 
@@ -207,7 +207,7 @@ def _read_resource(files: list[File], given: Resource) -> str:
 
 
 def _keep(files: list[File], name: str, media_type: str, data: str | bytes) -> str:
-    """Adds a file and says so to the model."""
+    """Adds a file; returns a line for the model."""
     if len(files) >= MOST_FILES:
         return f"[A file was left out: a result can have at most {MOST_FILES}.]"
     try:
@@ -226,7 +226,7 @@ def _keep(files: list[File], name: str, media_type: str, data: str | bytes) -> s
 
 
 def _name_in(uri: str) -> str:
-    """The file name at the end of an address, if there is one that can be shown."""
+    """The file name at the end of an address, if it can be shown."""
     try:
         name = unquote(urlsplit(uri).path).rstrip("/").rpartition("/")[2]
     except ValueError:
@@ -239,7 +239,7 @@ if __name__ == "__main__":
     import os
     import resource
 
-    os.nice(5)  # those who talk come first
+    os.nice(5)  # turns come first
     with contextlib.suppress(ValueError, OSError):  # not every system has such limits
         resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))

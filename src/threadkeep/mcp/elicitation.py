@@ -1,7 +1,7 @@
-"""What a server asks the user, and what it is told: within limits, or it is declined.
+"""What a server asks the user, and the answer: within limits, or it is declined.
 
-A server asks in one of two ways. One of an older version holds its call open and sends a request meanwhile;
-one of a newer version ends the call with an input-required result and is called again with the answers.
+A server asks in one of two ways. An older version holds its call open and sends a request meanwhile; a newer
+version ends the call with an input-required result and is called again with the answers.
 """
 
 import re
@@ -31,19 +31,19 @@ _URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 class NotSupported(Exception):
-    """The server asks for what we do not give; the message says what."""
+    """The server asks for something we don't provide; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a user is asked: to fill in a form of this schema, or to open an address."""
+    """A question to the user: to fill in a form of this schema, or to open an address."""
 
     message: str
     schema: Mapping[str, Any] | None = None
     url: str | None = None
 
 
-# The schemas that MCP allows, with the names of the wire. What is not named here is left out.
+# The schemas that MCP allows, with the names on the wire. Unlisted fields are dropped.
 
 
 class _Choice(msgspec.Struct, omit_defaults=True):
@@ -76,7 +76,7 @@ class _Property(msgspec.Struct, omit_defaults=True):
 
     @property
     def is_allowed(self) -> bool:
-        """Whether it is one value, or several of a few."""
+        """Whether it is one value, or several out of a list."""
         if self.type != "array":
             return self.items is None
         return self.items is not None and bool(self.items.enum or self.items.anyOf)
@@ -89,20 +89,20 @@ class _Schema(msgspec.Struct):
 
 
 class _State(msgspec.Struct, omit_defaults=True):
-    """What it takes to go on with a call, on any node: the server's own state, and what it asked."""
+    """What continuing a call on any node needs: the server's own state, and what it asked."""
 
     state: str | None = None
     forms: list[str] = []
     declined: list[str] = []
     begins_again: bool = False
-    """The server knows nothing of answers: it is called again as if for the first time."""
+    """The server takes no answers: it is called again as if for the first time."""
 
 
 _decode_state = msgspec.json.Decoder(_State).decode
 
 
 def question_of(params: mcp.ElicitRequestParams) -> Question | None:
-    """What the user is asked; None where it is not to be asked like this."""
+    """The question for the user; None if it must not be asked like this."""
     message = storable(params.message)
     if len(message) > MOST_MESSAGE_CHARACTERS:
         return None
@@ -113,7 +113,7 @@ def question_of(params: mcp.ElicitRequestParams) -> Question | None:
 
 
 def elicit_result(answer: Answer | None, *, is_form: bool) -> mcp.ElicitResult:
-    """An answer as servers are told it; None means that there is none."""
+    """An answer in the form for servers; None means no answer."""
     if answer is None or answer.action is ApprovalAction.EXPIRE:
         return mcp.ElicitResult(action="cancel")
     if answer.action not in {ApprovalAction.ANSWER, ApprovalAction.ALLOW}:
@@ -127,9 +127,9 @@ def elicit_result(answer: Answer | None, *, is_form: bool) -> mcp.ElicitResult:
 
 
 def input_required(result: Mapping[str, Any]) -> InputRequired | None:
-    """What a server needs before it goes on with a call; None for any other result.
+    """What a server needs before it continues a call; None for any other result.
 
-    ValueError where it is no such result, NotSupported where it needs what only a model or a disk has.
+    ValueError if the result is malformed, NotSupported if it needs what only a model or a disk has.
     """
     if result.get("resultType") != "input_required":
         return None
@@ -150,7 +150,7 @@ def input_required(result: Mapping[str, Any]) -> InputRequired | None:
 
 
 def addresses_required(error: mcp.ErrorData) -> InputRequired | None:
-    """The addresses that the user has to open before a call can be made, where the error says so."""
+    """The addresses that the user has to open before a call can be made, if the error says so."""
     if error.code != mcp.URL_ELICITATION_REQUIRED:
         return None
     try:
@@ -163,7 +163,7 @@ def addresses_required(error: mcp.ErrorData) -> InputRequired | None:
 
 
 def continued(params: mcp.CallToolRequestParams, given: GivenInput) -> mcp.CallToolRequestParams | None:
-    """A call with what it had asked for; None where the user does not want it to go on."""
+    """A call with the answers that it asked for; None if the user doesn't want it to continue."""
     state = _decode_state(given.state)
     results = {
         key: elicit_result(answer, is_form=key in state.forms) for key, answer in given.answers.items()
@@ -189,7 +189,7 @@ def _asking(params: Mapping[str, mcp.ElicitRequestParams], state: _State) -> Inp
 
 
 def _flat_schema(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A form's schema with nothing but what forms may have; None where it is not flat, or too large."""
+    """A form's schema reduced to what forms may have; None if it is not flat, or too large."""
     try:
         encoded = msgspec.json.encode(given)
         schema = msgspec.json.decode(encoded, type=_Schema)
@@ -203,7 +203,7 @@ def _flat_schema(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _is_address(url: str) -> bool:
-    """Whether this is an address that a person can be sent to, and that does not look like another one."""
+    """Whether a person can be sent to this address, and it does not look like another one."""
     if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
         return False
     try:

@@ -1,12 +1,12 @@
-"""Runs one server of tools, and ends it with all that it has started.
+"""Runs one tool server, and ends it with everything that it has started.
 
     python -I -S guard.py LIFELINE COMMAND [ARGUMENT …]
 
 LIFELINE is the reading end of a pipe that only our process holds open for writing. Once that end is closed,
-on purpose or because our process is gone in whatever way (`kill -9` included), the guard ends the server. It
-does the same when the server ends and leaves children behind. Being a process of its own, with one thread, it
-can do what a busy server with threads cannot: fork safely, and be the parent of orphans (on Linux), so that
-even a child which has left the process group is found.
+on purpose or because our process has died in any way (`kill -9` included), the guard ends the server. It
+does the same if the server ends and leaves children behind. As a separate process with one thread, it can do
+what a busy server with threads cannot: fork safely, and be the parent of orphans (on Linux), so that it finds
+even a child that has left the process group.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ GRACE_S = 1.0
 KILL_S = 5.0
 LOOK_AGAIN_S = 0.05
 NICENESS = 5
-"""Servers of tools give way to those who talk."""
+"""Tool servers yield to turns."""
 
 NOT_STARTED = 127
 
@@ -32,7 +32,7 @@ _SET_CHILD_SUBREAPER = 36
 
 
 def main(lifeline: int, command: Sequence[str]) -> int:
-    """Runs the command until it ends or the lifeline is cut; its exit code, as a shell gives it."""
+    """Runs the command until it ends or the lifeline is cut; returns its exit code, as a shell would."""
     os.set_inheritable(lifeline, False)
     _process_control(_SET_CHILD_SUBREAPER, 1)
     woken = _wake_on_signals()
@@ -52,14 +52,14 @@ def main(lifeline: int, command: Sequence[str]) -> int:
 
 
 def _become(command: Sequence[str], guard: int) -> None:
-    """Turns this process into the server, at the head of a session and process group of its own."""
+    """Turns this process into the server, leading its own session and process group."""
     os.setsid()
     os.nice(NICENESS)
     _process_control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != guard:
         os._exit(NOT_STARTED)
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and that would be passed on
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the server would inherit that
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], list(command))  # noqa: S606 - there is no shell on purpose
@@ -69,7 +69,7 @@ def _become(command: Sequence[str], guard: int) -> None:
 
 
 def _wake_on_signals() -> int:
-    """A descriptor that can be read once a child has ended or somebody wants us to end."""
+    """A descriptor that becomes readable once a child has ended or we are asked to end."""
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -80,7 +80,7 @@ def _wake_on_signals() -> int:
 
 
 def _take_note(number: int, frame: object) -> None:
-    """Nothing more: that there was a signal can be read."""
+    """Does nothing: the wakeup descriptor reports the signal."""
 
 
 def _told_to_end(woken: int) -> bool:
@@ -88,7 +88,7 @@ def _told_to_end(woken: int) -> bool:
 
 
 def _let_go_of_streams() -> None:
-    """Leaves stdin, stdout and stderr to the server alone: their ends must tell of its end."""
+    """Leaves stdin, stdout and stderr to the server alone: closing them must signal its end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
@@ -96,7 +96,7 @@ def _let_go_of_streams() -> None:
 
 
 def _reap(child: int) -> tuple[int | None, bool]:
-    """Takes note of children that have ended: the server's own exit code, and whether any child is left."""
+    """Reaps ended children: returns the server's own exit code, and whether any child is left."""
     code = None
     while True:
         try:
@@ -110,7 +110,7 @@ def _reap(child: int) -> tuple[int | None, bool]:
 
 
 def _end_all(child: int, woken: int) -> int | None:
-    """Asks everything to end, then kills what is left; the server's exit code if it ends only now."""
+    """Asks everything to end, then kills what is left; returns the server's exit code if it ends only now."""
     code, any_left = _reap(child)
     for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, KILL_S)):
         deadline = time.monotonic() + seconds
@@ -123,13 +123,13 @@ def _end_all(child: int, woken: int) -> int | None:
             ended, any_left = _reap(child)
             code = code if ended is None else ended
             if any_left and number == signal.SIGKILL:
-                # Those whose parent has just been killed are our children only now.
+                # Processes whose parent was just killed become our children only now.
                 _signal_all(child, number)
     return code
 
 
 def _signal_all(child: int, number: int) -> None:
-    """To the server's process group, and to every other child that we have."""
+    """Signals the server's process group, and every other child of ours."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, number)
     with contextlib.suppress(OSError):

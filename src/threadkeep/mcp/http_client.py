@@ -1,4 +1,4 @@
-"""The HTTP client for a remote server: it stays on the Internet, and takes only so much."""
+"""The HTTP client for a remote server: stays on the public Internet, and bounds what it accepts."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from threadkeep.mcp.large import (
 from threadkeep.mcp.lines import MESSAGE_COSTS, Pace
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 
-# No limit on reading: how long a call may take is decided where it is made.
+# No read timeout: each call sets its own limit.
 TIMEOUT = httpx2.Timeout(10, read=None)
 
 _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
@@ -32,11 +32,11 @@ _FAREWELL = {"connect": 1.0, "read": 1.0, "write": 1.0, "pool": 1.0}
 
 
 Small = Callable[[bytes], Awaitable[bytes | None]]
-"""Makes a message small enough for the session; None where it is passed over. Raises Unreadable."""
+"""Makes a message small enough for the session; None to skip it. Raises Unreadable."""
 
 
 class _Sent(msgspec.Struct):
-    """A message of ours; a notice has no id."""
+    """A message of ours; a notification has no id."""
 
     id: int | str | None = None
 
@@ -52,7 +52,7 @@ def http_client(
     denied: Sequence[Network] = (),
     timeout: httpx2.Timeout = TIMEOUT,
 ) -> httpx2.AsyncClient:
-    """A client for one remote server that does not leave the Internet, unless the operator allows it."""
+    """A client for one remote server, limited to the public Internet unless the operator allows more."""
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout,
@@ -66,7 +66,7 @@ def http_client(
 
 
 class _CheckedTransport(httpx2.AsyncBaseTransport):
-    """Connects to the very address that was found to be allowed; the name stays for TLS and `Host`."""
+    """Connects to the very address that was checked; the name stays for TLS and `Host`."""
 
     def __init__(self, allow_private: bool, denied: Sequence[Network]) -> None:
         self._allow_private = allow_private
@@ -74,7 +74,7 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request to the first address of its host that can be reached."""
+        """Sends a request to the first reachable address of its host."""
         url = request.url
         try:
             addresses = await allowed_addresses(
@@ -109,15 +109,15 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Bounds what a server can send us: in size where it is one answer, in speed where it is a stream."""
+    """Bounds what a server can send: a single response in size, a stream in speed."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, small: Small) -> None:
         self._inner = inner
         self._small = small
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request; what comes back is read within bounds."""
-        if request.method == "DELETE":  # the farewell: a server that does not care must not hold us up
+        """Sends a request; bounds the reading of its response."""
+        if request.method == "DELETE":  # the farewell: an unresponsive server must not delay us
             request.extensions = {**request.extensions, "timeout": _FAREWELL}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -126,7 +126,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         kind = _Events if is_stream else _Message
-        # What a server says with an error status is for the SDK, who knows what the status means.
+        # The SDK handles responses with an error status: it knows what the status means.
         asked = _id_in(request) if response.is_success else None
         response.stream = kind(response.stream, self._small, asked)
         return response
@@ -137,7 +137,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 def _id_in(request: httpx2.Request) -> int | str | None:
-    """Which request of MCP this one carries; none where it carries a notice, or nothing."""
+    """The id of the MCP request that this one carries; None for a notification, or nothing."""
     try:
         return _decode_sent(request.content).id
     except msgspec.DecodeError:
@@ -145,10 +145,10 @@ def _id_in(request: httpx2.Request) -> int | str | None:
 
 
 class _Read(httpx2.AsyncByteStream):
-    """What a server sends, with large messages made small on the way.
+    """A server's response, with large messages made small on the way.
 
-    In place of what cannot be read comes an error for the request that it answers: the SDK would show how it
-    reads, to the model too.
+    Replaces an unreadable message with an error for the request that it answers: the SDK would expose parser
+    details, even to the model.
     """
 
     def __init__(self, inner: httpx2.AsyncByteStream, small: Small, asked: int | str | None) -> None:
@@ -157,7 +157,7 @@ class _Read(httpx2.AsyncByteStream):
         self._asked = asked
 
     async def _readable(self, message: bytes) -> bytes | None:
-        """A message that the SDK can read; None where it is passed over."""
+        """A message that the SDK can read; None to skip it."""
         try:
             small = await self._small(message)
             if small is not None:
@@ -176,7 +176,7 @@ class _Read(httpx2.AsyncByteStream):
 
 
 class _Events(_Read):
-    """A stream of events, not faster than we care to read."""
+    """A stream of events, no faster than we want to read."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pace, held, seen, is_skipping = Pace(), bytearray(), 0, False
@@ -201,7 +201,7 @@ class _Events(_Read):
             yield bytes(held)
 
     def _too_large(self, head: bytes) -> bytes:
-        """In place of an event that begins like this: the answer to the request, unless it is none."""
+        """Replaces an event that begins like this: with an error for its request, if it answers one."""
         begin = head.partition(b"data:")[2].lstrip()
         refused = None if is_notice(begin) else self._refusal(begin, b"", TOO_LARGE)
         return b"" if refused is None else b"data: " + refused + b"\n\n"
@@ -216,13 +216,13 @@ class _Events(_Read):
         if readable is message:
             return event
         others = [line for line in lines if line and not line.startswith(b"data:")]
-        # A line break can only be between values.
+        # Line breaks can only be between values.
         data = [] if readable is None else [b"data: " + readable.replace(b"\n", b" ")]
         return b"\n".join((*others, *data, b"", b""))
 
 
 class _Message(_Read):
-    """One answer, not longer than we care to keep."""
+    """One response, no longer than we want to keep."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         message = bytearray()
@@ -231,7 +231,7 @@ class _Message(_Read):
             if len(message) > MOST_RESULT_BYTES:
                 yield self._refusal(bytes(message[:_HEAD_BYTES]), b"", TOO_LARGE) or b""
                 return
-        if self._asked is None and len(message) <= LARGE_BYTES:  # no answer to us
+        if self._asked is None and len(message) <= LARGE_BYTES:  # not an answer to us
             yield bytes(message)
         else:
             yield await self._readable(bytes(message)) or b""

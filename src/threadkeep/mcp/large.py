@@ -1,4 +1,4 @@
-"""Large messages of servers: read in a process of their own, so that no turn waits for that."""
+"""Large messages of servers: read in a separate process, so that no turn waits for it."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ TOO_LARGE = f"The result is larger than {_MOST_MB} MB, the limit."
 NOT_MCP = "The server's response isn't a valid MCP message."
 
 ENDS_BYTES = 256
-_PARSE_ERROR = -32700  # not the SDK's: that is loaded only once there is a server
+_PARSE_ERROR = -32700  # not the SDK's, which is loaded only once there is a server
 _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
@@ -39,22 +39,22 @@ _decode = msgspec.msgpack.Decoder(Digest).decode
 
 
 def is_notice(head: bytes) -> bool:
-    """Whether a message that begins like this is one that nobody has asked for."""
+    """Whether a message that begins like this is unsolicited."""
     return _UNASKED.match(head) is not None
 
 
 class Unreadable(Exception):
-    """A message that cannot be read; says why, to a person."""
+    """A message that can't be read; says why, for people."""
 
 
 def refusal(request_id: int | str, problem: str) -> bytes:
-    """The answer to the one request whose result cannot be read."""
+    """The error response to the one request whose result can't be read."""
     error = {"code": _PARSE_ERROR, "message": problem}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
 def answered_id(head: bytes, tail: bytes) -> int | None:
-    """Which request a message answers that cannot be read, where that can be seen."""
+    """Which request an unreadable message answers, if recognisable."""
     found = _ID_AT_THE_BEGINNING.search(head) or _ID_AT_THE_END.search(tail)
     return int(found[1]) if found else None
 
@@ -66,7 +66,7 @@ class Reading:
         self._free = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def read(self, message: bytes) -> Digest | None:
-        """A large message, read; None where it cannot be."""
+        """Reads a large message; None if it can't be read."""
         try:
             return await self._read(message)
         except (TimeoutError, OSError, msgspec.DecodeError) as exc:
@@ -94,14 +94,14 @@ class Reading:
 
 
 class Inbox:
-    """The messages of one server, made small for the session; what was taken out waits to be claimed."""
+    """One server's messages, made small for the session; what was taken out waits to be claimed."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._waiting: dict[str, Answer] = {}
 
     async def small(self, message: bytes) -> bytes | None:
-        """A message as the session may see it; None for a large notice, which is passed over.
+        """A message for the session; None for a large notification, which is skipped.
 
         Raises Unreadable.
         """
@@ -119,7 +119,7 @@ class Inbox:
         return read.message if read.answer is None else self._put_by(read.message, read.answer)
 
     def outcome(self, result: Mapping[str, Any]) -> Outcome:
-        """How a call ended; ValueError where this is no result of one."""
+        """How a call ended; ValueError if this isn't a call's result."""
         match result.get("structuredContent"):
             case {"threadkeep/claim": str(claim)} if claim in self._waiting:
                 return _outcome(self._waiting.pop(claim))
@@ -127,7 +127,7 @@ class Inbox:
                 return _outcome(read_result(result))
 
     def _put_by(self, message: bytes, answer: Answer) -> bytes:
-        # A server cannot guess a claim, and has only its own to make.
+        # A server cannot guess a claim, and could claim only its own.
         claim = uuid.uuid4().hex
         if len(self._waiting) >= MOST_UNCLAIMED:  # answers that nobody waits for
             del self._waiting[next(iter(self._waiting))]
@@ -138,7 +138,7 @@ class Inbox:
 
 
 def _value(given: Any) -> Any:
-    """JSON of a size to be kept aside stays as it is; what is small is a value like any other."""
+    """Large JSON stays raw; small JSON becomes an ordinary value."""
     if not isinstance(given, bytes):
         return given
     return msgspec.Raw(given) if len(given) > LARGE_BYTES else msgspec.json.decode(given)

@@ -1,4 +1,4 @@
-"""Begins the session with a server. Whoever imports this loads the MCP SDK, which takes about a second."""
+"""Starts a session with a server. Importing this loads the MCP SDK, which takes about a second."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def launch(
     limits: Limits,
     reading: Reading,
 ) -> Connection:
-    """A session that has just begun; LinkBroken where there is nothing to begin with."""
+    """A session that has just started; LinkBroken if it can't be."""
     inbox = Inbox(reading)
     match server:
         case StdioServer():

@@ -1,4 +1,4 @@
-"""Lines from a process that may write anything: bounded in memory, and in what they cost us."""
+"""Lines from a process that may write anything: bounded in memory and in cost."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ _MOST_COMPLAINT = 300
 
 @dataclass(frozen=True, slots=True)
 class LongLine:
-    """A line that was too long to be kept: only how it begins and ends is known."""
+    """A line that was too long to keep: only its beginning and end are known."""
 
     head: bytes
     tail: bytes
@@ -30,9 +30,9 @@ class LongLine:
 
 
 class Pace:
-    """Slows a reader down, so that a server which floods us takes little time from other work.
+    """Slows a reader down, so that a server that floods us takes little time from other work.
 
-    What is not read stays in the pipe, and the server waits.
+    Unread data stays in the pipe, and the server waits.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Pace:
         self._at_once = 0
 
     async def spend(self, amount: int) -> None:
-        """Waits until this much may be read; others get their turn every now and then in any case."""
+        """Waits until this much may be read; lets others run now and then in any case."""
         now = self._loop.time()
         self._left = min(_UNPACED_BYTES, self._left + (now - self._at) * _BYTES_A_SECOND) - amount
         self._at = now
@@ -53,7 +53,7 @@ class Pace:
 
 
 class _Line:
-    """A line as it comes in."""
+    """A line as it arrives."""
 
     def __init__(self, begin: bytes = b"") -> None:
         self._kept = bytearray()
@@ -75,7 +75,7 @@ class _Line:
 
 
 async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | LongLine]:
-    """The lines that come in, at a pace that leaves time for others."""
+    """Incoming lines, at a pace that leaves time for others."""
     pace, line = Pace(), _Line()
     while chunk := await reader.read(CHUNK_BYTES):
         await pace.spend(len(chunk))
@@ -90,13 +90,13 @@ async def read_lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | Lon
 
 
 class ServerLog:
-    """The latest of what a server wrote to its stderr, and of what we noted about it."""
+    """The latest of a server's stderr, and of our notes about it."""
 
     def __init__(self) -> None:
         self._kept = b""
 
     def write(self, data: bytes) -> None:
-        """Adds to the log; the oldest goes when it gets too long."""
+        """Adds to the log; drops the oldest when it gets too long."""
         self._kept = (self._kept + data)[-LOG_BYTES:]
 
     def note(self, text: str) -> None:
@@ -105,11 +105,11 @@ class ServerLog:
         self.write(f"{begin}{_OURS} {text}\n".encode())
 
     def started(self) -> None:
-        """What follows is of another process."""
+        """Marks the start of another process."""
         self.note(_STARTED)
 
     async def follow(self, reader: asyncio.StreamReader) -> None:
-        """Adds everything that comes in."""
+        """Adds everything that arrives."""
         pace = Pace()
         while chunk := await reader.read(CHUNK_BYTES):
             self.write(chunk)
@@ -117,12 +117,12 @@ class ServerLog:
 
     @property
     def text(self) -> str:
-        """The log as it is now."""
+        """The current log."""
         return self._kept.decode(errors="replace")
 
     @property
     def complaint(self) -> str:
-        """What the server says is wrong since its latest start: from the first error on, or the last line."""
+        """The server's complaint since its latest start: from the first error on, or the last line."""
         lines = [line.strip() for line in self.text.rpartition(_STARTED)[2].splitlines()]
         lines = [line for line in lines if line and not line.startswith(_OURS)]
         errors = [number for number, line in enumerate(lines) if "error" in line.lower()]

@@ -1,4 +1,4 @@
-"""A link: the way to a server, over which a session is held."""
+"""A link: the transport to a server, which carries a session."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -10,22 +10,22 @@ Streams = tuple[Any, Any]
 
 
 class LinkBroken(Exception):
-    """The server cannot be reached, or has gone; the message says why, to a person."""
+    """The server can't be reached, or is lost; the message says why, for people."""
 
 
 class Link(ABC):
-    """The way to a server: the streams of a process, or HTTP."""
+    """The transport to a server: the streams of a process, or HTTP."""
 
     @abstractmethod
     def open(self, on_end: Callable[[], None]) -> AbstractAsyncContextManager[Streams]:
         """Holds the link while the block runs; calls `on_end` when the other side ends it.
 
-        Raises LinkBroken where there is nothing at the other end, or there no longer is.
+        Raises LinkBroken if the other end doesn't exist, or no longer does.
         """
 
 
 def causes(exc: BaseException) -> Iterator[BaseException]:
-    """What really went wrong, out of the groups in which task groups wrap it."""
+    """The actual causes, unwrapped from the exception groups of task groups."""
     if isinstance(exc, BaseExceptionGroup):
         for inner in cast("BaseExceptionGroup[BaseException]", exc).exceptions:
             yield from causes(inner)

@@ -1,4 +1,4 @@
-"""One call of a tool while it runs: the steps that its caller sees, and what its server asks meanwhile."""
+"""One tool call while it runs: the steps that its caller sees, and what its server asks meanwhile."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from threadkeep.mcp.elicitation import Question
 from threadkeep.ports.tools import Asked, Step
 
 MOST_QUESTIONS = 20
-"""That a server may ask during one call; it is told no to any further one."""
+"""That a server may ask during one call; any further one gets no answer."""
 
 
 class OpenCall:
@@ -19,7 +19,7 @@ class OpenCall:
         self._waiting: set[asyncio.Future[Answer | None]] = set()
 
     async def ask(self, question: Question) -> Answer | None:
-        """Has the caller ask the user; None where there is no answer, or the call has ended."""
+        """Makes the caller ask the user; None if there is no answer, or the call has ended."""
         if self._asked == MOST_QUESTIONS:
             return None
         self._asked += 1
@@ -38,7 +38,7 @@ class OpenCall:
             self._waiting.discard(answered)
 
     def end(self) -> None:
-        """Nobody answers any more."""
+        """Leaves open questions unanswered."""
         for answered in self._waiting:
             if not answered.done():
                 answered.set_result(None)

@@ -1,7 +1,7 @@
 """What `npx` and `uvx` may be asked to run: one package from the registry, by its name.
 
-Each of them runs other things too: a program that is installed on the machine, a text in a shell, a folder,
-an address, an interpreter. A package is somebody's program all the same: what it reaches is for the sandbox.
+Both also run other things: a program installed on the machine, a shell text, a folder, an address, an
+interpreter. A package is still a stranger's program: the sandbox limits what it can reach.
 """
 
 import re
@@ -11,7 +11,7 @@ from threadkeep.domain.errors import McpConfigInvalid
 
 RUNNERS = ("npx", "uvx")
 
-# What comes after `@` may be a tag of the registry for npx; uvx takes all but a version for a folder here.
+# After `@`, npx accepts a registry tag; uvx takes anything but a version for a local folder.
 _PACKAGES = {
     "npx": re.compile(
         r"""(?P<name> (?: @[a-z0-9~-][a-z0-9._~-]{0,99}/ )? [a-z0-9~][a-z0-9._~-]{0,213} )
@@ -25,7 +25,7 @@ _PACKAGES = {
     ),
 }
 _ARCHIVES = (".tgz", ".tar", ".tar.gz", ".whl", ".zip")
-# Whoever names one of these, with or without a number, means it to run what the arguments say.
+# These, with or without a number, run whatever their arguments say.
 _INTERPRETERS = re.compile(
     r"""(?: ash | bash | csh | dash | fish | ksh | sh | tcsh | zsh | busybox | toybox | cmd | pwsh
         | env | xargs | su | sudo | bun | bunx | concurrently | corepack | cross-env | cross-env-shell | deno
@@ -39,7 +39,7 @@ _INTERPRETERS = re.compile(
 
 
 def check_package(command: str, args: Sequence[str]) -> None:
-    """Refuses everything but one package, its version optional; what follows it are its own arguments."""
+    """Refuses everything but one package, with an optional version; its own arguments follow it."""
     at = 1 if command == "npx" and args and args[0] == "-y" else 0
     if len(args) <= at:
         raise McpConfigInvalid(f"Name the package for `{command}` to run.", param="args")
@@ -59,12 +59,12 @@ def check_package(command: str, args: Sequence[str]) -> None:
 
 
 def _names_a_file(package: "re.Match[str]") -> bool:
-    """Whether it would be a file of the program's folder, where others may have put one."""
+    """Whether it would be a file in the program's folder, where others may have put one."""
     return any(part.lower().endswith(_ARCHIVES) for part in (package["name"], package["version"] or ""))
 
 
 def launched_args(command: str, args: Sequence[str]) -> tuple[str, ...]:
-    """The arguments with which a package is run: fetched, never a program of that name on this machine."""
+    """The arguments to run a package: fetched, never a program of that name on this machine."""
     if command not in RUNNERS:
         return tuple(args)
     rest = args[1:] if command == "npx" and args[0] == "-y" else args

@@ -1,4 +1,4 @@
-"""What runs, and what lies in folders, for single users: it goes when they go."""
+"""Servers and folders of single users, removed with them."""
 
 import asyncio
 import hashlib
@@ -23,14 +23,14 @@ LAYOUTS = ("domain", "role")
 
 
 class PersonalServers:
-    """The servers that run for one user each, and the folders in which a real PromptX keeps theirs."""
+    """The servers that run for one user each, and the folders in which a real PromptX stores their data."""
 
     def __init__(self, pool: Pool, workspaces: Workspaces) -> None:
         self._pool = pool
         self._workspaces = workspaces
 
     async def forget(self, user_id: UserId) -> None:
-        """Ends what runs for a user, and removes what it has kept."""
+        """Ends a user's servers, and removes their data."""
         await self._pool.end_those_of(user_id)
         folders = await asyncio.to_thread(_folders, self._workspaces)
         await asyncio.to_thread(_remove, folders.get(_name(user_id), ()))
@@ -51,9 +51,9 @@ class PersonalServers:
 
 
 def prepare(workspace: Path, user_id: UserId) -> Path:
-    """The folder of a user in an agent's workspace, in which the agent's roles are linked.
+    """A user's folder in an agent's workspace, with links to the agent's roles.
 
-    Not all of what lies beside the roles: there PromptX writes down which it has found.
+    Links only the roles: PromptX writes beside them which ones it has found.
     """
     folder = workspace / FOLDER / _name(user_id)
     try:
@@ -69,7 +69,7 @@ def prepare(workspace: Path, user_id: UserId) -> Path:
 
 
 def hand_over(workspaces: Workspaces, giver: UserId, receiver: UserId) -> Sequence[Path]:
-    """Makes the folders of one user another's; gives those that stay, for the other has one already."""
+    """Renames one user's folders to another's; returns those that stay because the other has one already."""
     stay: list[Path] = []
     for folder in _folders(workspaces).get(_name(giver), ()):
         theirs = folder.with_name(_name(receiver))
@@ -81,15 +81,15 @@ def hand_over(workspaces: Workspaces, giver: UserId, receiver: UserId) -> Sequen
 
 
 def _name(user_id: UserId) -> str:
-    """Ids of users may be anything, names of folders may not."""
+    """A folder name for any user id."""
     return hashlib.sha256(user_id.encode()).hexdigest()[:32]
 
 
 def _folders(workspaces: Workspaces) -> dict[str, list[Path]]:
-    """The folders of users, in all workspaces, by their names."""
+    """The users' folders in all workspaces, by name."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for users in workspaces.root.glob(f"*/{FOLDER}"):
-        if not users.is_symlink():  # a program can put one there, to something of ours
+        if not users.is_symlink():  # a program may have linked it to something of ours
             for folder in users.glob("*"):
                 found[folder.name].append(folder)
     return found
@@ -104,7 +104,7 @@ def _remove(folders: Iterable[Path]) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Removes it from the folder that lies there now, if that is one, and from nowhere that it leads to."""
+    """Removes it from its actual parent folder, never through a link."""
     users = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         shutil.rmtree(folder.name, dir_fd=users)

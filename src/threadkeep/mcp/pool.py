@@ -32,11 +32,11 @@ Launch = Callable[
 ]
 
 FORGET_S = 3600.0
-"""After this long without use a place is given up, with its log and its failures."""
+"""After this long without use a server's place is dropped, with its log and its failures."""
 
 
 class _Place:
-    """A server's place in the pool. It outlives the process: it knows the latest failures and the log."""
+    """A server's place in the pool. It outlives the process: it keeps the latest failures and the log."""
 
     def __init__(self, server: McpServer) -> None:
         self.server = server
@@ -49,7 +49,7 @@ class _Place:
 
     @contextmanager
     def in_use(self) -> Generator[None]:
-        """While somebody waits for the server or for its answer, nobody else gets its place."""
+        """While a caller waits for the server or its answer, no other server gets its place."""
         self.users += 1
         try:
             yield
@@ -62,13 +62,13 @@ class _Place:
         return self.connection is not None and self.connection.is_ready and not self.users
 
     def settle(self, attempt: "asyncio.Task[Connection]") -> None:
-        """A failed attempt makes way for the next one."""
+        """Clears a failed attempt for the next one."""
         if (attempt.cancelled() or attempt.exception()) and self.attempt is attempt:
             self.attempt = None
 
     @property
     def state(self) -> ServerState:
-        """How the server is."""
+        """The server's state."""
         if self.connection is not None and self.connection.is_ready:
             return ServerState.READY
         if self.attempt is not None and (self.connection is None or self.connection.is_open):
@@ -76,7 +76,7 @@ class _Place:
         return ServerState.FAILED if self.breaker.failures else ServerState.IDLE
 
     def status(self) -> ServerStatus:
-        """The same, with reasons; what the server was given as a secret is not in it."""
+        """The same, with reasons and without the server's secrets."""
         tools = self.connection.known_tools if self.connection and self.connection.is_ready else None
         error = None if tools is not None else self.server.hide(self.breaker.reason) or None
         return ServerStatus(self.state, error, tools, self.server.hide(self.log.text))
@@ -124,8 +124,8 @@ class Pool:
     ) -> AsyncGenerator[Step]:
         """Calls a tool: any number of Progress and Asked, then one Outcome or InputRequired.
 
-        Closing it cancels the call. The server is told the `call_key`, by which it can recognise a call that
-        runs again. With `used`, the first result of a program that was restarted says so.
+        Closing it cancels the call. The server receives the `call_key`, by which it can recognise a repeated
+        call. With `used`, the first result of a restarted program says so.
         """
         used = used or UsedServers()
         place = self._place(key, server)
@@ -154,7 +154,7 @@ class Pool:
         return place.status()
 
     def statuses(self, agent_id: AgentId) -> Mapping[str, ServerStatus]:
-        """How the servers of an agent are; where each user has their own, the one last used counts."""
+        """The status of an agent's servers; if each user has their own, of the one last used."""
         places = [(key.name, place) for key, place in self._places.items() if key.agent_id == agent_id]
         return {name: place.status() for name, place in sorted(places, key=lambda it: it[1].used_at)}
 
@@ -172,7 +172,7 @@ class Pool:
         return {key.user_id for key in self._places if key.user_id is not None}
 
     async def end_those_of(self, user_id: UserId) -> None:
-        """Ends the servers that are one user's alone; they have ended when this returns."""
+        """Ends the servers that are one user's alone, and waits until they have ended."""
         keys = [key for key in self._places if key.user_id == user_id]
         ending = [task for key in keys if (task := self._give_up(key, "Its user was deleted."))]
         if ending:
@@ -191,7 +191,7 @@ class Pool:
             await asyncio.wait(self._closing)
 
     def _place(self, key: ServerKey, server: McpServer) -> _Place:
-        """The place of a server; a new one where the server is not what it was."""
+        """A server's place; a new one if the server's configuration has changed."""
         place = self._places.get(key)
         if place is not None and place.server != server:
             self._give_up(key, "Its configuration changed.")
@@ -201,7 +201,7 @@ class Pool:
         return place
 
     def _give_up(self, key: ServerKey, reason: str) -> "asyncio.Task[None] | None":
-        """Takes a server's place away; the task is done when the server has ended."""
+        """Drops a server's place; the task is done when the server has ended."""
         place = self._places.pop(key)
         if place.attempt is not None:
             place.attempt.cancel()
@@ -218,7 +218,7 @@ class Pool:
         while True:
             now = place.used_at = time.monotonic()
             attempt = place.attempt or self._begin(key, place, now)
-            # Counted from the beginning of the attempt: only the first turns wait for a server that is slow.
+            # Counted from the start of the attempt: only the first turns wait for a slow server.
             until = min(deadline, place.began_at + wait_s)
             await asyncio.wait([attempt], timeout=max(0.0, until - now))
             if not attempt.done():
@@ -291,7 +291,7 @@ class Pool:
             place.log.note(connection.failure)
 
     async def _sweep(self) -> None:
-        """Ends servers that nobody has used for a while, and forgets places."""
+        """Ends servers that have been idle for a while, and drops old places."""
         while True:
             await asyncio.sleep(min(self._limits.idle_s / 4, 30))
             now = time.monotonic()
@@ -309,7 +309,7 @@ class _NoRoom(LinkBroken):
 
 
 def _hiding(server: McpServer, step: Step) -> Step:
-    """A step in whose error or question none of the server's secrets is."""
+    """A step without the server's secrets in its error or question."""
     match step:
         case Outcome(error=str(error)):
             return replace(step, error=server.hide(error))
@@ -325,14 +325,14 @@ def _hiding(server: McpServer, step: Step) -> Step:
 def _marked(
     step: Step, key: ServerKey, server: McpServer, connection: "Connection", used: UsedServers
 ) -> Step:
-    """A step that says so where it is the first outcome of a program that was restarted."""
+    """A step, marked if it is the first outcome of a restarted program."""
     if isinstance(step, Outcome) and used.was_restarted(key, server, connection.start_number):
         return replace(step, restarted=True)
     return step
 
 
 def _load_launch() -> "Launch":
-    """Loads the MCP SDK; in a thread, for it takes about a second."""
+    """Loads the MCP SDK; in a thread, since it takes about a second."""
     from threadkeep.mcp.launch import launch  # noqa: PLC0415 - many never need the SDK
 
     return launch

@@ -1,4 +1,4 @@
-"""One server of tools as a process: started, spoken with, and ended with all that it has started."""
+"""A tool server as a process: starts it, exchanges lines, and ends it with everything it has started."""
 
 import asyncio
 import contextlib
@@ -25,18 +25,18 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run: a command without a shell, its whole environment, and where."""
+    """What to run: a command without a shell, its whole environment, and its folder."""
 
     command: str
     args: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
     wrapper: tuple[str, ...] = ()
-    """What shuts the command in, and becomes it."""
+    """Confines the command, then becomes it."""
 
 
 class _Protocol(SubprocessStreamProtocol):
-    """Tells of the end of the process at once, even where somebody still holds its streams."""
+    """Reports the end of the process at once, even if another process still holds its streams."""
 
     def __init__(self) -> None:
         super().__init__(CHUNK_BYTES, asyncio.get_running_loop())
@@ -65,7 +65,7 @@ class ServerProcess:
 
     @staticmethod
     async def start(program: Program, log: ServerLog) -> "ServerProcess":
-        """Starts a program, in a process group of its own, under a guard."""
+        """Starts a program, in its own process group, under a guard."""
         if shutil.which(program.command, path=program.env.get("PATH")) is None:
             raise NotStarted(f"The program `{program.command}` isn't installed on this machine.")
         words = (*program.wrapper, program.command, *program.args)
@@ -91,20 +91,20 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, if it has: a number above 128 means a signal."""
+        """Its exit code, if it has ended: a number above 128 means a signal."""
         return self._transport.get_returncode()
 
     def lines(self) -> AsyncGenerator[bytes | LongLine]:
-        """What the server says, line by line, until it has ended."""
+        """The server's output, line by line, until it has ended."""
         return read_lines(self._stdout)
 
     async def send(self, line: bytes) -> None:
-        """Says something to the server; waits while it does not listen."""
+        """Sends a line to the server; waits while the server does not read."""
         self._stdin.write(line + b"\n")
         await self._stdin.drain()
 
     async def close(self) -> None:
-        """Ends the server: first by closing its stdin, as MCP wants it, then by cutting its lifeline."""
+        """Ends the server: first by closing its stdin, as MCP requires, then by cutting its lifeline."""
         try:
             self._stdin.close()
             await self._wait_for_end(PATIENCE_S)
@@ -113,7 +113,7 @@ class ServerProcess:
         try:
             await self._wait_for_end(_GUARD_ENDS_S)
         finally:
-            # Where even the guard hangs, it is killed here, and the server with it.
+            # If even the guard hangs, this kills it, and the server with it.
             self._transport.close()
             self._logging.cancel()
             await asyncio.wait([self._logging])

@@ -1,4 +1,4 @@
-"""What a server is given when it is run: a folder, and as much of our environment as it needs."""
+"""What a server gets when it runs: a folder, and as much of our environment as it needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ROLES = ".promptx"
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """Which server of which agent, and for whom where each user or each conversation has its own."""
+    """Which server of which agent, and for whom if each user or conversation has its own."""
 
     agent_id: AgentId
     name: str
@@ -36,7 +36,7 @@ class ServerKey:
         user_id: UserId,
         conversation_id: ConversationId | None = None,
     ) -> "ServerKey":
-        """The key of the server that serves this user, in this conversation; a test has none."""
+        """The key of the server for this user and conversation; a test has no conversation."""
         match server.scope:
             case ServerScope.AGENT:
                 return ServerKey(agent_id, name, None)
@@ -57,7 +57,7 @@ class ServerEnvironment:
     sandbox: Sandbox = OPEN
 
     def program(self, key: ServerKey, server: StdioServer) -> Program:
-        """The program of a server, ready to be run; its folder is there."""
+        """A server's program, ready to run; creates its folder."""
         workspace = self.workspaces.of(key.agent_id)
         cwd = _folder(workspace, server.cwd)
         env = {**self.environment, "PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
@@ -68,7 +68,7 @@ class ServerEnvironment:
             env["THREADKEEP_USER_ID"] = key.user_id
         if key.conversation_id is not None:
             env["THREADKEEP_CONVERSATION_ID"] = key.conversation_id
-        if key.name == PROMPTX:  # the operator's own command; the folders of its other users are not its own
+        if key.name == PROMPTX:  # the operator's own command; it may not use the folders of other users
             args, wrapper = server.args, self.sandbox.wrapper(readable=[workspace / ROLES], writable=[cwd])
         else:
             args = launched_args(server.command, server.args)
@@ -76,7 +76,7 @@ class ServerEnvironment:
         return Program(server.command, args, env, cwd, wrapper)
 
     def headers(self, key: ServerKey, server: RemoteServer) -> dict[str, str]:
-        """What is sent to a remote server with every request."""
+        """The headers of every request to a remote server."""
         headers = {name: secret.reveal() for name, secret in server.headers.items()}
         if key.user_id is not None:
             headers[USER_HEADER] = quote(key.user_id)
@@ -86,7 +86,7 @@ class ServerEnvironment:
 
 
 def _private_folders(workspace: Path) -> dict[str, str]:
-    """Where a program keeps what is its own, and what it fetches: no other agent's programs run that."""
+    """A program's own folders, also for what it fetches: other agents' programs don't run that."""
     cache = workspace / CACHE
     folders = {
         "HOME": workspace / ".home",
@@ -106,7 +106,7 @@ def _folder(workspace: Path, inner: str | None) -> Path:
     folder = workspace / inner if inner else workspace
     try:
         workspace.mkdir(parents=True, exist_ok=True)
-        # Before it is made: a link on the way must not lead out.
+        # Checked before mkdir: a link on the way must not lead out.
         if not folder.resolve().is_relative_to(workspace.resolve()):
             raise LinkBroken("Its folder is outside the agent's workspace.")
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""A real PromptX in place of our own: a program that is run apart for each agent and user.
+"""A real PromptX in place of our own: a program that runs separately for each agent and user.
 
-It takes its project from PWD before anything else, keeps things in HOME, and writes beside the roles which it
-has found, so each user has all three for themselves, in a folder of the agent's workspace (`personal.py`).
+It takes its project from PWD first, stores data in HOME, and writes beside the roles which ones it has found,
+so each user has their own of all three, in a folder of the agent's workspace (`personal.py`).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from threadkeep.ports.tools import Asked, Caller, InputRequired, Outcome, Step, 
 
 
 class PromptXCommand:
-    """The three tools of PromptX, done by a program of the operator's choice."""
+    """The three PromptX tools, run by a program of the operator's choice."""
 
     name = PROMPTX
 
@@ -39,11 +39,11 @@ class PromptXCommand:
         self._pool = pool
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """All three, as we describe them; the program is started by the first call."""
+        """All three, with our descriptions; the first call starts the program."""
         return self._tools
 
     async def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
-        """Has the program run a tool."""
+        """Makes the program run a tool."""
         try:
             key, server, folder = await self._place(caller.agent, caller.user)
             offered = {tool.name for tool in await self._pool.tools(key, server)}
@@ -51,13 +51,13 @@ class PromptXCommand:
             yield Outcome("error", error=f"Couldn't connect to PromptX: {exc}")
             return
         if name == "promptx_action" and "promptx_init" in offered:
-            # Else it warns of a project without a name, and knows no role that was written since it began.
+            # Otherwise it warns about an unnamed project, and misses roles written since it started.
             begun = self._pool.call(key, server, "promptx_init", {"workingDirectory": str(folder)})
             async with aclosing(begun) as steps:
                 async for step in steps:
                     if isinstance(step, Asked):
                         step.answer(None)
-        # Later versions have dropped the prefix.
+        # Later versions dropped the prefix.
         theirs = name if name in offered else name.removeprefix("promptx_")
         calling = self._pool.call(key, server, theirs, arguments, call_key=caller.call_key)
         async with aclosing(calling) as steps:
@@ -70,7 +70,7 @@ class PromptXCommand:
                     yield _known_role(step, arguments) if name == "promptx_action" else step
 
     def status(self, agent: Agent) -> ServerStatus:
-        """How the program is, as it was last used."""
+        """The program's status when last used."""
         return self._pool.statuses(agent.id).get(PROMPTX, ServerStatus(ServerState.IDLE))
 
     async def test(self, agent: Agent, user: User) -> ServerStatus:
@@ -82,7 +82,7 @@ class PromptXCommand:
         return await self._pool.test(key, server)
 
     async def _place(self, agent: Agent, user: User) -> tuple[ServerKey, StdioServer, Path]:
-        """Where this user's program has its place, what it is, and in which folder it runs."""
+        """The key of this user's program, its server, and its folder."""
         folder = await asyncio.to_thread(prepare, self._workspaces.of(agent.id), user.id)
         return ServerKey(agent.id, PROMPTX, user.id), self._server(folder), folder
 
@@ -98,12 +98,12 @@ class PromptXCommand:
 
 
 def _as_the_program_does_it(tool: Tool) -> Tool:
-    """A tool with its effect there: how often a memory is kept that came twice is not ours to say."""
+    """A tool with its effect there: the program may store a repeated memory twice."""
     return tool if tool.effect is ToolEffect.READ else replace(tool, effect=ToolEffect.WRITE)
 
 
 def _known_role(step: Step, arguments: Mapping[str, Any]) -> Step:
-    """A real error where PromptX only says in prose that there is no such role."""
+    """Makes an error of PromptX's prose reply that the role doesn't exist."""
     if isinstance(step, Outcome) and f'"{arguments.get("role")}" 不存在' in str(step.result):
         return Outcome("error", error=str(step.result))
     return step

@@ -1,4 +1,4 @@
-"""The tools of a turn: those of our own servers and those of the agent's, side by side."""
+"""The tools of a turn: those of our own servers and of the agent's, side by side."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("threadkeep.mcp")
 
 
 class AgentTools:
-    """Where the tools of agents come from, and how the servers are that they have added."""
+    """The tools of agents, and the status of the servers that agents have added."""
 
     def __init__(
         self, own: Sequence[ToolServer], catalog: ServerCatalog, pool: Pool, seen: SeenTools
@@ -40,11 +40,11 @@ class AgentTools:
         return TurnTools(caller, self._own, self, self._used.of(caller.conversation.tip_id or "", used))
 
     def states(self) -> Sequence[ServerState]:
-        """How all servers of this node are."""
+        """The state of all servers on this node."""
         return self._pool.states()
 
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
-        """How the agent's servers are on this node, by name."""
+        """The status of the agent's servers on this node, by name."""
         servers = self._servers(agent)
         known = self._pool.statuses(agent.id)
         statuses = {name: program.status(agent) for name, program in self._programs.items()}
@@ -72,7 +72,7 @@ class AgentTools:
         return status
 
     async def list(self, caller: Caller) -> tuple[list[Tool], list[Unavailable]]:
-        """The tools of the agent's own servers, all asked at the same time."""
+        """The tools of the agent's own servers, all queried at the same time."""
         servers = self._servers(caller.agent)
         asked = [self._ask(caller, name, server) for name, server in servers.items() if not server.disabled]
         tools: list[Tool] = []
@@ -92,8 +92,8 @@ class AgentTools:
         given: GivenInput | None,
         used: UsedServers,
     ) -> AsyncGenerator[Step]:
-        """Runs a tool of one of the agent's own servers; the server is told the caller's key of the call."""
-        # As it was when the turn began; turns that begin after a change have the new one.
+        """Runs a tool of one of the agent's own servers; the server receives the caller's key of the call."""
+        # As it was when the turn started; later turns have the changed one.
         server = caller.agent.settings.mcp_servers[tool.server]
         key = _key(caller, tool.server, server)
         return self._pool.call(
@@ -101,7 +101,7 @@ class AgentTools:
         )
 
     def _servers(self, agent: Agent) -> dict[str, McpServer]:
-        """The servers that the agent's owner has added; what else still runs for the agent is ended."""
+        """The servers that the agent's owner has added; ends any others that still run for the agent."""
         servers = {it.name: it.server for it in self._catalog.merged(agent) if it.server is not None}
         active = (name for name, server in servers.items() if not server.disabled)
         self._pool.keep_only(agent.id, {*active, *self._own})
@@ -139,7 +139,7 @@ class TurnTools:
         self._used = used
 
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
-        """What can be called now, our own tools first, each with its effect, and what is away."""
+        """What can be called now, our own tools first, each with its effect, and what is unavailable."""
         tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
         others, away = await self._agents.list(self._caller)
         return [self._ruled(tool) for tool in (*tools, *others)], away
@@ -154,7 +154,7 @@ class TurnTools:
         return self._agents.call(caller, tool, arguments, given, self._used)
 
     def _ruled(self, tool: Tool) -> Tool:
-        """A tool with the effect that the agent's owner says it has, if they do."""
+        """A tool with the effect that the agent's owner has set, if any."""
         effect = effect_of(self._caller.agent.settings.tools, tool.server, tool.name)
         return tool if effect in {None, tool.effect} else replace(tool, effect=effect)
 

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, to a server of somebody else."""
+"""MCP over streamable HTTP, to someone else's server."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -35,7 +35,7 @@ class RemoteLink(Link):
 
     @asynccontextmanager
     async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[Streams]:
-        """Speaks with the server while the block runs. Such a link is not ended from the other side."""
+        """Connects to the server while the block runs. The other side never ends such a link."""
         client = http_client(
             self._headers, self._inbox.small, allow_private=self._allow_private, denied=self._denied
         )
@@ -57,5 +57,5 @@ class RemoteLink(Link):
             raise
 
     async def _take_note(self, response: httpx2.Response) -> None:
-        """The SDK does not tell with which status a server refuses."""
+        """Keeps the status of a refusal, which the SDK does not report."""
         self._refusal = response.status_code if response.status_code >= 400 else None

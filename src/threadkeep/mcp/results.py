@@ -1,4 +1,4 @@
-"""What an MCP server offers, in our words."""
+"""What an MCP server offers, in our terms."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ _MOST_DESCRIPTION = 8_000
 
 
 def tools_of(server: str, listed: Iterable[mcp.Tool], timeout_s: float) -> tuple[Tool, ...]:
-    """The tools that a server offers; of one name only the first."""
+    """The tools that a server offers; the first of each name."""
     tools: dict[str, Tool] = {}
     for tool in listed:
         if 0 < len(tool.name) <= _MOST_NAME and len(tools) < MOST_TOOLS:
@@ -26,7 +26,7 @@ def tools_of(server: str, listed: Iterable[mcp.Tool], timeout_s: float) -> tuple
 
 
 def _claimed_effect(tool: mcp.Tool) -> ToolEffect:
-    """What a call does, as the server says; whether that counts is for the agent's owner to decide."""
+    """A call's effect according to the server; the agent's owner decides whether that counts."""
     if tool.annotations is None:
         return ToolEffect.WRITE
     if tool.annotations.read_only_hint:

@@ -1,4 +1,4 @@
-"""What a server that somebody adds may be: its program, its address, its secrets.
+"""What a user may add as a server: its program, its address, its secrets.
 
 A refusal names the field and never repeats a value: it may be a secret.
 """
@@ -28,7 +28,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
-# Variables by which a program is made to load or run something else than what was allowed, and our own.
+# Variables that make a program load or run something other than what was allowed, and our own.
 _ENV_OF_OTHERS = re.compile(
     r"""(?: LD_ | DYLD_ | PYTHON | NODE_(?!ENV$) | NPM_ | UV_ | PIP_ | GIT_ | PERL | RUBY | JAVA_ | JDK_
         | BASH_ | XDG_ | THREADKEEP_ ).*
@@ -68,7 +68,7 @@ def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
 
 
 def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[Network] = ()) -> None:
-    """Refuses every address but http(s) ones, and those of our own network unless that is allowed."""
+    """Refuses all but http(s) addresses, and those of our own network unless that is allowed."""
     url = server.url
     if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
         raise McpConfigInvalid(

@@ -28,14 +28,14 @@ LIMITS = {
     "file_size": 1024**3,
     "core": 0,
 }
-"""What each program may take; `processes` are threads too, and all that it starts counts."""
+"""What each program may use; `processes` includes threads and everything it starts."""
 
 NONE = (
     "This machine has no sandbox for programs: neither Landlock (Linux 5.13 or later) nor a working "
     "bubblewrap."
 )
 
-# What people keep in their home folder and no tool needs to know.
+# What people have in their home folder and no tool needs to see.
 _CREDENTIALS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".git-credentials", ".npmrc",
     ".pypirc", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".bash_history",
@@ -61,7 +61,7 @@ def sandbox_kind() -> Kind | None:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How programs are shut in by the operator's settings."""
+    """How the operator's settings confine programs."""
 
     mode: Mode = "off"
     hidden: Sequence[Path] = ()
@@ -80,7 +80,7 @@ class Sandbox:
         return kind
 
     def wrapper(self, *, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> tuple[str, ...]:
-        """The words before a command that shut it in; it may use these folders although others are hidden."""
+        """The arguments before a command that confine it; it may use these folders inside hidden ones."""
         if self.mode == "off":
             return ()
         confinement = {
@@ -101,11 +101,11 @@ class Sandbox:
 
 
 def _real(folders: Sequence[Path]) -> Iterator[str]:
-    """Where folders are. A link in the place of one is left out: a program may have put it there."""
+    """Real paths of folders. Skips one that is a link: a program may have put it there."""
     for folder in folders:
         if not folder.is_symlink():
             yield str(folder.parent.resolve() / folder.name)
 
 
 OPEN = Sandbox()
-"""None."""
+"""No sandbox."""

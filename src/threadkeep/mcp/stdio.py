@@ -1,4 +1,4 @@
-"""MCP over the standard streams of a process of ours."""
+"""MCP over the standard streams of a process that we run."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -25,7 +25,7 @@ from threadkeep.mcp.link import Link, LinkBroken, Streams
 from threadkeep.mcp.process import NotStarted, Program, ServerProcess
 from threadkeep.tasks import end_tasks
 
-# Enough that a call can be cancelled although the server is not listening just now.
+# Enough to cancel a call although the server is not reading at the moment.
 _UNSENT_MESSAGES = 64
 _SHOWN_GARBAGE = 200
 _NOTED_GARBAGE = 5
@@ -76,13 +76,13 @@ class StdioLink(Link):
                     if (message := await self._read(line)) is not None:
                         await incoming.send(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
-            pass  # nobody is there any more, on one side or the other
+            pass  # one of the two sides has closed
         self._has_ended = True
         on_end()
         incoming.close()
 
     async def _read(self, line: bytes | LongLine) -> SessionMessage | None:
-        """The message that a line is; where it cannot be read, an error for whoever waits for it."""
+        """The message in a line; if unreadable, an error for the request that waits for it."""
         if isinstance(line, LongLine):
             self._log.note(f"It wrote a line of {line.length} bytes to stdout, which is too long.")
             return _refusal(line.head, line.tail, TOO_LARGE)
@@ -113,7 +113,7 @@ def _refusal(head: bytes, tail: bytes, problem: str) -> SessionMessage | None:
 
 def _parse(message: bytes) -> SessionMessage:
     try:
-        # Not `validate_json`: it reads a message once for every kind of message that there is.
+        # Not `validate_json`: it parses a message once for every kind of message.
         whole = msgspec.json.decode(message)
         return SessionMessage(jsonrpc_message_adapter.validate_python(whole, by_name=False))
     except RecursionError as exc:

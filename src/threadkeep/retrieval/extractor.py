@@ -1,4 +1,4 @@
-"""Has files read by a process of their own, which is ended when it takes too long."""
+"""Reads files in a separate process, which is killed when it takes too long."""
 
 import asyncio
 import signal
@@ -35,7 +35,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 class ProcessExtractor:
-    """Reads each file in a worker process of its own."""
+    """Reads each file in its own worker process."""
 
     def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
@@ -43,7 +43,7 @@ class ProcessExtractor:
     async def extract(self, file: BinaryIO, media_type: str) -> AsyncGenerator[ExtractedPart]:
         """The chunks of a file, a few at a time.
 
-        The worker gets the open file and not its name, at which something else may lie by then.
+        The worker gets the open file, not its path, at which another file may be by then.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,

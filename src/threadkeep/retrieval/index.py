@@ -1,4 +1,4 @@
-"""Searches documents by their words and by their meaning, and puts the two together."""
+"""Searches documents by words and by meaning, and combines the two."""
 
 import asyncio
 import logging
@@ -37,14 +37,14 @@ K1, B = 1.2, 0.75
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How the two ways of searching are put together; fitted by `python -m bench.retrieval`."""
+    """How the two searches are combined; fitted by `python -m bench.retrieval`."""
 
     meaning: float = 0.7
-    """How much of a score is meaning, where it is known; the rest is words."""
+    """The share of meaning in a score, if it is known; the rest is words."""
     half: float = 0.5
-    """A chunk whose words fit this well has half of the score that words can give."""
+    """A chunk whose words fit this well gets half of the score that words can give."""
     unknown: float = 0.5
-    """How much a word that no document has takes from all scores, against a rare one."""
+    """How much a word that no document contains lowers all scores, compared with a rare one."""
 
 
 class DocumentIndex:
@@ -84,7 +84,7 @@ class DocumentIndex:
     async def _near(
         self, agent_id: AgentId, query: str, candidates: Candidates
     ) -> tuple[Mapping[int, float], str | None]:
-        """How near in meaning chunks are, as far as it can be told."""
+        """How near in meaning chunks are, where known."""
         if self._embedder is None or not self._embedder.understands(query):
             return {}, None
         try:
@@ -101,7 +101,7 @@ class DocumentIndex:
         return await asyncio.to_thread(shelf.vectors.nearest, vector, MOST_NEAR, others), None
 
     async def _shelf(self, agent_id: AgentId, collection: Collection, embedder: str, size: int) -> "_Shelf":
-        """The vectors of an agent that are as long as the query's, brought up to date."""
+        """An agent's up-to-date vectors, those of the same length as the query's."""
         shelf = self._shelves.get(agent_id)
         if shelf is None or (shelf.removals, shelf.size) != (collection.removals, size):
             shelf = _Shelf(collection.removals, size, _new_vectors(), asyncio.Lock())
@@ -114,7 +114,7 @@ class DocumentIndex:
             read = self._chunks.newer_vectors if shelf.is_filled else self._chunks.vectors
             while shelf.last_seq < newest:
                 rows = await read(agent_id, embedder, after=shelf.last_seq, limit=VECTORS_AT_ONCE)
-                # An endpoint may give others of the same name when its model is exchanged behind it.
+                # An endpoint may return different vectors under the same name when its model is replaced.
                 fitting = [(id_, vector) for _, id_, vector in rows if len(vector) == size]
                 await asyncio.to_thread(shelf.vectors.add, fitting)
                 shelf.last_seq = rows[-1][0] if len(rows) == VECTORS_AT_ONCE else newest
@@ -133,7 +133,7 @@ class DocumentIndex:
         scores: dict[int, float] = {}
         for id_, fit in fits.items():
             words = fit / (fit + weights.half) if fit else 0.0
-            # Whose meaning is not known (yet) counts by its words, as if nobody's were.
+            # A chunk without a vector (yet) is scored by its words alone.
             share = weights.meaning if id_ in near else 0.0
             scores[id_] = (1 - share) * words + share * min(max(near.get(id_, 0.0), 0.0), 1.0)
         return scores
@@ -141,7 +141,7 @@ class DocumentIndex:
 
 @dataclass(slots=True)
 class _Shelf:
-    """An agent's vectors, as far as they have been read."""
+    """An agent's vectors, as far as read."""
 
     removals: int
     size: int
@@ -160,7 +160,7 @@ def _new_vectors() -> "Vectors":
 def bm25(
     terms: Sequence[str], candidates: Candidates, counted: Sequence[ChunkTerms], *, unknown: float
 ) -> dict[int, float]:
-    """BM25 as a share of what a chunk of usual length has that holds every term once: 1 is a good fit."""
+    """BM25 relative to a chunk of average length that contains every term once: 1 is a good fit."""
     count = candidates.collection.chunk_count
     usual_length = max(candidates.collection.term_count / count, 1.0)
     rarity = {term: _rarity(count, frequency) for term, frequency in candidates.frequencies.items()}

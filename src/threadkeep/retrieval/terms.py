@@ -1,6 +1,6 @@
-"""How a text is searched: the terms it is found by, the same on every database.
+"""The terms that a text is found by, the same on every database.
 
-Words are folded (case, accents, full width) and stemmed. Scripts that put no spaces between words give
+Words are folded (case, accents, full width) and stemmed. Scripts without spaces between words yield
 characters and pairs of neighbours: 合同条款 is found by 合, 同, 条, 款, 合同, 同条 and 条款.
 """
 
@@ -19,23 +19,23 @@ _DENSE = (
     "\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
-# Marks that are part of a word though they are no letters: accents, Hebrew, Arabic, the scripts of India.
+# Marks that belong to a word though they aren't letters: accents, Hebrew, Arabic, the scripts of India.
 _MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-# Possessive: a run is never looked at twice, and a long word costs one step for each of its parts.
+# Possessive: no backtracking, so a long word costs one step for each of its parts.
 _RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)++)")
 _GAP = re.compile(f"[\\W_](?<![{_MARKS}])")
 _IS_DENSE = re.compile(f"[{_DENSE}]+").fullmatch
-# What folding leaves out: accents, and the spaces and signs into which ⑴ and ﷺ are taken apart.
+# What folding drops: accents, and the spaces and signs into which ⑴ and ﷺ decompose.
 _NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
 
 MOST_TERM_CHARACTERS = 40
-# Of a longer word the beginning counts: normalizing is quadratic in a run of accents, and a term is short.
+# Only the beginning of a longer word counts: normalizing is quadratic in a run of accents.
 MOST_WORD_CHARACTERS = 160
 WINDOW_CHARACTERS = 1000
 
 
 def terms(text: str) -> list[str]:
-    """Everything a text is found by, in order and as often as it occurs."""
+    """All terms of a text, in order and as often as they occur."""
     found: list[str] = []
     for dense, word in _RUN.findall(text):
         if word:
@@ -47,7 +47,7 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """What to look for, each once: words and pairs; a single character only where it stands alone."""
+    """What to look for, each once: words and pairs; a single character only if it is alone."""
     found: dict[str, None] = {}
     for dense, word in _RUN.findall(text):
         found |= dict.fromkeys(_pairs(dense) or dense) if dense else {fold(word): None}
@@ -55,7 +55,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def windows(text: str) -> Iterator[tuple[int, int]]:
-    """A text in parts of a size that is read at once, none of which ends within a word."""
+    """A text in parts small enough to process at once, none of which ends within a word."""
     begin = 0
     while begin < len(text):
         gap = _GAP.search(text, begin + WINDOW_CHARACTERS)
@@ -65,7 +65,7 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where a text has wanted terms, in order, with touching and overlapping places joined."""
+    """Where a text contains wanted terms, in order, with touching and overlapping places joined."""
     begin = end = -1
     for first, last in places(text, wanted):
         if first > end:
@@ -78,7 +78,7 @@ def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def fold(word: str) -> str:
-    """A word as it is compared: without case, accents, width and ending."""
+    """The form in which words are compared: without case, accents, width and ending."""
     return _folded(word[:MOST_WORD_CHARACTERS])
 
 
@@ -95,7 +95,7 @@ def _pairs(dense: str) -> list[str]:
 
 
 def places(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where a text has wanted terms, one by one, in order."""
+    """Where a text contains wanted terms, one by one, in order."""
     dense_wanted = [term for term in wanted if _IS_DENSE(term)]
     for match in _RUN.finditer(text):
         if match[1]:
@@ -105,7 +105,7 @@ def places(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 def _occurrences(text: str, term: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Searched as a whole, not character by character: a run may be as long as the text."""
+    """Searches the whole run, not each character: it may be as long as the text."""
     while (begin := text.find(term, begin, end)) >= 0:
         yield begin, begin + len(term)
         begin += 1

@@ -1,8 +1,8 @@
-"""The vectors of an agent's chunks, kept in a memory-mapped file and searched with numpy.
+"""The vectors of an agent's chunks, in a memory-mapped file and searched with numpy.
 
-A small collection is compared as a whole. In a large one the signs of the numbers are compared first, which
-is thirty times less to read, and then the best of these as a whole: nothing has to be trained, chunks come
-and go at no cost, and the result is the same every time.
+A small collection is compared in full. For a large one, the signs of the numbers are compared first, a
+thirtieth of the data, and then the best of them in full: this needs no training, chunks come and go at no
+cost, and the result is the same every time.
 """
 
 import mmap
@@ -37,7 +37,7 @@ class Vectors:
         return len(self._ids)
 
     def add(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Takes further vectors, each with the id of its chunk."""
+        """Adds vectors, each with the id of its chunk."""
         rows = [row for row in rows if row[0] not in self._places]
         if not rows:
             return
@@ -53,7 +53,7 @@ class Vectors:
         self._signs = np.concatenate([self._signs, signs], axis=1) if len(self._signs) else signs
 
     def nearest(self, query: bytes, limit: int, others: Sequence[int]) -> dict[int, float]:
-        """The cosine of the nearest chunks, and of these others, to a query."""
+        """The cosine of the nearest chunks, and of the others given, to a query."""
         wanted = np.frombuffer(query, "<f2").astype(np.float32)
         if not len(self._ids) or len(wanted) != self._matrix.shape[1]:
             return {}
@@ -71,7 +71,7 @@ class Vectors:
 
 
 def _signs(vectors: Floats) -> NDArray[np.uint64]:
-    """Which numbers are positive, one bit each, in words of 64: a column a vector, which adds up quickly."""
+    """The positive numbers as bits, in words of 64: a column per vector, which sums up quickly."""
     bits = np.packbits(vectors > 0, axis=1)
     padding = -bits.shape[1] % 8
     words = np.ascontiguousarray(np.pad(bits, ((0, 0), (0, padding)))).view(np.uint64)

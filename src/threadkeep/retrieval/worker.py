@@ -1,6 +1,6 @@
 """The process that reads one file: little memory, little time, no network, and nothing to lose.
 
-It is run as `python -m threadkeep.retrieval.worker PATH MEDIA_TYPE` and writes one JSON object a line.
+Run as `python -m threadkeep.retrieval.worker PATH MEDIA_TYPE`, it writes one JSON object per line.
 """
 
 import json
@@ -19,7 +19,7 @@ MOST_CHUNKS = 200_000
 
 
 def main(path: Path, media_type: str) -> None:
-    """Writes the chunks of a file, then `done`, or why it cannot be read."""
+    """Writes the chunks of a file, then `done`, or why the file can't be read."""
     limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=0)
     try:
         for chunk, progress in split(extract(path, media_type)):

@@ -1,1 +1,1 @@
-"""Where everything is kept: one set of SQL, two databases."""
+"""Persistence: one set of SQL for two databases."""

@@ -1,4 +1,4 @@
-"""An agent's settings in their column: JSON, in which the secrets of its servers are sealed."""
+"""An agent's settings column: JSON, with the secrets of its servers encrypted."""
 
 import logging
 from typing import Any
@@ -26,7 +26,7 @@ _LOCK = Statement(
 )
 _KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
 
-# Which key the stored secrets need; no row while there is none.
+# The key that the stored secrets need; no row while no secret is stored.
 _KEY = Statement("SELECT value FROM tk_meta WHERE name = 'secret_key'")
 _REMEMBER_KEY = Statement(
     """INSERT INTO tk_meta (name, value) VALUES ('secret_key', :value)
@@ -43,15 +43,15 @@ class SettingsColumn:
         self._decoder = msgspec.json.Decoder(AgentSettings, dec_hook=self._built)
 
     def encode(self, settings: AgentSettings) -> str:
-        """Settings as they are kept."""
+        """Settings as stored."""
         return self._encoder.encode(settings).decode()
 
     def decode(self, text: str) -> AgentSettings:
-        """Settings as they were kept; their secrets stay sealed until they are used."""
+        """Stored settings; their secrets stay encrypted until used."""
         return self._decoder.decode(text)
 
     def remember_key(self, settings: AgentSettings) -> Plan[None]:
-        """Notes which key is needed from now on, if these settings hold a secret."""
+        """Records which key is needed from now on, if these settings hold a secret."""
         if any(server.secrets for server in settings.mcp_servers.values()):
             yield _REMEMBER_KEY(value=self._box.sealing_key)
 
@@ -70,7 +70,7 @@ class SettingsColumn:
 
 
 async def use_keys(database: Database, box: SecretBox) -> None:
-    """Encrypts again every secret that the first key did not encrypt; refuses to go on without any key."""
+    """Re-encrypts every secret that the first key did not encrypt; refuses to continue without a key."""
     rows = await database.fetch(_KEY())
     if not rows or rows[0][0] == box.sealing_key:
         return
@@ -92,7 +92,7 @@ async def use_keys(database: Database, box: SecretBox) -> None:
 
 
 def _seal_anew(column: SettingsColumn, id_: str) -> Plan[int]:
-    """Writes one agent's settings with the first key; tells how many secrets cannot be read."""
+    """Re-encrypts one agent's settings with the first key; returns how many secrets are unreadable."""
     rows = yield _LOCK(id=id_)
     if not rows:
         return 0

@@ -1,4 +1,4 @@
-"""Agents in the database, and the record of who changed them."""
+"""Agents in the database, and the audit log of their changes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ _UPDATE = Statement(
         version = :version, updated_at = :updated_at, deleted_at = :deleted_at
     WHERE id = :id"""
 )
-# Own agents and other people's public ones are two index ranges; each gives up to a page.
+# The user's own agents and other users' public ones are two index ranges; each yields up to a page.
 _PAGE = Statement(
     f"""SELECT {_COLUMNS} FROM (
         SELECT * FROM (
@@ -67,11 +67,11 @@ class SqlAgents:
         self._column = SettingsColumn(box)
 
     async def add(self, agent: Agent, entry: AuditEntry) -> None:
-        """Keeps a new agent; its owner becomes known."""
+        """Stores a new agent; its owner becomes known."""
         await self._database.write(lambda: self._add(agent, entry))
 
     async def add_shipped(self, agent: Agent) -> None:
-        """Keeps an agent that everybody has from the first start on, unless it is there already."""
+        """Stores an agent that every installation ships with, unless it exists already."""
         await self._database.execute(_ADD_SHIPPED(**self._values(agent)))
 
     async def get_default(self) -> Agent:
@@ -80,14 +80,14 @@ class SqlAgents:
         return self._agent(row)
 
     async def get(self, agent_id: AgentId) -> Agent | None:
-        """One agent, also a deleted one."""
+        """One agent, even a deleted one."""
         rows = await self._database.fetch(_GET(id=agent_id))
         return self._agent(rows[0]) if rows else None
 
     async def get_with_main(
         self, user_id: UserId, agent_id: AgentId
     ) -> tuple[Agent, Conversation | None] | None:
-        """One agent, also a deleted one, and the user's main conversation with it."""
+        """One agent, even a deleted one, and the user's main conversation with it."""
         return await self._database.read(lambda: self._get_with_main(user_id, agent_id))
 
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
@@ -106,15 +106,15 @@ class SqlAgents:
     async def update(
         self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
     ) -> Agent | None:
-        """Reads, changes and writes one agent while nobody else does."""
+        """Reads, changes and writes one agent exclusively."""
         return await self._database.write(lambda: self._update(agent_id, change, entry))
 
     async def note(self, entry: AuditEntry) -> None:
-        """Adds a line to the record."""
+        """Adds an entry to the audit log."""
         await self._database.execute(_AUDIT_ADD(**_audit_values(entry)))
 
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
-        """The record, newest first."""
+        """The audit log, newest first."""
         rows = await self._database.fetch(_AUDIT_PAGE(before=before or LAST_UUID, offset=offset, limit=limit))
         return [AuditEntry(*fields, details=to_object(details)) for *fields, details in rows]
 

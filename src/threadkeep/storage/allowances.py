@@ -1,11 +1,11 @@
-"""How many turns a user may have, counted in PostgreSQL: one count for all nodes.
+"""How many turns a user may run, counted in PostgreSQL: one count for all nodes.
 
-Each user has one row, and one statement both checks and takes, so that no two nodes take the same place:
-whoever comes second waits for the row and sees what the first has made of it.
+Each user has one row, and one statement both checks and takes, so that no two nodes take the same slot: the
+second waits for the row lock and sees the first one's update.
 
-`paced_to` is the time up to which the user's turns are used up, if they came evenly: a minute ahead is all
-there is. `beginning` has the turns that were taken lately, each with its time. The statement's snapshot may
-be older than its row: a turn that it does not see yet among the turns counts because it stands there.
+`paced_to` is the time up to which the user's turns are used up, had they come evenly: at most a minute ahead.
+`beginning` holds the turns taken lately, each with its time. The statement's snapshot may be older than the
+row it updates: a turn in `beginning` that the snapshot does not show in `tk_turns` counts too.
 """
 
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
@@ -15,7 +15,7 @@ from threadkeep.storage.database import Database, Statement, with_clock
 
 MINUTE_MS = int(MINUTE_S * 1000)
 TAKEN_LATELY_MS = 15_000
-"""Longer than it takes to begin a turn: a node that dies meanwhile keeps the place no longer than this."""
+"""Longer than starting a turn takes: a node that dies meanwhile holds the slot no longer than this."""
 
 _RUNNING = """SELECT COUNT(*) FROM tk_turns
     WHERE user_id = :user_id AND status = 'RUNNING' AND origin = 'live'
@@ -24,7 +24,7 @@ _LATELY = f"""FROM json_each_text(CAST(kept.beginning AS json)) AS taken
     WHERE CAST(taken.value AS bigint) > {{now}} - {TAKEN_LATELY_MS}"""
 _UNSEEN = f"""SELECT COUNT(*) {_LATELY}
     AND NOT EXISTS (SELECT 1 FROM tk_turns WHERE tk_turns.id = CAST(taken.key AS uuid))"""
-# Where no turn is named, it is a call that runs in none: only the minute counts.
+# Without a turn id it is a call outside any turn: only the rate per minute counts.
 _TAKE = with_clock(
     f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning)
     SELECT :user_id, {{now}} * 1000 + :step_us, CASE WHEN CAST(:turn_id AS text) IS NULL THEN '{{}}'
@@ -43,7 +43,7 @@ _GIVE_BACK = Statement(
         beginning = CAST(CAST(beginning AS jsonb) - CAST(:turn_id AS text) AS text)
     WHERE user_id = :user_id"""
 )
-# How long until the next one may be taken; nothing where that is now.
+# How long until the user may take the next one; no row if that is now.
 _WAIT = with_clock(
     f"""SELECT paced_to + :step_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
     WHERE user_id = :user_id AND paced_to + :step_us > ({{now}} + {MINUTE_MS}) * 1000"""
@@ -51,7 +51,7 @@ _WAIT = with_clock(
 
 
 class SqlAllowances:
-    """What is left to each user, on all nodes together."""
+    """What each user has left, across all nodes."""
 
     def __init__(self, database: Database, caps: TurnCaps) -> None:
         self._database = database
@@ -61,17 +61,17 @@ class SqlAllowances:
     async def take_turn(
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
-        """Takes one turn of the user's, wherever the others run; refuses one too many."""
+        """Takes one of the user's turns, counting all nodes; raises RateLimited beyond the cap."""
         if self._caps.at_once or self._caps.per_minute:
             await self._take(user_id, turn_id, self._caps.at_once, after)
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
-        """Gives back what was taken for a turn that could not be begun."""
+        """Gives back what was taken for a turn that failed to start."""
         if self._caps.at_once or self._caps.per_minute:
             await self._database.execute(_GIVE_BACK(user_id=user_id, turn_id=turn_id, step_us=self._step_us))
 
     async def take_call(self, user_id: UserId) -> None:
-        """Takes one of the calls that a user has in a minute."""
+        """Takes one of the user's calls per minute."""
         if self._caps.per_minute:
             await self._take(user_id, None, 0)
 

@@ -27,7 +27,7 @@ _COLUMNS = """asked.id, asked.turn_id, asked.conversation_id, asked.kind, asked.
 _GET = Statement(
     f"SELECT {_COLUMNS} FROM tk_approvals AS asked WHERE id = :request_id AND turn_id = :turn_id"
 )
-# The active turns of a user are few, and found by their own indexes.
+# A user has few active turns, and they have their own indexes.
 _OPEN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_turns AS turn
     JOIN tk_conversations AS conversation
@@ -45,7 +45,7 @@ _GRANTED = Statement(
     """SELECT DISTINCT server, tool_name FROM tk_approvals
     WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted"""
 )
-# The turn is locked first: it may be about to wait, or somebody else may answer at the same moment.
+# Locks the turn first: it may be about to wait, or another answer may arrive at the same moment.
 _LOCK_TURN = Statement(
     "SELECT status, log_version FROM tk_turns WHERE id = :turn_id",
     postgres="SELECT status, log_version FROM tk_turns WHERE id = :turn_id FOR UPDATE",
@@ -73,7 +73,7 @@ class SqlApprovals:
         self._turn_log = turn_log
 
     async def add(self, approval: Approval) -> None:
-        """Keeps a request, once."""
+        """Stores a request, once."""
         await self._database.execute(
             _ADD(
                 request_id=approval.request_id,
@@ -98,7 +98,7 @@ class SqlApprovals:
         return _approval(rows[0]) if rows else None
 
     async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[Approval]:
-        """What a user's turns wait for, or one of them, oldest first."""
+        """The open requests of a user's turns, or of one turn, oldest first."""
         query = _OPEN(user_id=user_id) if turn_id is None else _OPEN_OF_TURN(turn_id=turn_id)
         return [_approval(row) for row in await self._database.fetch(query)]
 
@@ -113,9 +113,9 @@ class SqlApprovals:
         return frozenset((server, tool_name) for server, tool_name in rows)
 
     async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
-        """Keeps the first answer to a request; a turn that waits becomes the node's own with it.
+        """Stores the first answer to a request; a waiting turn becomes the node's own with it.
 
-        One that a later version has written goes on at a node of that version.
+        A turn that a later version wrote continues on a node of that version.
         """
         return await self._database.write(lambda: self._answer(turn_id, request_id, answer, lease))
 
@@ -138,11 +138,11 @@ class SqlApprovals:
         return Answered("taken", (yield from self._turn_log.take_over(turn_id, lease, 0)))
 
     async def withdraw(self, turn_id: TurnId, request_id: str, answer: Answer) -> bool:
-        """Keeps that nobody waits for an answer any more; False where there is one."""
+        """Records that no answer is awaited any more; False if there is one already."""
         return await self._database.write(lambda: _withdraw(turn_id, request_id, answer))
 
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
-        """Turns that wait for an answer whose time is over."""
+        """Turns that wait for an answer whose deadline has passed."""
         rows = await self._database.fetch(_EXPIRED(now=now, limit=limit))
         return [TurnId(turn_id) for (turn_id,) in rows]
 
@@ -153,7 +153,7 @@ def _withdraw(turn_id: TurnId, request_id: str, answer: Answer) -> Plan[bool]:
 
 
 def _is_same(one: Answer, other: Answer) -> bool:
-    """Whether two answers say the same, in whatever order their fields come."""
+    """Whether two answers are equal, in whatever order their fields come."""
     return _encode_sorted(replace(one, at=0)) == _encode_sorted(replace(other, at=0))
 
 

@@ -1,4 +1,4 @@
-"""A data folder as one file, taken while Threadkeep runs, and back again."""
+"""Backs up a data folder to one file while Threadkeep runs, and restores it."""
 
 import math
 import os
@@ -19,14 +19,14 @@ _NOT_COPIED = {DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm", LO
 _BEFORE = ".before-"
 _COPIES_BEFORE = f"{DATABASE_NAME}{_BEFORE}"
 COPIES = 3
-"""Of a database, room for so many is taken while it is migrated: a copy, the log and the new tables."""
+"""A migration needs disk space for this many databases: a copy, the log and the new tables."""
 
 
 def back_up(folder: Path, file: Path) -> int:
-    """Writes all of a data folder into one file; its size. What is written meanwhile is not in it.
+    """Writes a whole data folder into one file; returns its size. Later writes are not included.
 
-    The database is copied as it is at one moment, before the files: whatever it refers to was written
-    before, so that nothing in the backup refers to a file that is not in it.
+    It copies the database as of one moment, before the files: every file that a row refers to was written
+    before the row, so nothing in the backup refers to a missing file.
     """
     if not (folder / DATABASE_NAME).is_file():
         raise StorageRefused(f"No database found in {folder}. Set the data folder with --data.")
@@ -47,7 +47,7 @@ def back_up(folder: Path, file: Path) -> int:
 
 
 def restore(file: Path, folder: Path) -> None:
-    """Makes a data folder of a backup; refuses one that has something in it already."""
+    """Creates a data folder from a backup; refuses a folder that is not empty."""
     if folder.exists() and any(it.name != LOCK_NAME for it in folder.iterdir()):
         raise StorageRefused(f"The data folder {folder} isn't empty. Choose another one with --data.")
     lock = FolderLock.take(folder)
@@ -66,9 +66,9 @@ def restore(file: Path, folder: Path) -> None:
 
 
 def copy_beside(database: Path, version: int) -> Path:
-    """Copies a database beside itself before a migration changes it; where the copy is.
+    """Copies a database beside itself before a migration changes it; returns the copy's path.
 
-    One that an earlier try has left is replaced: the database may have been used since.
+    Replaces the copy of an earlier attempt: the database may have been used since.
     """
     copy = database.with_name(f"{database.name}{_BEFORE}{version:04}")
     partial = copy.with_name(f"{copy.name}.partial")
@@ -77,7 +77,7 @@ def copy_beside(database: Path, version: int) -> Path:
         partial.unlink(missing_ok=True)
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(partial)) as target:
-            source.backup(target)  # with what is still in the log beside the file
+            source.backup(target)  # including what is still in the log
         _sync(partial)
         partial.replace(copy)
         _sync(copy.parent)
@@ -90,7 +90,7 @@ def copy_beside(database: Path, version: int) -> Path:
 
 
 def _check_room(database: Path) -> None:
-    """Refuses to begin what would fill the disk: a copy, and tables that are there twice for a while."""
+    """Refuses to start what would fill the disk: a copy, and tables that briefly exist twice."""
     log = database.with_name(f"{database.name}-wal")
     size = sum(file.stat().st_size for file in (database, log) if file.exists())
     free = shutil.disk_usage(database.parent).free
@@ -115,7 +115,7 @@ def _sync(path: Path) -> None:
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Takes one file out of a backup: nothing outside the folder, no links, no devices."""
+    """Extracts one file of a backup: nothing outside the folder, no links, no devices."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or not member.isreg():
         raise StorageRefused(f"The backup contains {member.name!r}, which isn't part of a Threadkeep backup.")
@@ -130,7 +130,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) ->
 def _copy_database(database: Path, copy: Path) -> None:
     os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600))
     with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as source:
-        # One reading transaction: writers go on, and the copy is of one moment.
+        # One read transaction: writers continue, and the copy is of one moment.
         source.execute("VACUUM INTO ?", [str(copy)])
     _check(copy)
 
@@ -149,7 +149,7 @@ def _write_archive(folder: Path, database: Path, file: Path) -> None:
     ):
         archive.add(database, DATABASE_NAME)
         for path in _files(folder):
-            with suppress(FileNotFoundError):  # purged while we worked; nothing in the copy needs it
+            with suppress(FileNotFoundError):  # purged meanwhile; nothing in the copy needs it
                 archive.add(path, str(PurePosixPath(path.relative_to(folder))), recursive=False)
         archive.close()
         raw.flush()

@@ -1,7 +1,7 @@
-"""Branches in the database: the messages are a tree by `parent_id`, and `on_path` marks one way through it.
+"""Branches in the database: messages are a tree by `parent_id`; `on_path` marks one path through it.
 
 A child's number is larger than its parent's. So the active path is a range of the index on `(conversation_id,
-seq)`, and all that changes when it moves lies after the fork.
+seq)`, and moving it changes only what follows the fork.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ _BACK = Statement(
         WHERE NOT back.on_path AND before.conversation_id = :conversation_id)
     SELECT id, seq, on_path FROM back ORDER BY seq"""
 )
-# From a message on along the newest one at each step. `+seq` keeps databases from looking for the newest by
-# its number, which passes over all that follow others.
+# From a message onward, taking the newest child at each step. `+seq` keeps the databases from finding the
+# newest by the index on `seq`, which would scan every later message.
 _ONWARD = Statement(
     """WITH RECURSIVE onward (id, seq) AS (
         SELECT id, seq FROM tk_messages WHERE id = :message_id AND conversation_id = :conversation_id
@@ -86,11 +86,11 @@ class SqlBranches:
         return await self._database.read(lambda: _up_to(conversation_id, message_id))
 
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
-        """The branch through a message that goes on along the newest message at each step."""
+        """The branch through a message that continues with the newest message at each step."""
         return await self._database.read(lambda: through(conversation_id, message_id))
 
     async def follow(self, conversation: Conversation, branch: Branch) -> None:
-        """Makes a branch the active path, unless it has changed since it was read or a turn has begun."""
+        """Makes a branch the active path, unless it has changed since it was read or a turn has started."""
         await self._database.write(lambda: _follow(conversation, branch))
 
     async def siblings(self, conversation_id: ConversationId, messages: Iterable[Message]) -> Siblings:
@@ -109,7 +109,7 @@ def _up_to(conversation_id: ConversationId, message_id: MessageId | None) -> Pla
 
 
 def through(conversation_id: ConversationId, message_id: MessageId) -> Plan[Branch | None]:
-    """The branch through a message, on along the newest message at each step."""
+    """The branch through a message, continuing with the newest message at each step."""
     back = yield _BACK(message_id=message_id, conversation_id=conversation_id)
     if not back:
         return None
@@ -120,7 +120,7 @@ def through(conversation_id: ConversationId, message_id: MessageId) -> Plan[Bran
 
 
 def _split(back: Rows) -> tuple[int, tuple[MessageId, ...]]:
-    """Where the branch leaves the path, and its own messages from there on."""
+    """Where the branch leaves the path, and its own messages after that."""
     _, seq, on_path = back[0]
     return (seq if on_path else 0), tuple(id_ for id_, _, is_on_path in back if not is_on_path)
 
@@ -151,7 +151,7 @@ def _follow(conversation: Conversation, branch: Branch) -> Plan[None]:
 
 
 def move_path(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
-    """Takes what lies after the fork off the path and puts the branch on it; the conversation is held."""
+    """Takes messages after the fork off the path and puts the branch on it; the conversation is locked."""
     yield from _check_fork(conversation_id, branch)
     if branch.hidden:
         yield _HIDE(conversation_id=conversation_id, fork_seq=branch.fork_seq)
@@ -161,7 +161,7 @@ def move_path(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
 
 
 def _check_fork(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
-    """Refuses a branch of another path, which may have been chosen for just as long as it was read."""
+    """Refuses a branch that was read while another path was active."""
     ((hidden,),) = yield _COUNT_AFTER(conversation_id=conversation_id, fork_seq=branch.fork_seq)
     forks_here = branch.fork_seq == 0 or (
         yield _IS_ON_PATH(conversation_id=conversation_id, seq=branch.fork_seq)
@@ -171,7 +171,7 @@ def _check_fork(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
 
 
 def siblings(conversation_id: ConversationId, messages: Sequence[Message]) -> Plan[Siblings]:
-    """For each message that has siblings all of them, in their order."""
+    """For each message that has siblings, all of them in order."""
     parents = {message.parent_id for message in messages}
     rows = [*(yield _SIBLINGS(conversation_id=conversation_id, ids=to_json([it for it in parents if it])))]
     if None in parents:

@@ -42,13 +42,13 @@ _MARK_READ = Statement(
     WHERE user_id = :user_id AND id = :id RETURNING {_COLUMNS}"""
 )
 _DELETE = Statement("DELETE FROM tk_briefings WHERE user_id = :user_id AND id = :id RETURNING id")
-# Asked for only where the latest card has left the path: then all of the path is looked through.
+# Only run if the latest card has left the path: it scans the whole path.
 _CARD_ON_PATH = Statement(
     """SELECT id FROM tk_messages WHERE conversation_id = :conversation_id AND on_path
         AND content_type = 'briefing_card' AND content LIKE :named
     ORDER BY seq DESC LIMIT 1"""
 )
-# Only if nobody else has given it a card meanwhile.
+# Only if it has not got a card meanwhile.
 _SET_CARD = Statement(
     """UPDATE tk_briefings SET message_id = :message_id, read_at = COALESCE(read_at, :now)
     WHERE user_id = :user_id AND id = :id AND COALESCE(CAST(message_id AS text), '') = :before RETURNING id"""
@@ -62,11 +62,11 @@ class SqlBriefings:
         self._database = database
 
     async def send(self, briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> bool:
-        """Keeps a new briefing, unless its user is not known or has too many that are unread."""
+        """Stores a new briefing, unless its user is unknown or has too many unread ones."""
         return await self._database.write(lambda: _send(briefing, owner_id, check_unread))
 
     async def add(self, briefing: Briefing) -> None:
-        """Keeps a new briefing; its user becomes known."""
+        """Stores a new briefing; its user becomes known."""
         await self._database.write(lambda: _add(briefing))
 
     async def page(
@@ -85,7 +85,7 @@ class SqlBriefings:
         return _briefing(rows[0]) if rows else None
 
     async def mark_read(self, user_id: UserId, briefing_id: BriefingId, now: int) -> Briefing | None:
-        """Marks one as read; the first time counts."""
+        """Marks a briefing as read; the first time counts."""
         rows = await self._database.execute(_MARK_READ(user_id=user_id, id=briefing_id, now=now))
         return _briefing(rows[0]) if rows else None
 
@@ -95,13 +95,13 @@ class SqlBriefings:
 
     async def card_on_path(self, conversation: Conversation, briefing: Briefing) -> MessageId | None:
         """A card of the briefing on the active path of a conversation."""
-        # A card begins with its briefing's id; in its data it may name others.
+        # A card's JSON begins with its briefing's id; its data may name others.
         named = f'{{"briefing_id":"{briefing.id}"%'
         rows = await self._database.fetch(_CARD_ON_PATH(conversation_id=conversation.id, named=named))
         return rows[0][0] if rows else None
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:
-        """Keeps a briefing's card, unless it has got one or the conversation has moved on since."""
+        """Stores a briefing's card, unless it has one already or the conversation has moved on."""
         await self._database.write(lambda: _add_card(briefing, conversation, message))
 
 

@@ -13,27 +13,27 @@ log = logging.getLogger("threadkeep.bus")
 
 CHANNEL = "threadkeep"
 LAST_WORDS_S = 5.0
-MOST_PAYLOAD_BYTES = 7_900  # PostgreSQL takes payloads of less than 8,000 bytes
+MOST_PAYLOAD_BYTES = 7_900  # PostgreSQL accepts payloads under 8,000 bytes
 _NOTIFY = Statement("SELECT 1", postgres="SELECT pg_notify(:channel, :payload)")
 
 
 def bus_on(database: Database) -> "LocalBus":
-    """The bus for those who share a database."""
+    """The bus for the processes that share a database."""
     return PostgresBus(database) if database.dialect == "postgres" else LocalBus()
 
 
 class LocalBus:
-    """Everybody is in this process."""
+    """All listeners are in this process."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Signal], None]] = []
 
     async def publish(self, signals: Iterable[Signal]) -> None:
-        """Tells everybody at once."""
+        """Delivers signals at once."""
         self.deliver(signals)
 
     def deliver(self, signals: Iterable[Signal]) -> None:
-        """Calls the listeners of this process."""
+        """Calls this process's listeners."""
         for signal in signals:
             for hear in tuple(self._listeners):
                 hear(signal)
@@ -44,14 +44,14 @@ class LocalBus:
         return lambda: self._listeners.remove(hear)
 
     async def close(self) -> None:
-        """There is nothing to stop."""
+        """Nothing to stop."""
 
 
 class PostgresBus(LocalBus):
-    """Nodes that share a PostgreSQL database. One connection listens; it is renewed when it breaks.
+    """Nodes that share a PostgreSQL database. One connection listens and is reopened when it breaks.
 
-    A NOTIFY is a commit of its own, for which nobody who tells something need wait: what is told meanwhile
-    goes with the next one, each signal once.
+    A NOTIFY is a commit of its own, so publishers don't wait for it: signals published meanwhile go out with
+    the next one, each once.
     """
 
     def __init__(self, database: Database) -> None:
@@ -64,7 +64,7 @@ class PostgresBus(LocalBus):
         self._telling = asyncio.create_task(self._tell())
 
     async def publish(self, signals: Iterable[Signal]) -> None:
-        """Tells this node at once and the others soon."""
+        """Signals this node at once and the others soon."""
         signals = list(signals)
         self.deliver(signals)
         self._untold.update(dict.fromkeys(signals))
@@ -79,7 +79,7 @@ class PostgresBus(LocalBus):
                 try:
                     await self._database.execute(_NOTIFY(channel=CHANNEL, payload=payload))
                 except StorageError as exc:
-                    # Whoever waits for a signal also looks by itself from time to time.
+                    # Listeners also poll from time to time.
                     log.warning("couldn't notify other nodes: %s", exc.message)
 
     async def _listen(self) -> None:
@@ -87,7 +87,7 @@ class PostgresBus(LocalBus):
             self.deliver(payload.split("\n") if payload else [MISSED])
 
     async def close(self) -> None:
-        """Tells what is left to tell, unless the database takes nothing, and stops listening."""
+        """Sends the remaining signals, unless the database is unavailable, and stops listening."""
         self._is_closing = True
         self._more.set()
         await asyncio.wait([self._telling], timeout=LAST_WORDS_S)

@@ -1,4 +1,4 @@
-"""The index of all chunks: by their terms, and by their vectors."""
+"""The index of all chunks, by terms and by vectors."""
 
 from collections.abc import Sequence
 from math import log
@@ -10,10 +10,10 @@ from threadkeep.ports.retriever import Candidates, ChunkTerms, Collection, Hit
 from threadkeep.storage.database import Database, Plan, Statement
 from threadkeep.storage.terms import json_text, match_all, numbered, reserve
 
-# A term that is in more chunks than this says little; with rarer ones at hand it is not looked up.
+# A term that more chunks contain says little; it is not looked up if rarer ones are available.
 MOST_POSTINGS = 12_000
 MOST_TRIES = 3
-"""How often a chunk is shown to an embedder that takes others but not it."""
+"""How often to retry a chunk that an embedder rejects while accepting others."""
 
 _decode_ids = msgspec.json.Decoder(list[int]).decode
 
@@ -27,8 +27,8 @@ FREQUENCIES = Statement(
         AND term IN (SELECT json_array_elements_text(CAST(:terms AS json)))""",
     page_columns="term, chunks",
 )
-# Who has each of some terms, all at once. They are put together in the application, alike for both databases:
-# `ts_rank` knows no rarity, and SQLite sorts for a GROUP BY what is counted here in a third of the time.
+# The chunks with each of some terms, in one query. The application ranks them, for both databases alike:
+# `ts_rank` ignores rarity, and SQLite's GROUP BY sorts, which takes three times as long as counting here.
 HOLDERS = Statement(
     """SELECT (SELECT json_group_array(found.rowid) FROM tk_chunk_terms AS found
         WHERE found.tk_chunk_terms MATCH asked.value)
@@ -38,7 +38,7 @@ HOLDERS = Statement(
     FROM json_array_elements_text(CAST(:queries AS json)) WITH ORDINALITY AS asked (value, place)
     ORDER BY asked.place""",
 )
-# In the order of the index, which ends as soon as there are enough.
+# In index order, so that the scan ends at the limit.
 COMMON = Statement(
     """SELECT rowid FROM tk_chunk_terms WHERE tk_chunk_terms MATCH :query ORDER BY rowid LIMIT :limit""",
     postgres="""SELECT id FROM tk_chunks
@@ -52,7 +52,7 @@ _AMONG_POSTGRES = "chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[]))"
 
 _READY = """FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
     WHERE {among} AND document.status = 'ready'"""
-# All in one answer, a line a chunk: half of what it would cost as rows or as JSON.
+# One value with a line per chunk: half the cost of rows or JSON.
 _LINE = "chunk.id || ' ' || chunk.term_count || ' ' || chunk.terms || ' '"
 TERMS = Statement(
     f"SELECT group_concat({_LINE}, char(10)) {_READY.format(among=_AMONG)}",
@@ -71,7 +71,7 @@ _VECTORS = """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS do
     WHERE document.agent_id = :agent_id AND vector.embedder = :embedder AND vector.seq > :after
     ORDER BY vector.seq LIMIT :limit"""
 VECTORS = Statement(_VECTORS)
-# From the newest ones to their agent, not from all chunks of the agent to the newest.
+# Starts from the newest vectors and checks their agent, not from all the agent's chunks.
 NEWER_VECTORS = Statement(
     """SELECT vector.seq, chunk.id, vector.vector FROM tk_vectors AS vector
     CROSS JOIN tk_chunks AS chunk ON chunk.id = vector.chunk_id
@@ -121,15 +121,15 @@ class SqlChunkIndex:
         self._database = database
 
     async def candidates(self, agent_id: AgentId, terms: Sequence[str], *, limit: int) -> Candidates | None:
-        """Chunks of an agent that have some of the terms, most of the rare ones first."""
+        """Chunks of an agent that contain some of the terms, those with the rarest first."""
         return await self._database.read(lambda: self._candidates(agent_id, terms, limit))
 
     async def term_counts(
         self, collection: Collection, chunk_ids: Sequence[int], terms: Sequence[str]
     ) -> Sequence[ChunkTerms]:
-        """How often these chunks have the terms."""
+        """How often each of these chunks contains the terms."""
         ((text,),) = await self._database.fetch(TERMS(ids=self._ids(chunk_ids)))
-        # Each kept term has its collection's number before it and a space behind it.
+        # Each stored term has its collection's number before it and a space after it.
         kept = [
             (term, f"{name} ") for term, name in zip(terms, numbered(collection.number, terms), strict=True)
         ]
@@ -152,13 +152,13 @@ class SqlChunkIndex:
     async def vectors(
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
-        """The vectors of an agent's chunks in the order in which they came."""
+        """The vectors of an agent's chunks in insertion order."""
         return await self._vectors(VECTORS, agent_id, embedder, after, limit)
 
     async def newer_vectors(
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
-        """The same, for those who have nearly all."""
+        """The same, for callers that have nearly all of them."""
         return await self._vectors(NEWER_VECTORS, agent_id, embedder, after, limit)
 
     async def _vectors(
@@ -170,12 +170,12 @@ class SqlChunkIndex:
         return [(seq, id_, bytes(vector)) for seq, id_, vector in rows]
 
     async def newest_vector(self) -> int:
-        """The number of the vector that came last, whosever it is."""
+        """The number of the last vector added for any agent."""
         rows = await self._database.fetch(_NEWEST_VECTOR())
         return rows[0][0] if rows else 0
 
     async def waiting(self, embedder: str) -> Sequence[AgentId]:
-        """The agents some of whose chunks have no vector of this embedder yet."""
+        """The agents with chunks that have no vector of this embedder yet."""
         rows = await self._database.fetch(WAITING(embedder=embedder, most_tries=MOST_TRIES))
         return [agent_id for (agent_id,) in rows]
 
@@ -189,11 +189,11 @@ class SqlChunkIndex:
         return [(id_, f"{heading}\n{text}" if heading else text) for id_, heading, text in rows]
 
     async def refuse(self, embedder: str, chunk_id: int) -> None:
-        """Notes that the embedder did not take a chunk once more."""
+        """Records one more rejection of a chunk by the embedder."""
         await self._database.execute(_REFUSE(embedder=embedder, chunk_id=chunk_id))
 
     async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Keeps vectors of chunks that are still there."""
+        """Stores the vectors of chunks that still exist."""
         await self._database.write(lambda: _add_vectors(embedder, vectors))
 
     def _candidates(self, agent_id: AgentId, terms: Sequence[str], limit: int) -> Plan[Candidates | None]:
@@ -203,7 +203,7 @@ class SqlChunkIndex:
         collection = Collection(*rows[0])
         rows = yield FREQUENCIES(number=collection.number, terms=json_text(terms))
         found: dict[str, int] = dict(rows)  # pyright: ignore[reportArgumentType]
-        # In the order of the query: what is summed up in another order is not quite the same sum.
+        # In query order: floating-point sums depend on the order.
         frequencies = {term: found[term] for term in terms if term in found}
         if not frequencies:
             return Candidates(collection, {}, ())
@@ -211,12 +211,12 @@ class SqlChunkIndex:
             rows = yield HOLDERS(queries=json_text(list(weights)))
             holders = [_decode_ids(ids) for (ids,) in rows]
             return Candidates(collection, frequencies, _heaviest(holders, [*weights.values()], limit))
-        # Even the rarest is common: whoever has all of them.
+        # Even the rarest term is common: chunks that contain all.
         rows = yield COMMON(query=self._match(collection, sorted(frequencies)), limit=limit)
         return Candidates(collection, frequencies, [row[0] for row in rows])
 
     def _weights(self, collection: Collection, frequencies: dict[str, int]) -> dict[str, float]:
-        """What to look up, and its worth: the rarest terms, as far as they are not too many to read."""
+        """The queries to run and their weights: the rarest terms, up to MOST_POSTINGS entries in total."""
         rare: list[str] = []
         room = MOST_POSTINGS
         for term in sorted(frequencies, key=lambda term: (frequencies[term], term)):
@@ -238,7 +238,7 @@ class SqlChunkIndex:
 
 
 def _heaviest(holders: Sequence[Sequence[int]], weights: Sequence[float], limit: int) -> list[int]:
-    """The chunks that hold most of what is rare; of equal ones those that came first."""
+    """The chunks with the greatest total weight; ties in order of id."""
     worth: dict[int, float] = {}
     weight_of = worth.get
     for ids, weight in zip(holders, weights, strict=True):
@@ -250,8 +250,8 @@ def _heaviest(holders: Sequence[Sequence[int]], weights: Sequence[float], limit:
 
 
 def _add_vectors(embedder: str, vectors: Sequence[tuple[int, bytes]]) -> Plan[None]:
-    # The counter is held until the commit, so that numbers appear in their order: who has read up to one
-    # has missed none.
+    # The counter stays locked until the commit, so that numbers become visible in order: a reader that has
+    # read up to one has missed none.
     first = yield from reserve("vectors", len(vectors))
     for seq, (chunk_id, vector) in enumerate(vectors, first):
         yield _ADD_VECTOR(chunk_id=chunk_id, seq=seq, embedder=embedder, vector=vector)

@@ -1,4 +1,4 @@
-"""Values in columns: JSON texts to and from the domain's values."""
+"""Column values: JSON texts to and from domain values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,20 +10,20 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def to_json(value: object) -> str:
-    """A value as the JSON text that is kept."""
+    """A value as the JSON text to store."""
     return _encode(value).decode()
 
 
 def to_json_or_null(value: object) -> str | None:
-    """The same, where an empty or missing value is kept as NULL."""
+    """The same, with NULL for an empty or missing value."""
     return to_json(value) if value else None
 
 
 def to_object(text: str) -> Mapping[str, Any]:
-    """A kept JSON object. Most are empty, so those are not parsed."""
+    """A stored JSON object. Most are empty and need no parsing."""
     return {} if text == "{}" else _decode_object(text)
 
 
 def to_value(text: str | None) -> Any:
-    """A kept JSON value of any kind."""
+    """A stored JSON value of any kind."""
     return None if text is None else msgspec.json.decode(text)

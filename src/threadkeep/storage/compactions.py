@@ -19,9 +19,9 @@ ADD = Statement(
         :tokens_after, :created_at)"""
 )
 _FIND = "SELECT 1 FROM tk_conversations WHERE id = :conversation_id"
-# What is read of the messages after this is not changed by anyone else.
+# Locks the conversation: its messages do not change after this.
 _HOLD = Statement(_FIND, postgres=f"{_FIND} FOR UPDATE")
-# From just one state to the next: whoever else has compacted or undone meanwhile is not overwritten.
+# A compare-and-set: never overwrites another compaction or undo.
 _ARCHIVE = Statement(
     """UPDATE tk_conversations SET archived_to_seq = :to_seq
     WHERE id = :conversation_id AND archived_to_seq = :expected AND deleted_at IS NULL
@@ -63,11 +63,11 @@ class SqlCompactions:
         self._database = database
 
     async def add(self, compaction: Compaction) -> None:
-        """Keeps a compaction and archives its messages, unless something else was archived meanwhile."""
+        """Stores a compaction and archives its messages, unless another was made meanwhile."""
         await self._database.write(lambda: _add(compaction))
 
     async def current(self, conversation_id: ConversationId) -> Compaction | None:
-        """The one whose summary stands for all archived messages."""
+        """The one whose summary replaces all archived messages."""
         rows = await self._database.fetch(CURRENT(conversation_id=conversation_id))
         return Compaction(*rows[0]) if rows else None
 
@@ -91,7 +91,7 @@ class SqlCompactions:
         return [Compaction(*row) for row in rows]
 
     async def undo(self, compaction: Compaction) -> bool:
-        """Brings the messages of the newest compaction back; tells whether it was the newest."""
+        """Unarchives the messages of the newest compaction; returns whether it was the newest."""
         return await self._database.write(lambda: _undo(compaction))
 
 

@@ -22,7 +22,7 @@ _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is
     tip_id, is_pinned"""
 
 _SESSION_ID = 3
-"""Where in a row the session id stands."""
+"""Index of the session id in a row."""
 
 _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
@@ -47,8 +47,8 @@ OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :turn_id)"""
 )
-# The newest number and the tip of the path are the version: whoever prepared an append on another is refused.
-# A title that somebody gave meanwhile stays.
+# The last number and the path's tip are the version: an append prepared on another is refused. A title that
+# was set meanwhile stays.
 _UNCHANGED = """id = :conversation_id AND last_seq = :expected_seq
         AND COALESCE(CAST(tip_id AS text), '') = :expected_tip AND deleted_at IS NULL"""
 ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
@@ -56,7 +56,7 @@ ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = 
         title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source),
         tip_id = :tip_id
     WHERE {_UNCHANGED}"""
-# A card may come while a turn runs, or just when it ends: which turn runs is none of its business.
+# A card may arrive while a turn runs or just as it ends, so it leaves `active_turn_id` alone.
 ADVANCE_FOR_CARD = Statement(
     f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
         last_message_at = :now, tip_id = :tip_id
@@ -101,26 +101,26 @@ _RESTORE = Statement(
 )
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
 _PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
-# So that no turn keeps a receipt in a conversation while it goes.
+# Locked, so that no turn adds a receipt during the purge.
 _OWNED = "SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id"
 _EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY id"
 _LOCK_OWNED, _LOCK_EXPIRED = (Statement(it, postgres=f"{it} FOR UPDATE") for it in (_OWNED, _EXPIRED))
 
 
-# Looked up instead of called: an enumeration's call is slow, and pages have many rows.
+# A dict lookup: calling an enumeration is slow, and pages have many rows.
 _conversation = unchecked(Conversation)
 _status = {status.value: status for status in ConversationStatus}.__getitem__
 _title_source = {source.value: source for source in TitleSource}.get
 
 
 class ConversationRows:
-    """Conversations as rows: their session ids are sealed where there is a key, and found by their hash."""
+    """Conversations as rows: session ids are encrypted if there is a key, and found by hash."""
 
     def __init__(self, box: SecretBox) -> None:
         self._box = box
 
     def read(self, row: Row) -> Conversation:
-        """A row of `tk_conversations` as the aggregate; the session id stays sealed until it is used."""
+        """A row of `tk_conversations` as the aggregate; the session id stays encrypted until used."""
         return _to_conversation(row, kept_session(self._box, row[_SESSION_ID]))
 
     def values(self, conversation: Conversation) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class ConversationRows:
         return values | sealed_session(self._box, conversation.session_id)
 
     def add(self, conversation: Conversation, *, is_main: bool) -> Plan[None]:
-        """Adds a conversation, as a main one or not; its user becomes known."""
+        """Adds a conversation, main or not; its user becomes known."""
         yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
         yield _ADD(**self.values(conversation) | {"is_main": is_main})
 
@@ -143,17 +143,17 @@ class SqlConversations:
         self._rows = rows
 
     async def add(self, conversation: Conversation) -> None:
-        """Keeps a new conversation."""
+        """Stores a new conversation."""
         await self._database.write(lambda: self._rows.add(conversation, is_main=conversation.is_main))
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
-        """Looks first, inserts only if missing; whoever inserts second gets the first one's."""
+        """Looks first, inserts only if missing; the second of two inserts returns the first one's."""
         if (found := await self.get_main(fresh.user_id, fresh.agent_id)) is not None:
             return found, False
         return await self._database.write(lambda: self._get_or_add_main(fresh))
 
     async def get_main(self, user_id: UserId, agent_id: AgentId) -> Conversation | None:
-        """The main conversation of the user with the agent, if there is one."""
+        """The user's main conversation with the agent, if there is one."""
         rows = await self._database.fetch(GET_MAIN(user_id=user_id, agent_id=agent_id))
         return self._rows.read(rows[0]) if rows else None
 
@@ -163,7 +163,7 @@ class SqlConversations:
         return self._rows.read(rows[0]) if rows else None
 
     async def by_session(self, session_id: str) -> Conversation | None:
-        """The conversation that a session id opens, whosever it is, unless it is deleted."""
+        """The conversation that a session id opens, any user's, unless it is deleted."""
         rows = await self._database.fetch(BY_SESSION(session_hash=session_hash(session_id)))
         return self._rows.read(rows[0]) if rows else None
 
@@ -176,7 +176,7 @@ class SqlConversations:
         offset: int,
         limit: int,
     ) -> Sequence[Conversation]:
-        """The user's conversations, newest first, after a position; deleted ones where they are meant."""
+        """The user's conversations, newest first, after a position; deleted ones on request."""
         statement = _page(
             by_agent=which.agent_id is not None,
             status=which.status,
@@ -203,25 +203,25 @@ class SqlConversations:
         conversation_id: ConversationId,
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
-        """Changes title, status, pin, metadata or session while nobody else does."""
+        """Changes title, status, pin, metadata or session exclusively."""
         return await self._database.write(lambda: self._update(user_id, conversation_id, change))
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
-        """Hides a conversation; all that hangs on it is reached through it only."""
+        """Hides a conversation, and with it everything that is reached through it."""
         return bool(await self._database.execute(_DELETE(id=conversation_id, user_id=user_id, now=now)))
 
     async def restore(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:
-        """Brings a deleted one back; as a further one where a new main one has been made since."""
+        """Restores a deleted conversation; no longer as the main one if there is a new main one."""
         rows = await self._database.execute(_RESTORE(id=conversation_id, user_id=user_id))
         return await self.get(user_id, conversation_id) if rows else None
 
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
-        """Removes every row of a conversation, by cascade, and the texts that only its receipts name."""
+        """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
         which = {"id": conversation_id, "user_id": user_id}
         return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which), _PURGE(**which))))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Removes in the same way the conversations that were deleted before a time."""
+        """Likewise purges the conversations that were deleted before a time."""
         return await self._database.write(lambda: _purge(_LOCK_EXPIRED(time=time), _PURGE_DELETED(time=time)))
 
     def _get_or_add_main(self, fresh: Conversation) -> Plan[tuple[Conversation, bool]]:

@@ -1,8 +1,8 @@
-"""The small face that both databases show to the SQL of this package.
+"""The small interface through which this package's SQL uses either database.
 
 SQL is written once, with `:name` parameters. A unit of work of several statements is a *plan*: a
-generator that yields queries and is sent their rows. It knows neither threads nor awaits, so one text
-runs in SQLite's writer thread and on an asynchronous PostgreSQL connection alike.
+generator that yields queries and is sent their rows. It knows neither threads nor awaits, so the same code
+runs in SQLite's writer thread and on an asynchronous PostgreSQL connection.
 """
 
 import re
@@ -15,7 +15,7 @@ Rows = Sequence[Row]
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 
 LAST_SEQ = 2**63 - 1
-"""Above every number that a row can have."""
+"""Larger than any row's number."""
 
 T = TypeVar("T")
 
@@ -30,10 +30,10 @@ class Query(NamedTuple):
 class Statement:
     """One SQL statement in both databases' spelling, translated once, when it is defined.
 
-    `page_columns` are those of a search that finds many rows: SQLite gives them in one step, as JSON. Each of
-    its steps lets go of Python's lock, and a thread that wants it back row by row waits row by row.
+    `page_columns` are those of a query that finds many rows: SQLite returns them in one step, as JSON. Each
+    step releases the GIL, and a thread that needs it back for every row waits for every row.
 
-    `refusal` is what users are told when a key that points at a host application's table refuses the row.
+    `refusal` is the error shown to users when a foreign key to a host application's table rejects the row.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ _CLOCKS = {
 
 
 def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
-    """A statement in which {now} is the database's own clock in ms: the one clock that all nodes share."""
+    """A statement in which {now} is the database's own clock in ms, which all nodes share."""
     return Statement(
         sql.replace("{now}", _CLOCKS["sqlite"]),
         postgres=(postgres or sql).replace("{now}", _CLOCKS["postgres"]),
@@ -85,7 +85,7 @@ def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
 
 
 def with_ids(sql: str, *, postgres: str = "") -> Statement:
-    """A statement in which IDS are those of a list, handed over as JSON; `postgres` is added there only."""
+    """A statement in which IDS is a list passed as JSON; `postgres` is appended there only."""
     return Statement(
         sql.replace("IDS", "SELECT value FROM json_each(:ids)"),
         postgres=sql.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:ids::json)")
@@ -102,11 +102,11 @@ def single(query: Query) -> Plan[Rows]:
 
 
 class Database(Protocol):
-    """A database that runs queries and plans. Foreign errors come out as StorageError."""
+    """A database that runs queries and plans. Driver errors are raised as StorageError."""
 
     @property
     def dialect(self) -> Literal["sqlite", "postgres"]:
-        """For the few places where one database can do in one step what the other cannot."""
+        """For the few places where one database does in one step what the other cannot."""
         ...
 
     async def fetch(self, query: Query) -> Rows:
@@ -120,7 +120,7 @@ class Database(Protocol):
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
         """Runs one writing statement in a transaction of its own; returns after the commit.
 
-        What is urgent does not wait for others who keep the database busy.
+        An urgent statement does not wait behind others that keep the database busy.
         """
         ...
 
@@ -129,9 +129,9 @@ class Database(Protocol):
         ...
 
     def listen(self, channel: str) -> AsyncGenerator[str]:
-        """What other processes tell through the database; nothing where there are none."""
+        """What other processes send through the database; nothing if there are none."""
         ...
 
     async def close(self) -> None:
-        """Finishes what was accepted and lets go of the database."""
+        """Finishes the accepted work and closes the database."""
         ...

@@ -1,7 +1,6 @@
 """The files of documents in the workspaces of agents.
 
-Programs write there as well: what they put in the place of a folder or a file, such as a link to something
-of ours, is not followed.
+Other programs write there too: links that they put in place of a folder or a file are not followed.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ _NOT_OURS = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR}
 
 
 class FolderDocumentFiles:
-    """The files below the data folder, each named by its document's id."""
+    """Files below the data folder, each named by its document's id."""
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
@@ -37,7 +36,7 @@ class FolderDocumentFiles:
     async def keep(
         self, agent_id: AgentId, document_id: DocumentId, file: BinaryIO, *, most: int | None = None
     ) -> tuple[int, str]:
-        """Keeps a copy of a file, durably; its size and hash. Stops beyond `most` bytes."""
+        """Stores a copy of a file, durably; returns its size and hash. Stops beyond `most` bytes."""
         folder = self._workspaces.of(agent_id)
         try:
             return await asyncio.to_thread(_copy, file, folder, document_id, most)
@@ -52,7 +51,7 @@ class FolderDocumentFiles:
             raise StorageUnavailable(f"Couldn't read the file: {exc.strerror}.") from exc
 
     async def remove(self, agent_id: AgentId, document_id: DocumentId) -> None:
-        """Removes a file, if it is there."""
+        """Removes a file, if it exists."""
         try:
             await asyncio.to_thread(_remove, self._workspaces.of(agent_id), document_id)
         except OSError as exc:
@@ -63,7 +62,7 @@ class FolderDocumentFiles:
         return await asyncio.to_thread(_agent_ids, self._workspaces.root)
 
     async def keep_only(self, agent_id: AgentId, known: Collection[DocumentId], *, idle_s: float) -> None:
-        """Removes an agent's other files, save those written within `idle_s` seconds."""
+        """Removes an agent's other files, except those written within `idle_s` seconds."""
         folder = self._workspaces.of(agent_id)
         try:
             await asyncio.to_thread(_keep_only, folder, known, time.time() - idle_s)
@@ -73,7 +72,7 @@ class FolderDocumentFiles:
 
 @contextmanager
 def _documents(workspace: Path) -> Generator[int]:
-    """The folder of an agent's documents, open."""
+    """Opens the folder of an agent's documents."""
     above = os.open(workspace, _FOLDER_FLAGS)
     try:
         folder = os.open(FOLDER, _FOLDER_FLAGS, dir_fd=above)

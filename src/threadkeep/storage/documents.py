@@ -42,7 +42,7 @@ _OF_DELETED_AGENTS = Statement(
     f"""SELECT {_COLUMNS} FROM tk_documents
     WHERE agent_id IN (SELECT id FROM tk_agents WHERE deleted_at IS NOT NULL) LIMIT :limit"""
 )
-# Whoever adds to the documents of a user waits here for others who do; their turns do not.
+# Additions to a user's documents wait here for each other; the user's turns do not wait.
 _OWNER = """SELECT tk_users.id FROM tk_agents JOIN tk_users ON tk_users.id = tk_agents.owner_id
     WHERE tk_agents.id = :agent_id"""
 _LOCK_OWNER = Statement(_OWNER, postgres=f"{_OWNER} FOR NO KEY UPDATE OF tk_users")
@@ -52,7 +52,7 @@ OWNED = Statement(
 )
 _IDS = Statement("SELECT id FROM tk_documents WHERE agent_id = :agent_id")
 
-# Nothing is added to a document that is being taken away.
+# Nothing is added to a document that is being removed.
 _ADVANCE = Statement(
     """UPDATE tk_documents SET chunk_count = chunk_count + :chunks, progress = :progress, updated_at = :now
     WHERE id = :id AND status = 'processing' RETURNING id"""
@@ -67,7 +67,7 @@ _ADD_CHUNK = Statement(
     """INSERT INTO tk_chunks (id, document_id, position, page, heading, text, term_count, terms)
     VALUES (:id, :document_id, :position, :page, :heading, :text, :term_count, :terms)"""
 )
-# Sorted, so that those who count at the same time do not wait for each other in a circle.
+# Sorted, so that concurrent counts do not deadlock.
 _COUNT = Statement(
     """INSERT INTO tk_terms (collection, term, chunks)
     SELECT :number, key, value FROM json_each(:counts) WHERE TRUE
@@ -100,7 +100,7 @@ class SqlDocuments:
         self._database = database
 
     async def add(self, document: Document, check_room: CheckRoom | None = None) -> Document:
-        """Keeps a new document, unless the agent has the same file already."""
+        """Stores a new document, unless the agent has the same file already."""
         return await self._database.write(lambda: _add(document, check_room))
 
     async def get(self, agent_id: AgentId, document_id: DocumentId) -> Document | None:
@@ -123,21 +123,21 @@ class SqlDocuments:
         return [Chunk(*row) for row in rows]
 
     async def has_ready(self, agent_id: AgentId) -> bool:
-        """Whether an agent has anything to search."""
+        """Whether an agent has any searchable document."""
         return bool(await self._database.fetch(HAS_READY(agent_id=agent_id)))
 
     async def update(
         self, agent_id: AgentId, document_id: DocumentId, change: Callable[[Document], Document]
     ) -> Document | None:
-        """Reads, changes and writes one document while nobody else does."""
+        """Reads, changes and writes one document exclusively."""
         return await self._database.write(lambda: _update(agent_id, document_id, change))
 
     async def add_part(self, document: Document, part: ExtractedPart, now: int) -> bool:
-        """Adds some chunks to a document that is worked on, and to the index of its agent."""
+        """Adds chunks to a document in progress, and to its agent's index."""
         return await self._database.write(lambda: _add_part(document, part, now))
 
     async def remove_chunks(self, document: Document, *, limit: int) -> int:
-        """Takes some chunks of a document out of every index."""
+        """Removes some chunks of a document from every index."""
         return await self._database.write(lambda: _remove_chunks(document, limit))
 
     async def delete(self, document: Document) -> None:
@@ -145,11 +145,11 @@ class SqlDocuments:
         await self._database.execute(_DELETE(id=document.id))
 
     async def stalled(self, before: int) -> Sequence[Document]:
-        """Documents that have been worked on without a sign of life since a time."""
+        """Documents in progress that have shown no sign of life since a time."""
         return [_document(row) for row in await self._database.fetch(_STALLED(before=before))]
 
     async def of_deleted_agents(self, *, limit: int) -> Sequence[Document]:
-        """Some documents whose agent is deleted."""
+        """Some documents of deleted agents."""
         return [_document(row) for row in await self._database.fetch(_OF_DELETED_AGENTS(limit=limit))]
 
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:

@@ -1,4 +1,4 @@
-"""Whole conversations, out of the database and into it."""
+"""Exports and imports whole conversations."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -53,7 +53,7 @@ _ADD_TURN = Statement(
 
 
 class SqlExchange:
-    """What is taken out of a database whole, and brought into it."""
+    """Reads whole conversations from a database and adds them to it."""
 
     def __init__(self, database: Database, contents: Contents, rows: ConversationRows) -> None:
         self._database = database
@@ -61,7 +61,7 @@ class SqlExchange:
         self._contents = contents
 
     async def owner_of(self, kind: Owned, id_: str) -> str | None:
-        """Whose a thing is, deleted or not."""
+        """Who owns a thing, deleted or not."""
         rows = await self._database.fetch(_OWNERS[kind](id=id_))
         return rows[0][0] if rows else None
 
@@ -77,14 +77,14 @@ class SqlExchange:
     async def payloads(
         self, conversation_id: ConversationId, *, after: PayloadId | None, limit: int
     ) -> Sequence[Payload]:
-        """What is known of a conversation's values and files, by id."""
+        """The records of a conversation's values and files, by id."""
         rows = await self._database.fetch(
             PAYLOADS_OF_CONVERSATION(conversation_id=conversation_id, after=after or FIRST_UUID, limit=limit)
         )
         return [to_payload(row) for row in rows]
 
     async def memories(self, user_id: UserId, *, after: MemoryId | None, limit: int) -> Sequence[KeptMemory]:
-        """What agents remember of a user, by id."""
+        """What agents remember about a user, by id."""
         rows = await self._database.fetch(MEMORIES(user_id=user_id, after=after or FIRST_UUID, limit=limit))
         return [
             KeptMemory(agent_id, Memory(id_, content, tuple(to_value(tags) or ()), created_at))
@@ -92,17 +92,17 @@ class SqlExchange:
         ]
 
     async def add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> bool:
-        """Keeps a whole conversation; tells whether it is a main one."""
+        """Stores a whole conversation; returns whether it is a main one."""
         return await self._database.write(lambda: self._add(whole, content))
 
     async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
-        """Keeps a copy of a part of another conversation, with the contents that it refers to."""
+        """Stores a copy of a part of another conversation, with the contents that it refers to."""
         names = {payload.sha256 for payload in whole.payloads}
         await self._contents.copy(source_id, whole.conversation.id, names)
         await self._database.write(lambda: self._add_fork(whole, source_id, names))
 
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
-        """Makes everything of one user another's, all or nothing."""
+        """Gives everything that one user owns to another, all or nothing."""
         return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
 
     def _add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> Plan[bool]:
@@ -124,7 +124,7 @@ class SqlExchange:
 
 
 def _add_rows(whole: WholeConversation, *, spent_by: UserId | None) -> Plan[None]:
-    """Everything of a conversation but itself and its contents; `spent_by` is who its turns count for."""
+    """All rows of a conversation but its own and its contents; its turns count for `spent_by`."""
     for payload in whole.payloads:
         yield ADD_PAYLOAD(**payload_values(payload))
     for kept in whole.turns:

@@ -42,7 +42,7 @@ class SqlExecutions:
         events: Sequence[ExecutionEvent],
         record: RecordRun,
     ) -> Sequence[RecordedRun] | None:
-        """Keeps events; a run that they complete becomes a turn in the same transaction."""
+        """Stores events; a run that they complete becomes a turn in the same transaction."""
         return await self._database.write(lambda: self._add(user_id, conversation_id, events, record))
 
     def _add(

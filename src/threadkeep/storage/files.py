@@ -1,4 +1,4 @@
-"""Files of messages in the database; the contents of those that no message has in a folder or in a table."""
+"""Files of messages in the database; a folder or a table holds the contents of those not sent yet."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from threadkeep.storage.payloads import Contents, payload_values
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
-# Two uploads of one user at once are counted one after the other.
+# Concurrent uploads of one user are counted one after the other.
 _LOCK_USER = Statement(
     "SELECT 1 FROM tk_users WHERE id = :user_id",
     postgres="SELECT 1 FROM tk_users WHERE id = :user_id FOR NO KEY UPDATE",
@@ -31,7 +31,7 @@ _INSERT = f"""INSERT INTO tk_files (user_id, conversation_id, {_COLUMNS})
     VALUES (:user_id, :conversation_id, :id, :file_name, :media_type, :size, :sha256, :created_at, :width,
         :height, :pages, :renditions)"""
 _ADD = Statement(_INSERT)
-# Tried again when the answer was lost on the way, it is there already.
+# A retry, after the reply to the first try was lost, finds the row.
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 _UNSENT = with_ids(
     f"""SELECT {_COLUMNS} FROM tk_files
@@ -44,20 +44,20 @@ _SENT_BY = Statement(
     FROM tk_files AS file JOIN tk_conversations AS conversation ON conversation.id = file.conversation_id
     WHERE file.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
-# One that was given to another conversation, whose message never came, goes where it is sent at last.
+# A file that was given to another conversation but never sent there moves to the one that it is sent in.
 _GIVE = Statement(
     """INSERT INTO tk_payloads (id, conversation_id, kind, media_type, file_name, size, sha256, created_at)
     VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)
     ON CONFLICT (id) DO UPDATE SET conversation_id = excluded.conversation_id
     WHERE EXISTS (SELECT 1 FROM tk_files WHERE tk_files.id = :file_id AND conversation_id IS NULL)"""
 )
-# Whoever sends a file, gives it or lets it expire does so one after the other.
+# Sending, giving and expiring a file happen one after the other.
 _HOLD = with_ids(
     """SELECT id, conversation_id FROM tk_files
     WHERE id IN (IDS) AND (conversation_id IS NULL OR conversation_id = :conversation_id)""",
     postgres=" ORDER BY id FOR UPDATE",
 )
-# Given to another conversation since, it is that one's.
+# Not if it was given to another conversation since.
 _MARK_SENT = with_ids(
     """UPDATE tk_files SET conversation_id = :conversation_id
     WHERE id IN (IDS) AND (conversation_id IS NULL OR conversation_id = :conversation_id)
@@ -73,7 +73,7 @@ _FORGET_EXPIRED = Statement(
     RETURNING id, renditions"""
 )
 _FORGET_PAYLOADS = with_ids("DELETE FROM tk_payloads WHERE id IN (IDS)")
-# A part names its file, so the id is looked for in the parts: it happens seldom, and in one conversation.
+# Parts name their files, so the parts are searched for the id: this is rare, and in one conversation only.
 _FORGET_UNUSED = with_ids(
     """DELETE FROM tk_files WHERE id IN (IDS) AND conversation_id = :conversation_id
     AND NOT EXISTS (SELECT 1 FROM tk_messages AS message WHERE message.conversation_id = :conversation_id
@@ -97,7 +97,7 @@ class SqlFiles:
     async def add(
         self, user_id: UserId, file: UploadedFile, contents: Mapping[str, Path], check_room: CheckRoom
     ) -> None:
-        """Keeps a user's file: its contents, then its row."""
+        """Stores a user's file: its contents, then its row."""
         await self._contents.stage(file.id, contents)
         await self._database.write(lambda: self._add(user_id, file, contents, check_room))
 
@@ -112,30 +112,30 @@ class SqlFiles:
         yield from self._contents.stage_within(file.id, contents)
 
     async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
-        """Notes an image that a tool returned, whose contents are payloads of the conversation already."""
+        """Records an image that a tool returned; its contents are payloads of the conversation already."""
         whose = {"user_id": conversation.user_id, "conversation_id": conversation.id}
         await self._database.execute(_KEEP(**whose, **_values(file)))
 
     async def has_any(self, conversation_id: ConversationId) -> bool:
-        """Whether messages of a conversation have files."""
+        """Whether any message of a conversation has files."""
         return bool(await self._database.fetch(_ANY_SENT(conversation_id=conversation_id)))
 
     async def unsent(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
-        """Those of a user that no message has yet, by their ids."""
+        """The user's files that no message has yet, by id."""
         rows = await self._database.fetch(_UNSENT(user_id=user_id, ids=to_json(list(ids))))
         return {(file := _to_file(row)).id: file for row in rows}
 
     async def sent(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, UploadedFile]:
-        """Those of a conversation, by their ids."""
+        """A conversation's files, by id."""
         rows = await self._database.fetch(_SENT(conversation_id=conversation_id, ids=to_json(list(ids))))
         return {(file := _to_file(row)).id: file for row in rows}
 
     async def sent_by(
         self, user_id: UserId, file_id: PayloadId
     ) -> tuple[UploadedFile, ConversationId] | None:
-        """One in a conversation of the user that is not deleted, and which conversation that is."""
+        """A file in one of the user's conversations that is not deleted, and that conversation's id."""
         rows = await self._database.fetch(_SENT_BY(id=file_id, user_id=user_id))
         if not rows:
             return None
@@ -143,7 +143,7 @@ class SqlFiles:
         return _to_file(columns), ConversationId(conversation_id)
 
     def read(self, file: UploadedFile, name: str) -> AsyncGenerator[bytes]:
-        """The content of a file that no message has yet, or of a rendition, piece by piece."""
+        """The content of a file that no message has yet, or of a rendition, in pieces."""
         return self._contents.read_staged(file.id, name)
 
     async def give(self, files: Sequence[UploadedFile], conversation_id: ConversationId) -> None:
@@ -164,11 +164,11 @@ class SqlFiles:
                 yield _GIVE(**payload_values(payload), file_id=file.id)
 
     async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
-        """Removes what lies of files that have been purged."""
+        """Removes what is left of purged files."""
         await self._contents.unstage(ids)
 
     async def forget_unsent(self, created_before: int) -> int:
-        """Removes files that no message has got in time, and what a crash has left of others."""
+        """Removes files that were not sent in time, and leftovers of a crash."""
         forgotten = 0
         while ids := await self._database.write(lambda: _forget_some(created_before)):
             await self._contents.unstage(ids)
@@ -184,7 +184,7 @@ def _forget_some(created_before: int) -> Plan[list[PayloadId]]:
 
 
 def _forget_payloads(rows: Rows) -> Query:
-    """Removes files and their renditions as payloads; what they hold is collected later."""
+    """Removes files and their renditions as payloads; their contents are collected later."""
     renditions = (rendition.id for _, raw in rows for rendition in _decode(raw).values())
     return _FORGET_PAYLOADS(ids=to_json([*(id_ for id_, _ in rows), *renditions]))
 
@@ -198,9 +198,9 @@ def forget_unused(conversation_id: ConversationId, files: Iterable[FilePart]) ->
 
 
 def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[None]:
-    """Makes files their conversation's for good, in the unit of work that stores the message with them.
+    """Assigns files to their conversation permanently, in the unit of work that stores the message.
 
-    Raises FileNotFound where one has expired since it was given, or another conversation has got it.
+    Raises FileNotFound if one has expired since it was given, or another conversation has it.
     """
     if ids := [part.file_id for part in files]:
         yield _HOLD(conversation_id=conversation_id, ids=to_json(ids))
@@ -210,7 +210,7 @@ def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Pla
 
 
 def add_sent(whole: WholeConversation) -> Plan[None]:
-    """The files of a conversation that comes as a whole."""
+    """The files of an imported or forked conversation."""
     conversation, added = whole.conversation, set[PayloadId]()
     known = {payload.id: payload for payload in whole.payloads}
     for message in whole.messages:

@@ -1,4 +1,4 @@
-"""A data folder: one process at a time, and what lies in it is its account's own."""
+"""A data folder: one process at a time, and private to its account."""
 
 import contextlib
 import fcntl
@@ -12,39 +12,39 @@ from threadkeep.domain.errors import StorageRefused
 
 LOCK_NAME = "threadkeep.lock"
 
-# What we make in a data folder. Nothing else is touched: the folder may be one that others use as well.
+# What we create in a data folder. Nothing else is touched: others may use the folder too.
 _OURS = ("threadkeep.*", "secret.key*", "token", "agents", "payloads")
 
 
 def make_private(folder: Path, names: Iterable[str] = _OURS) -> None:
-    """Takes what we have made in a folder from other accounts, who may see the folder itself."""
+    """Denies other accounts access to what we created in a folder; they may see the folder itself."""
     for name in names:
         for path in folder.glob(name):
-            with contextlib.suppress(OSError):  # another account's, or gone
+            with contextlib.suppress(OSError):  # another account's, or deleted
                 mode = path.lstat().st_mode
                 if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and mode & 0o077:
                     path.chmod(stat.S_IMODE(mode) & 0o700)
 
 
 def make_private_database(path: Path) -> None:
-    """Makes a database's file if need be, and takes it and what lies beside it from other accounts.
+    """Creates a database file if need be, and denies other accounts access to it and its side files.
 
-    SQLite gives its log the mode of the file.
+    SQLite gives its log the file's mode.
     """
-    with contextlib.suppress(OSError):  # whoever opens it tells what is wrong
+    with contextlib.suppress(OSError):  # opening it will report what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     make_private(path.parent, (path.name, f"{path.name}-*", f"{path.name}.*"))
 
 
 @dataclass(frozen=True, slots=True)
 class FolderLock:
-    """Held while it is open; the operating system lets go of it even after `kill -9`."""
+    """Held while it is open; the operating system releases it even after `kill -9`."""
 
     descriptor: int
 
     @staticmethod
     def take(folder: Path) -> "FolderLock":
-        """Makes the folder if need be and locks it, or says who has it."""
+        """Creates the folder if need be and locks it, or reports who holds it."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -69,5 +69,5 @@ class FolderLock:
         return lock
 
     def release(self) -> None:
-        """Lets others in."""
+        """Releases the lock."""
         os.close(self.descriptor)

@@ -1,6 +1,6 @@
-"""The index of messages and titles, kept beside the messages by a job of its own.
+"""The search index of messages and titles, maintained by its own job.
 
-Texts are taken apart between the plans that read and write, not within them: a plan keeps a connection.
+Texts are tokenised between the plans that read and write, not within them: a plan holds a connection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from threadkeep.storage.database import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered
 
-# Of a longer message the beginning is searchable: PostgreSQL takes a megabyte of terms a row.
+# Only the beginning of a longer message is searchable: PostgreSQL takes a megabyte of terms per row.
 MOST_CHARACTERS = 20_000
 SNIPPET_CHARACTERS = 240
 BEFORE_THE_FIRST = 60
-# Of a hit so much is read: what is searchable, and a snippet of a word at its end.
+# How much of a hit is read: the searchable text, and a snippet around a word at its end.
 MOST_SHOWN = MOST_CHARACTERS + SNIPPET_CHARACTERS
-# What one search looks through for the places of its words; a hit beyond that shows its beginning.
+# How much text one search highlights; a hit beyond that shows its beginning.
 MOST_HIGHLIGHTED = 200_000
 _LAST_ENTRY = 2**63 - 1
 
@@ -34,8 +34,8 @@ BEHIND = Statement(
             OR COALESCE(known.title, '') <> COALESCE(conversation.title, ''))
     ORDER BY conversation.id LIMIT :limit"""
 )
-# The user, the conversation, then its entries: in the order in which whoever deletes the user comes to them.
-# Otherwise each would wait for the other.
+# The user, the conversation, then its entries: the order in which deleting the user locks them. Any other
+# order could deadlock.
 _OWNER = """SELECT owner.id FROM tk_users AS owner
     JOIN tk_conversations AS conversation ON conversation.user_id = owner.id
     WHERE conversation.id = :conversation_id"""
@@ -80,8 +80,8 @@ _FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conve
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
     WHERE {matches} AND conversation.deleted_at IS NULL AND conversation.user_id = :user_id
     ORDER BY {order} DESC LIMIT :limit"""
-# PostgreSQL thinks it cheap to walk back over everybody's entries until enough have a word that is common.
-# By a place that no index has, it takes the user's own from the index of terms; only what is shown is joined.
+# PostgreSQL would rather walk back over all users' entries until enough contain a common word. Ordering by
+# `place`, which no index has, makes it use the index of terms; only the hits are joined.
 _OWN = """(SELECT id, id + 0 AS place, conversation_id, message_id FROM tk_entries
         WHERE array_to_tsvector(string_to_array(terms, ' ')) @@ CAST(:query AS tsquery) AND id < :before
         ORDER BY place DESC OFFSET 0) AS entry"""
@@ -102,7 +102,7 @@ class SqlHistory:
         self._database = database
 
     async def behind(self, *, after: str | None, limit: int) -> Sequence[ConversationId]:
-        """Conversations that have something finished which cannot be found yet."""
+        """Conversations with finished messages or a title not searchable yet."""
         rows = await self._database.fetch(BEHIND(after=after or FIRST_UUID, limit=limit))
         return [id_ for (id_,) in rows]
 
@@ -115,7 +115,7 @@ class SqlHistory:
     async def search(
         self, user_id: UserId, query: str, *, before: int | None, limit: int
     ) -> Sequence[SaidHit]:
-        """What has all words of the query, newest first."""
+        """What contains all words of the query, newest first."""
         if not (asked := query_terms(query)):
             return ()
         rows = await self._database.read(
@@ -136,7 +136,7 @@ _NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :user_id"
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What is not searchable yet: a new title, and messages by their ids."""
+    """What is not searchable yet: a new title, and messages by id."""
 
     title: str | None
     messages: Mapping[MessageId, str]
@@ -144,7 +144,7 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _TakenApart:
-    """The terms of what was said."""
+    """The terms of a title and messages."""
 
     title: str | None
     title_terms: Sequence[str]
@@ -203,14 +203,14 @@ def _add_entry(
     whose = {"conversation_id": conversation_id, "message_id": message_id}
     while not (yield _ADD(id=id_, terms=found, **whose)):
         if (yield (_HAS_ENTRY if message_id else _HAS_TITLE)(**whose)):
-            return  # another node was quicker
-        id_ += 1  # it is another's of the same millisecond, as imported ones may be
+            return  # another node was faster
+        id_ += 1  # taken by an entry of the same millisecond, as imports may have
 
 
 def entry_number(uuid: str) -> int:
-    """A number that ascends as UUIDv7 do: what is newest is found first, without sorting.
+    """A number that ascends as UUIDv7 do: the newest is found first, without sorting.
 
-    It has the time and the first 15 of the bits after it, of which those of one process ascend too.
+    It consists of the time and the next 15 bits, which also ascend within one process.
     """
     digits = uuid.replace("-", "")
     first, then = int(digits[13:16], 16), int(digits[16:18], 16) & 0x3F

@@ -1,8 +1,8 @@
-"""Ties our users to the host application's own in one PostgreSQL database, so that they go together.
+"""Ties our users to the host application's in one PostgreSQL database: deleting one deletes the other.
 
-Our ids are text, the host's may be numbers or UUIDs. So `tk_users` gets a column that the database makes from
-the id, of the type that the host's column has, and the foreign key stands on it: no trigger, nothing of the
-host's is changed, and an id that is not spelled as the host's would be is refused.
+Our ids are text, the host's may be numbers or UUIDs. So `tk_users` has a column that the database generates
+from the id, in the type of the host's column, with the foreign key on it: no trigger, nothing of the host's
+changes, and an id that is not spelled as the host would spell it is refused.
 """
 
 from threadkeep.domain.errors import SettingsError
@@ -27,7 +27,7 @@ _UNTIE = Statement("ALTER TABLE tk_users DROP COLUMN host_id")
 
 
 def find_host_column(user_table: str) -> Plan[Row]:
-    """What the database knows of `users.id` or `schema.users.id`; refuses what no key can point at."""
+    """The catalog entry of `users.id` or `schema.users.id`; refuses a column no key can reference."""
     *place, column = user_table.split(".")
     rows = yield _FIND(name=".".join(f'"{name}"' for name in place), column=column)
     if not rows:
@@ -43,7 +43,7 @@ def find_host_column(user_table: str) -> Plan[Row]:
 
 
 def tie_users(host_column: Row) -> Plan[None]:
-    """Makes our users point at the host's, where they do not yet."""
+    """Makes our users reference the host's, if they don't yet."""
     table_id, table, number, column, kind, _ = host_column
     tied = yield _TIED()
     if list(tied) == [(table_id, number)]:

@@ -1,4 +1,4 @@
-"""A look at a database that changes nothing, also beside a server that runs on it."""
+"""A look at a database that changes nothing, even while a server runs on it."""
 
 import os
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class KeptAgent:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was seen. `refusal` tells why it cannot be written."""
+    """What was found. `refusal` says why the database cannot be written."""
 
     version: str
     missing: Sequence[int]
@@ -48,7 +48,7 @@ class Inspection:
 
 
 async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> Inspection | None:
-    """Looks at the database that a URL names; None where there is no file yet."""
+    """Inspects the database at a URL; None if the file doesn't exist yet."""
     refusal = None
     if url.startswith("sqlite:"):
         path = sqlite_path(url)
@@ -68,7 +68,7 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
     ((has_tables,),) = await database.fetch(HAS_TABLE())
     applied = {number for (number,) in await database.fetch(APPLIED())} if has_tables else set[int]()
     ((refused,),) = await database.fetch(_REFUSAL())
-    # In a database of an older version they may not be what we take them for.
+    # In a database of an older version the columns may mean something else.
     agents = await database.fetch(_SERVERS()) if known <= applied else ()
     column = SettingsColumn(box)
     return Inspection(

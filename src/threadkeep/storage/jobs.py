@@ -58,7 +58,7 @@ class SqlJobs:
         self._database = database
 
     async def add(self, job: Job, *, delay_ms: int = 0) -> None:
-        """Keeps a job that is due after a delay."""
+        """Stores a job that is due after a delay."""
         await self._database.write(lambda: _add(job, delay_ms))
 
     async def take(
@@ -71,17 +71,17 @@ class SqlJobs:
         return [Job(id_, kind, to_object(arguments), attempts) for id_, kind, arguments, attempts in rows]
 
     async def release(self, holder: str) -> None:
-        """Gives back what a holder took and will not do."""
+        """Gives back jobs that a holder took and will not do."""
         await self._database.execute(_RELEASE(holder=holder))
 
     async def release_all(self) -> None:
-        """Gives back what others took who are gone; their attempts count."""
+        """Gives back jobs that dead processes took; their attempts count."""
         await self._database.execute(_RELEASE_ALL())
 
     async def finish(self, job: Job) -> None:
-        """Forgets a job that is done."""
+        """Deletes a finished job."""
         await self._database.execute(_FINISH(id=job.id))
 
     async def postpone(self, job: Job, *, delay_ms: int, error: str) -> None:
-        """Puts a job back that could not be done."""
+        """Puts back a job that failed."""
         await self._database.execute(_POSTPONE(id=job.id, delay_ms=delay_ms, error=error))

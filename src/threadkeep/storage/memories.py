@@ -1,4 +1,4 @@
-"""What agents remember of users, in the database."""
+"""What agents remember about users, in the database."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.database import Database, Plan, Statement
 from threadkeep.storage.users import ENSURE_USER
 
-# Two that forget for the same user at once would else wait for each other.
+# Otherwise two that forget for the same user at once could deadlock.
 _LOCK = Statement(
     "SELECT 1 FROM tk_users WHERE id = :user_id",
     postgres="SELECT 1 FROM tk_users WHERE id = :user_id FOR NO KEY UPDATE",
@@ -20,7 +20,7 @@ _ADD = Statement(
     """INSERT INTO tk_memories (id, user_id, agent_id, content, tags, created_at)
     VALUES (:id, :user_id, :agent_id, :content, :tags, :created_at)"""
 )
-# SQLite takes an OFFSET only after a LIMIT.
+# SQLite allows OFFSET only after LIMIT.
 _FORGET_OLDEST = Statement(
     """DELETE FROM tk_memories WHERE id IN (
         SELECT id FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id
@@ -39,11 +39,11 @@ class SqlMemories:
         self._database = database
 
     async def add(self, user_id: UserId, agent_id: AgentId, memory: Memory, *, most: int) -> None:
-        """Keeps a memory in place of one with the same content; beyond `most` the oldest are forgotten."""
+        """Stores a memory, replacing one with the same content; beyond `most` the oldest are deleted."""
         await self._database.write(lambda: _add(user_id, agent_id, memory, most))
 
     async def latest(self, user_id: UserId, agent_id: AgentId, *, limit: int) -> Sequence[Memory]:
-        """What an agent remembers of a user, newest first."""
+        """What an agent remembers about a user, newest first."""
         rows = await self._database.fetch(_LATEST(user_id=user_id, agent_id=agent_id, limit=limit))
         return [
             Memory(id_, content, tuple(to_value(tags) or ()), created_at)

@@ -34,7 +34,7 @@ from threadkeep.storage.unchecked import unchecked
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
 TURN_ID = 3
-"""Where in a row the turn's id stands."""
+"""Index of the turn's id in a row."""
 
 
 def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:
@@ -66,7 +66,7 @@ REPLY_OF_TURN = Statement(
 
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
-# A look into a dict takes a tenth of what calling the enumeration does, and pages have many messages.
+# A dict lookup takes a tenth of the time of calling the enumeration, and pages have many messages.
 _message = unchecked(Message)
 _role = {role.value: role for role in MessageRole}.__getitem__
 _status = {status.value: status for status in MessageStatus}.__getitem__
@@ -113,7 +113,7 @@ class SqlMessages:
         conversation = self._rows.read(rows[0])
         messages = yield from _page_plan(conversation_id, which, offset, limit)
         found: Siblings = {}
-        if messages and conversation.has_branches:  # few have any: others are spared the question
+        if messages and conversation.has_branches:  # few have any: spare the others a query
             found = yield from siblings(conversation_id, messages)
         return MessagePage(conversation, messages, found)
 
@@ -128,7 +128,7 @@ class SqlMessages:
         return message
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
-        """Keeps a card, unless the conversation has moved on since it was read."""
+        """Stores a card, unless the conversation has moved on since it was read."""
         await self._database.write(lambda: add_card(conversation, message))
 
     async def tool_calls(
@@ -145,12 +145,12 @@ class SqlMessages:
         return [ToolRecord(to_tool_call(row[:-1]), row[-1]) for row in rows]
 
     async def ids_in_use(self, conversation_id: ConversationId, ids: Iterable[str]) -> set[str]:
-        """Which of these ids tool calls of a conversation have already."""
+        """Which of these ids tool calls of a conversation already use."""
         rows = await self._database.fetch(USED_IDS(conversation_id=conversation_id, ids=to_json(list(ids))))
         return {id_ for (id_,) in rows}
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
-        """The newest tool call of a conversation that has this id or is sent under it, on any branch."""
+        """The newest tool call of a conversation with this id, own or as sent, on any branch."""
         rows = await self._database.fetch(
             NEWEST_WITH_ID(conversation_id=conversation_id, tool_call_id=tool_call_id)
         )
@@ -162,7 +162,7 @@ class SqlMessages:
         return to_tool_call(rows[0]) if rows else None
 
     async def activated_role(self, conversation_id: ConversationId, *, since: int) -> ToolCall | None:
-        """The newest call on the active path that gave the agent a role, made since a time."""
+        """The newest call on the active path since a time that gave the agent a role."""
         rows = await self._database.fetch(NEWEST_ROLE(conversation_id=conversation_id, since=since))
         return to_tool_call(rows[0]) if rows else None
 
@@ -178,7 +178,7 @@ def _page_plan(
         offset=offset,
     )
     calls: dict[str, list[ToolCall]] = {}
-    if seqs := [row[2] for row in rows if row[-1]]:  # asked for only where there are any
+    if seqs := [row[2] for row in rows if row[-1]]:  # queried only if there are any
         found = yield TOOL_CALLS_OF_MESSAGES(conversation_id=conversation_id, first=min(seqs), last=max(seqs))
         for call in map(to_tool_call, found):
             calls.setdefault(call.message_id, []).append(call)
@@ -214,7 +214,7 @@ def message_values(message: Message) -> dict[str, Any]:
 
 
 def text_of(content: str, content_type: str) -> str:
-    """What a message says, from its row."""
+    """A message's text, from its row."""
     return content if content_type == ContentType.TEXT else decode_card(content).text
 
 

@@ -1,4 +1,4 @@
-"""Plain SQL migrations, applied in order, each once, remembered in a table of their own."""
+"""Plain SQL migrations, applied in order, each once, and recorded in a table."""
 
 import sqlite3
 import time
@@ -35,8 +35,8 @@ _REMEMBER = Statement("INSERT INTO tk_migrations (version, name, applied_at) VAL
 def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
     """The migrations that this version of Threadkeep ships.
 
-    `0001_name.sql` is for both databases; what only one of them has is in `0001_name.sqlite.sql` and
-    `0001_name.postgres.sql`, and comes after it.
+    `0001_name.sql` is for both databases; `0001_name.sqlite.sql` and `0001_name.postgres.sql` hold what only
+    one of them needs, and run after it.
     """
     parts: dict[str, tuple[Statement, ...]] = {}
     files = (resources.files("threadkeep.storage") / "migrations").iterdir()
@@ -48,7 +48,7 @@ def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
 
 
 def missing_migrations(known: list[Migration]) -> Plan[list[Migration]]:
-    """What a database has yet to get. Refuses one that a newer Threadkeep has changed."""
+    """The migrations a database still needs. Refuses one that a newer Threadkeep has changed."""
     ((has_table,),) = yield HAS_TABLE()
     applied = {version for (version,) in (yield APPLIED())} if has_table else set[int]()
     if unknown := applied - {migration.version for migration in known}:
@@ -60,7 +60,7 @@ def missing_migrations(known: list[Migration]) -> Plan[list[Migration]]:
 
 
 def migrate(known: list[Migration]) -> Plan[int]:
-    """Applies what is missing; to be run alone."""
+    """Applies the missing migrations; must run alone."""
     missing = yield from missing_migrations(known)
     yield _CREATE()
     for migration in missing:
@@ -72,7 +72,7 @@ def migrate(known: list[Migration]) -> Plan[int]:
 
 
 def check_migrated(known: list[Migration]) -> Plan[None]:
-    """Refuses a database that this version cannot read as it is."""
+    """Refuses a database that this version cannot read as is."""
     applied = {version for (version,) in (yield APPLIED())}
     ((is_unfinished,),) = yield IS_WAITING()
     if applied != {migration.version for migration in known} or is_unfinished:
@@ -81,7 +81,7 @@ def check_migrated(known: list[Migration]) -> Plan[None]:
         )
 
 
-@cache  # a host, and a test, opens more than one database
+@cache  # a host or a test may open several databases
 def _statements(text: str) -> tuple[Statement, ...]:
     """Splits a file into statements; `;` inside a literal or a comment does not end one."""
     statements: list[Statement] = []

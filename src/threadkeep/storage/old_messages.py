@@ -1,6 +1,6 @@
-"""Makes parts of what replies were made of in version 1, some at a time: migration 0002's step in Python.
+"""Converts replies of version 1 to parts, some at a time: migration 0002's step in Python.
 
-The table `tk_messages_before` has the replies that are still to be done; it is dropped when none is left.
+The table `tk_messages_before` holds the replies still to convert; it is dropped when none is left.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ BATCH = 100
 
 
 def _among(sql: str) -> Statement:
-    """A statement in which {ids} are those of a JSON list."""
+    """A statement in which {ids} is a JSON list."""
     return Statement(
         sql.format(ids="SELECT value FROM json_each(:ids)"),
         postgres=sql.format(
@@ -70,7 +70,7 @@ _decode_ids = msgspec.json.Decoder(tuple[PayloadId, ...]).decode
 
 
 def rebuild_some(rebuild: RebuildReply | None) -> Plan[bool]:
-    """Makes parts of some more replies; tells whether some may be left. To be run alone."""
+    """Converts some more replies; returns whether some may be left. Must run alone."""
     ((is_waiting,),) = yield IS_WAITING()
     if not is_waiting:
         return False
@@ -93,7 +93,7 @@ def _rebuild(rows: Rows, rebuild: RebuildReply) -> Plan[None]:
     calls = _grouped((call.message_id, call) for call in map(to_tool_call, (yield _CALLS(ids=ids))))
     turn_ids = _json_list(row[TURN_ID] for row in messages.values() if row[TURN_ID])
     chunks = _grouped((row[0], LogChunk(*row)) for row in (yield _CHUNKS(ids=turn_ids)))
-    # Another engine could name its files as it liked.
+    # Another engine may have used file ids that are not UUIDs.
     file_ids = _json_list(id_ for *_, named in rows for id_ in _file_ids(named) if is_uuid(id_))
     files = {row[0]: _file(row) for row in (yield _FILES(ids=file_ids))}
     for id_, steps, citations, named in rows:

@@ -1,7 +1,7 @@
-"""A message's parts as its row keeps them, pure.
+"""A message's parts as its row stores them, pure.
 
-`content` is the text, or the card as JSON: what SQL checks, searches and makes titles from. It is not kept
-twice. `parts` is NULL where the content says it all: one text, one card, or nothing yet. Otherwise it is a
+`content` is the text, or the card as JSON: what SQL checks, searches and makes titles from. It is not stored
+twice. `parts` is NULL if the content says it all: one text, one card, or nothing yet. Otherwise it is a
 JSON list in which a text is a slice of the content, and a tool call the id of its row in `tk_tool_calls`.
 """
 
@@ -40,7 +40,7 @@ Calls = Mapping[str, ToolCall]
 _text_part, _thought_part, _notice_part = unchecked(TextPart), unchecked(ThoughtPart), unchecked(NoticePart)
 _tool_call_part, _retrieval_part = unchecked(ToolCallPart), unchecked(RetrievalPart)
 _file_part = unchecked(FilePart)
-# Members of enumerations are slow to name, and pages have many messages.
+# Naming an enumeration's member is slow, and pages have many messages.
 _TEXT, _CARD, _ASSISTANT = ContentType.TEXT.value, ContentType.BRIEFING_CARD.value, MessageRole.ASSISTANT
 decode_card = msgspec.json.Decoder(BriefingCard).decode
 
@@ -51,7 +51,7 @@ class _Kept(msgspec.Struct, tag_field="type", omit_defaults=True, kw_only=True):
 
 
 class _Text(_Kept, tag="text", kw_only=True):
-    """Text that counts is a slice of the content; what was superseded is not in it."""
+    """A slice of the content; superseded text is not in the content."""
 
     begin: int = 0
     length: int = 0
@@ -84,7 +84,7 @@ class _ToolCall(_Kept, tag="tool_call", kw_only=True):
     approval: CallApproval | None = None
 
     def part(self, _: str, calls: Calls) -> Part | None:
-        call = calls.get(self.id)  # its row may have gone since the message was read: it is being purged
+        call = calls.get(self.id)  # a purge may have deleted its row since the message was read
         if call is None:
             return None
         return _tool_call_part(
@@ -197,7 +197,7 @@ def to_columns(message: Message) -> dict[str, Any]:
 
 
 def calls_in(parts: Parts) -> list[ToolCall]:
-    """The tool calls that parts refer to, each of which has a row."""
+    """The tool calls in parts, each of which has a row."""
     return [part.call for part in parts if isinstance(part, ToolCallPart)]
 
 
@@ -215,7 +215,7 @@ def to_parts(
 
 
 def _is_implied(parts: Parts, role: MessageRole) -> bool:
-    """Whether the content says it all: nothing, a card, or a text; a reply's is of its first model call."""
+    """Whether the content says it all: nothing, a card, or one text (a reply's of its first model call)."""
     match parts:
         case () | (CardPart(),):
             return True
@@ -235,7 +235,7 @@ def _kept(parts: Parts) -> list[_AnyKept]:
 
 
 def _begins(parts: Parts) -> Iterator[int]:
-    """Where in the content each text begins that counts."""
+    """Where in the content each text that counts begins."""
     end = 0
     for part, joined in joined_texts(parts):
         end += len(joined)

@@ -1,4 +1,4 @@
-"""Contents of payloads as files, one folder a conversation."""
+"""Contents of payloads as files, one folder per conversation."""
 
 import asyncio
 import logging
@@ -25,20 +25,20 @@ _FOLDERS_AT_ONCE = 200
 
 
 class FolderContents:
-    """Contents below a folder, which all nodes share where there are several."""
+    """Contents below a folder, which all nodes share if there are several."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
-        """Keeps a content; it is on the disk when this returns."""
+        """Stores a content; it is on the disk when this returns."""
         try:
             await asyncio.to_thread(_write, self._folder / conversation_id, sha256, content)
         except OSError as exc:
             raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
 
     def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
-        """Keeps a content before the unit of work goes on; where that fails, `collect` removes it."""
+        """Stores a content before the unit of work continues; if that fails, `collect` removes it."""
         try:
             _write(self._folder / conversation_id, sha256, content)
         except OSError as exc:
@@ -46,7 +46,7 @@ class FolderContents:
         yield from ()
 
     async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
-        """Copies files to a conversation that is about to be made; `collect` removes what is left over."""
+        """Copies files to a conversation that is about to be created; `collect` removes leftovers."""
         try:
             for name in names:
                 await asyncio.to_thread(_copy, self._folder / source, self._folder / target, name)
@@ -54,27 +54,27 @@ class FolderContents:
             raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
 
     def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
-        """They lie outside the database."""
+        """Nothing: files are outside the database."""
         yield from ()
 
     async def read(self, payload: Payload) -> bytes | None:
-        """A content as it lies there; None where it cannot be read."""
+        """A content as found on disk; None if it cannot be read."""
         return await asyncio.to_thread(
             _read, self._folder / payload.conversation_id / payload.sha256, payload
         )
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
-        """Removes the folders of conversations; one that resists is left to `collect`."""
+        """Removes the folders of conversations; `collect` retries those that fail."""
         for conversation_id in conversation_ids:
             await asyncio.to_thread(shutil.rmtree, self._folder / conversation_id, ignore_errors=True)
 
     async def collect(self, database: Database) -> int:
-        """Removes files of more than an hour ago that no payload names."""
+        """Removes files older than an hour that no payload names."""
         removed = 0
         names = await asyncio.to_thread(_folders_in, self._folder)
         for first in range(0, len(names), _FOLDERS_AT_ONCE):
             batch = names[first : first + _FOLDERS_AT_ONCE]
-            # Looked at before the database: what is written meanwhile is younger than an hour.
+            # Listed before querying the database: anything written meanwhile is younger than an hour.
             old = await asyncio.to_thread(_old_files, [self._folder / name for name in batch])
             rows = await database.fetch(NAMED(ids=to_json(batch)))
             named = {self._folder / conversation_id / sha256 for conversation_id, sha256 in rows}
@@ -83,19 +83,19 @@ class FolderContents:
 
     @property
     def _staged(self) -> Path:
-        """Where files wait for their messages, one folder each; no conversation is called so."""
+        """Where files wait for their messages, one folder each; no conversation has this name."""
         return self._folder / "staged"
 
     async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
-        """Keeps the contents of a file; they are on the disk when this returns."""
+        """Stores the contents of a file; they are on the disk when this returns."""
         await self._write_all(self._staged / file_id, contents)
 
     def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
-        """They lie outside the database."""
+        """Nothing: files are outside the database."""
         yield from ()
 
     async def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
-        """A content, piece by piece."""
+        """A content, in pieces."""
         with suppress(FileNotFoundError):
             file = await asyncio.to_thread((self._staged / file_id / name).open, "rb")
             with file:
@@ -105,10 +105,10 @@ class FolderContents:
     async def take(
         self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
     ) -> None:
-        """Makes the contents a conversation's: the same files under other names, where the disk has links."""
+        """Gives the contents to a conversation: as hard links, where the file system has them."""
         staged = self._staged / file_id
         if not await asyncio.to_thread(staged.is_dir):
-            return  # it has expired meanwhile, as the database will say
+            return  # it has expired meanwhile, as the database will report
         await self._write_all(
             self._folder / conversation_id, {sha256: staged / name for name, sha256 in hashes.items()}
         )
@@ -116,16 +116,16 @@ class FolderContents:
     def take_within(
         self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
     ) -> Plan[None]:
-        """They lie outside the database."""
+        """Nothing: files are outside the database."""
         yield from ()
 
     async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
-        """Removes the contents of files that are known no more."""
+        """Removes the contents of files that are no longer known."""
         for file_id in file_ids:
             await asyncio.to_thread(shutil.rmtree, self._staged / file_id, ignore_errors=True)
 
     async def collect_staged(self, database: Database, known: Statement) -> int:
-        """Removes folders of more than an hour ago whose files are known no more."""
+        """Removes folders older than an hour whose files are no longer known."""
         names = await asyncio.to_thread(_old_folders_in, self._staged)
         if not names:
             return 0
@@ -162,10 +162,10 @@ def _write_from(source: BinaryIO, folder: Path, name: str) -> None:
 
 
 def _link_or_copy(source: Path, folder: Path, name: str) -> None:
-    """The same file under another name; a copy where the disk has no links, or it lies on another."""
+    """A hard link; a copy if the file system has no links, or the source is on another."""
     _make(folder)
     _sync(source)
-    with suppress(FileExistsError):  # the content that is there has the same hash
+    with suppress(FileExistsError):  # the existing content has the same hash
         try:
             os.link(source, folder / name)
         except FileExistsError:
@@ -173,7 +173,7 @@ def _link_or_copy(source: Path, folder: Path, name: str) -> None:
         except OSError:
             with source.open("rb") as file:
                 _write_from(file, folder, name)
-    os.utime(folder / name)  # it is young again: nobody takes it for left over
+    os.utime(folder / name)  # young again, so that `collect` leaves it
     _sync(folder)
 
 
@@ -194,7 +194,7 @@ def _old_folders_in(folder: Path) -> list[str]:
 
 
 def _sync(path: Path) -> None:
-    """Makes a file durable, or the names in a folder, as fsync of a file in it does not."""
+    """Syncs a file, or a folder's entries, which syncing a file in it does not."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -212,7 +212,7 @@ def _read(file: Path, payload: Payload) -> bytes | None:
 
 
 def _folders_in(folder: Path) -> list[str]:
-    """The folders of conversations; what else lies there is not ours."""
+    """The folders of conversations; other entries are not ours."""
     with suppress(FileNotFoundError):
         return sorted(entry.name for entry in os.scandir(folder) if is_uuid(entry.name))
     return []
@@ -231,9 +231,9 @@ def _remove(files: Iterable[Path]) -> int:
     removed, oldest = 0, time.time() - HOUR_S
     for file in files:
         with suppress(FileNotFoundError):
-            if file.stat().st_mtime < oldest:  # unless it has been written again meanwhile
+            if file.stat().st_mtime < oldest:  # unless it was written again meanwhile
                 file.unlink()
                 removed += 1
         with suppress(OSError):
-            file.parent.rmdir()  # only where it was the last
+            file.parent.rmdir()  # only if it is empty
     return removed

@@ -1,7 +1,7 @@
 """Payloads in the database; their contents in a folder or in a table.
 
 A content is written before its row, and the row before whatever refers to it; they are removed in the
-opposite order. So a crash leaves contents that nobody names, never a name without content.
+opposite order. So a crash can leave contents that nothing names, but never a name without content.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _COLUMNS = "id, conversation_id, kind, media_type, file_name, size, sha256, crea
 _INSERT = f"""INSERT INTO tk_payloads ({_COLUMNS})
     VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)"""
 ADD = Statement(_INSERT)
-# Tried again when the answer was lost on the way, it is there already.
+# A retry, after the reply to the first try was lost, finds the row.
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 
 
@@ -51,26 +51,26 @@ ARTIFACT = Statement(
 
 
 class Contents(Protocol):
-    """Where the bytes lie, by conversation and hash."""
+    """Where the bytes are, by conversation and hash."""
 
     async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
-        """Keeps a content; it is durable when this returns."""
+        """Stores a content; it is durable when this returns."""
         ...
 
     def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
-        """The same in a unit of work that makes the conversation; a file stays where that fails."""
+        """The same in a unit of work that creates the conversation; if that fails, a file remains."""
         ...
 
     async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
-        """Copies contents to a conversation that is about to be made, if they lie outside the database."""
+        """Copies contents to a conversation that is about to be created, if they are outside the database."""
         ...
 
     def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
-        """The same in the unit of work that makes the conversation, if they lie in the database."""
+        """The same in the unit of work that creates the conversation, if they are in the database."""
         ...
 
     async def read(self, payload: Payload) -> bytes | None:
-        """A content as it lies there; None where there is none."""
+        """A content as found; None if there is none."""
         ...
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
@@ -78,41 +78,41 @@ class Contents(Protocol):
         ...
 
     async def collect(self, database: Database) -> int:
-        """Removes contents of more than an hour ago that no payload names."""
+        """Removes contents older than an hour that no payload names."""
         ...
 
     # Files that no message has yet. Each has contents by name: its own, and those of its renditions.
 
     async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
-        """Keeps the contents of a file that is about to be known, if they lie outside the database."""
+        """Stores the contents of a file that is about to be known, if they are outside the database."""
         ...
 
     def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
-        """The same in the unit of work that makes it known, if they lie in the database."""
+        """The same in the unit of work that makes it known, if they are in the database."""
         ...
 
     def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
-        """A content, piece by piece; nothing where there is none."""
+        """A content, in pieces; nothing if there is none."""
         ...
 
     async def take(
         self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
     ) -> None:
-        """Makes the contents a conversation's under their hashes, if they lie outside the database."""
+        """Gives the contents to a conversation under their hashes, if they are outside the database."""
         ...
 
     def take_within(
         self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
     ) -> Plan[None]:
-        """The same in a unit of work, if they lie in the database."""
+        """The same in a unit of work, if they are in the database."""
         ...
 
     async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
-        """Removes the contents of files that are known no more."""
+        """Removes the contents of files that are no longer known."""
         ...
 
     async def collect_staged(self, database: Database, known: Statement) -> int:
-        """Removes what is left of files that are known no more; `known` finds those that are."""
+        """Removes what is left of files that are no longer known; `known` finds those that are."""
         ...
 
 
@@ -124,7 +124,7 @@ class SqlPayloads:
         self._contents = contents
 
     async def add(self, payload: Payload, content: bytes) -> None:
-        """Keeps a payload: first the content, then the row."""
+        """Stores a payload: first the content, then the row."""
         await self._contents.write(payload.conversation_id, payload.sha256, content)
         await self._database.execute(_KEEP(**payload_values(payload)))
 
@@ -144,14 +144,14 @@ class SqlPayloads:
         return found
 
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
-        """A file in a conversation of the user that is not deleted."""
+        """A file in one of the user's conversations that is not deleted."""
         rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
         return to_payload(rows[0]) if rows else None
 
     async def artifacts(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, Payload]:
-        """What is known of a conversation's files."""
+        """The records of a conversation's files."""
         return {payload.id: payload for payload in await self._fetch(_ARTIFACTS, conversation_id, ids)}
 
     async def _fetch(
@@ -219,46 +219,46 @@ _TAKE = with_clock(
 
 
 class TableContents:
-    """Contents in a table: every node has them, and they go with their conversation by cascade."""
+    """Contents in a table: every node has them, and purging their conversation cascades to them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
-        """Keeps a content."""
+        """Stores a content."""
         await self._database.execute(_WRITE(conversation_id=conversation_id, sha256=sha256, content=content))
 
     def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
-        """Keeps a content in a unit of work that does more."""
+        """Stores a content in a larger unit of work."""
         yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
 
     async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
-        """They lie in the database."""
+        """Nothing: `copy_within` does it."""
 
     def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
-        """Copies contents without their leaving the database."""
+        """Copies contents within the database."""
         for sha256 in names:
             yield _COPY(source=source, target=target, sha256=sha256)
 
     async def read(self, payload: Payload) -> bytes | None:
-        """A content as it lies there."""
+        """A content as stored."""
         rows = await self._database.fetch(
             READ(conversation_id=payload.conversation_id, sha256=payload.sha256)
         )
         return bytes(rows[0][0]) if rows else None
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
-        """They are gone already."""
+        """Nothing: the purge deleted them."""
 
     async def collect(self, database: Database) -> int:
         """Removes contents that no payload names."""
         return len(await database.execute(COLLECT()))
 
     async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
-        """They go into the database with their file."""
+        """Nothing: `stage_within` does it."""
 
     def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
-        """Keeps contents piece by piece."""
+        """Stores contents in pieces."""
         for name, path in contents.items():
             with path.open("rb") as file:
                 for number in count():
@@ -267,7 +267,7 @@ class TableContents:
                     yield _ADD_PIECE(file_id=file_id, name=name, number=number, content=piece)
 
     async def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
-        """A content, piece by piece."""
+        """A content, in pieces."""
         for number in count():
             rows = await self._database.fetch(_PIECE(file_id=file_id, name=name, number=number))
             if not rows:
@@ -277,26 +277,26 @@ class TableContents:
     async def take(
         self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
     ) -> None:
-        """They lie in the database."""
+        """Nothing: `take_within` does it."""
 
     def take_within(
         self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
     ) -> Plan[None]:
-        """Makes contents a conversation's without their leaving the database."""
+        """Gives contents to a conversation within the database."""
         for name, sha256 in hashes.items():
             if self._database.dialect == "postgres":
                 yield _TAKE(file_id=file_id, name=name, conversation_id=conversation_id, sha256=sha256)
                 continue
-            # SQLite has no aggregate of bytes, and is in this process anyway.
+            # SQLite has no aggregate for bytes, and runs in this process anyway.
             pieces = yield _PIECES(file_id=file_id, name=name)
             content = b"".join(bytes(piece) for (piece,) in pieces)
             yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
 
     async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
-        """They went with their file."""
+        """Nothing: deleted with their file."""
 
     async def collect_staged(self, database: Database, known: Statement) -> int:
-        """Nothing is left."""
+        """Nothing is left over."""
         return 0
 
 

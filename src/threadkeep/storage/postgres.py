@@ -38,23 +38,23 @@ _Pool = AsyncConnectionPool[Connection]
 WAIT_FOR_CONNECTION_S = 5.0
 LISTEN_AGAIN_S = 0.5
 MOST_READ_S = 30.0
-"""A server that is frozen, or cut off by the network, never answers, and nobody waits for it for ever."""
+"""A server that is frozen or cut off by the network never answers; reads stop waiting after this."""
 URGENT_CONNECTIONS = 2
-"""For what must not wait behind slow reads: a node that cannot renew its leases loses its turns."""
+"""For work that must not wait behind slow reads: a node that fails to renew its leases loses its turns."""
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
 
 
-# Whatever the server, the role or the environment would choose: people write in every script.
+# Overrides the server's, the role's and the environment's: people write in every script.
 _ENCODING = "UTF8"
 _AWAY = "Couldn't connect to the database. Try again in a moment."
 
 
 class ConnectionBroke(StorageUnavailable):
-    """A statement found its connection dead, or the server refused it; a new connection may do."""
+    """A statement found its connection dead, or the server refused it; a new connection may work."""
 
 
 class PostgresDatabase:
-    """A PostgreSQL database. Connections that die are replaced; reads are tried again once."""
+    """A PostgreSQL database. Dead connections are replaced; reads are retried once."""
 
     dialect: Literal["postgres"] = "postgres"
 
@@ -73,7 +73,7 @@ class PostgresDatabase:
         user_table: str | None = None,
         rebuild: RebuildReply | None = None,
     ) -> "PostgresDatabase":
-        """Connects, and brings the database up to date while other nodes wait."""
+        """Connects, and migrates the database while other nodes wait."""
         _check_url(url)
 
         pool, urgent_pool = (_new_pool(url, schema, size) for size in (pool_size, URGENT_CONNECTIONS))
@@ -89,7 +89,7 @@ class PostgresDatabase:
 
     @staticmethod
     async def snapshot(url: str, *, schema: str | None) -> Snapshot:
-        """The database as it is at this moment, on a connection of its own."""
+        """The database as of this moment, on its own connection."""
         _check_url(url)
         try:
             connection = await psycopg.AsyncConnection[tuple[Any, ...]].connect(
@@ -118,7 +118,7 @@ class PostgresDatabase:
         return Snapshot("postgres", drive, connection.close)
 
     async def fetch(self, query: Query) -> Rows:
-        """Runs one reading statement; once more when the connection had died."""
+        """Runs one reading statement; retries once if the connection was dead."""
         try:
             async with self._reading() as connection:
                 return await _run(connection, query)
@@ -127,7 +127,7 @@ class PostgresDatabase:
                 return await _run(connection, query)
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
-        """Runs a plan of reading statements on one connection; once more when it had died."""
+        """Runs a plan of reading statements on one connection; retries once if it was dead."""
         try:
             async with self._reading() as connection:
                 return await _drive(connection, plan())
@@ -136,7 +136,7 @@ class PostgresDatabase:
                 return await _drive(connection, plan())
 
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
-        """Runs one statement, which is its own transaction: one round trip."""
+        """Runs one statement as its own transaction: one round trip."""
         async with self._connection(urgent=urgent) as connection:
             return await _run(connection, query)
 
@@ -146,9 +146,9 @@ class PostgresDatabase:
             return await _drive(connection, plan())
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
-        """What other nodes tell, on a connection of its own that is renewed when it breaks.
+        """What other nodes send, on its own connection, reopened when it breaks.
 
-        Gives an empty text each time it begins to listen: what was told before that is not known.
+        Yields an empty text each time it starts to listen: earlier messages may have been missed.
         """
         while True:
             try:
@@ -198,7 +198,7 @@ class PostgresDatabase:
                 timer.cancel()
 
     async def _replace_dead_connections(self) -> None:
-        """After a restart of the server all idle connections are dead, not only the one we met."""
+        """After a server restart all idle connections are dead, not only the one that failed."""
         if self._checking:
             return
         self._checking = True
@@ -219,7 +219,7 @@ def _new_pool(url: str, schema: str | None, size: int) -> _Pool:
         max_size=size,
         open=False,
         timeout=WAIT_FOR_CONNECTION_S,
-        # Tries that back off for minutes would keep us away long after the server has come back.
+        # Otherwise retries back off for minutes, long after the server is back.
         reconnect_timeout=WAIT_FOR_CONNECTION_S,
         configure=configure,
         kwargs={
@@ -232,8 +232,8 @@ def _new_pool(url: str, schema: str | None, size: int) -> _Pool:
 
 
 async def _configure(connection: Connection, schema: str | None) -> None:
-    # Ids are text inside Threadkeep; numbers always have one type, so that each statement
-    # is prepared once and not once for every size of number.
+    # Ids are text inside Threadkeep; numbers always have one type, so that each statement is prepared once,
+    # not once per size of number.
     connection.adapters.register_loader("uuid", TextLoader)
     connection.adapters.register_dumper(int, Int8Dumper)
     if schema:
@@ -243,7 +243,7 @@ async def _configure(connection: Connection, schema: str | None) -> None:
 
 
 def _hang_up(connection: Connection) -> None:
-    """Ends a connection from our side. To be cancelled is not enough: psycopg then waits for the server."""
+    """Ends a connection from our side. Cancelling isn't enough: psycopg then waits for the server."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
         wire.shutdown(socket.SHUT_RDWR)
 
@@ -288,7 +288,7 @@ async def _migrate(
             )
         await _configure(connection, None)
         async with _alone(connection):
-            # Before the path leads to our own schema: the host's table is found as the host finds it.
+            # Before switching to our own schema: the host's table is resolved as the host resolves it.
             host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
             if schema:
                 await _enter(connection, schema, create=True)
@@ -300,7 +300,7 @@ async def _migrate(
 
 
 async def _rebuild_some(connection: Connection, schema: str | None, rebuild: RebuildReply | None) -> bool:
-    """Makes parts of some more replies of an older version; nodes that start together take turns."""
+    """Converts some more replies of an older version; nodes that start together take turns."""
     async with _alone(connection):
         if schema:
             await _enter(connection, schema)
@@ -316,7 +316,7 @@ async def _alone(connection: Connection) -> AsyncGenerator[None]:
 
 
 async def _enter(connection: Connection, schema: str, *, create: bool = False) -> None:
-    """Leads to our own schema until the transaction ends."""
+    """Switches to our own schema until the transaction ends."""
     name = sql.Identifier(schema)
     if create:
         await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
@@ -334,12 +334,12 @@ async def _tie_users(connection: Connection, host_column: Row) -> None:
 
 
 def _check_url(url: str) -> None:
-    """Refuses an address that cannot be read, in words of our own: libpq's would repeat the password."""
+    """Refuses a malformed address, in our own words: libpq's would repeat the password."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         parts = None
-    # An @ or / in the password ends it early, and the rest of it is taken for the host or the database.
+    # An unescaped @ or / ends the password early, and the rest is parsed as the host or the database.
     if parts is None or any("@" in str(parts.get(name)) for name in ("host", "dbname")):
         raise SettingsError(
             "The database URL is invalid. Use sqlite:///folder/file.db or "
@@ -349,11 +349,11 @@ def _check_url(url: str) -> None:
 
 
 def _for_clients(error: psycopg.Error) -> str:
-    """The server's own sentence. What libpq says of a connection names hosts and users: it stays inside."""
+    """The server's own message. libpq's connection errors name hosts and users, so they stay inside."""
     told = error.diag.message_primary
     return f"The database is unavailable: {told}." if told else _AWAY
 
 
 def _for_operators(error: psycopg.Error) -> str:
-    """The first line of what went wrong, without the row's values, which may be somebody's words."""
+    """The first line of an error, without the row's values, which may be a user's words."""
     return error.diag.message_primary or str(error).split("\n", maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""The files of prompts in the workspaces of agents, read again whenever they have changed."""
+"""Prompt files in the workspaces of agents, read again whenever they change."""
 
 import asyncio
 import errno
@@ -17,21 +17,21 @@ from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.prompt_files import PromptFile
 
-# More than a component may have, in any script; the middle of a larger file is left out anyway.
+# More than a component may have, in any script; the middle of a larger file is dropped anyway.
 MOST_BYTES_AN_END = 128 * 1024
 MOST_CACHED = 1024
-# A file that has just been written may be written once more without its times telling.
+# A file that was just written may be written again with the same timestamps.
 SETTLED_NS = 100_000_000
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without waiting: a FIFO would else hold us up until somebody writes into it.
+# Non-blocking: opening a FIFO would otherwise wait for a writer.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _Version = tuple[int, int, int, int, int]
 
 
 class FolderPromptFiles:
-    """The files below the data folder. No symbolic link is followed, and only plain files are opened."""
+    """Files below the data folder. Never follows symbolic links, and opens regular files only."""
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
@@ -39,11 +39,11 @@ class FolderPromptFiles:
         self._lock = threading.Lock()
 
     async def read(self, agent_id: AgentId) -> Sequence[PromptFile]:
-        """The files that there are for an agent, in the order of the components, the shared one first."""
+        """An agent's files, in the order of the components, the shared one first."""
         return await asyncio.to_thread(self._read, agent_id)
 
     async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:
-        """Replaces an agent's component at once; an empty text removes it."""
+        """Replaces an agent's component atomically; an empty text removes it."""
         try:
             await asyncio.to_thread(_write, self._workspaces.of(agent_id), component, text)
         except OSError as exc:
@@ -54,9 +54,9 @@ class FolderPromptFiles:
         return await asyncio.to_thread(_agent_ids, self._workspaces.root)
 
     async def remove(self, agent_id: AgentId, *, idle_s: float = 0) -> bool:
-        """Removes the folder of an agent with all that is in it; tells whether it did.
+        """Removes an agent's folder with everything in it; returns whether it did.
 
-        Not one in which a component was written within `idle_s` seconds.
+        Not if a component in it was written within `idle_s` seconds.
         """
         try:
             return await asyncio.to_thread(_remove, self._workspaces.of(agent_id), idle_s)
@@ -137,7 +137,7 @@ def _decoded(name: str, raw: bytes) -> PromptFile:
 
 
 def _write(folder: Path, file_name: str, text: str) -> None:
-    """Writes a new file beside the old one and puts it in its place: readers see the one or the other."""
+    """Writes a new file and renames it over the old one: readers see one or the other."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(folder, _FOLDER_FLAGS)
     fresh = f".{file_name}.{new_uuid()}"
@@ -173,7 +173,7 @@ def _remove(folder: Path, idle_s: float) -> bool:
         return False
     if idle_s and status.st_mtime > time.time() - idle_s:
         return False
-    # A link in the place of the folder goes itself, and not what it leads to.
+    # If the folder is a link, removes the link, not its target.
     if stat.S_ISLNK(status.st_mode):
         folder.unlink()
     else:

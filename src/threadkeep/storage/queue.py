@@ -17,7 +17,7 @@ from threadkeep.storage.turn_log import append_query
 _WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
     WHERE conversation_id = :conversation_id AND taken_at IS NULL"""
 WAITING = Statement(f"{_WAITING} ORDER BY position")
-# The row is locked from here on: who ends the turn waits, and then sees another version.
+# Locks the turn's row: ending the turn waits, and then sees another version.
 _NOTE_ADDED = Statement(
     """UPDATE tk_turns SET queue_version = queue_version + 1
     WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') RETURNING id"""
@@ -55,7 +55,7 @@ class SqlQueue:
         self._database = database
 
     async def waiting(self, conversation_id: ConversationId) -> Sequence[QueuedMessage]:
-        """The messages that wait in a conversation, the next one first."""
+        """The messages that wait in a conversation, next one first."""
         return [
             to_queued(row) for row in await self._database.fetch(WAITING(conversation_id=conversation_id))
         ]
@@ -69,27 +69,27 @@ class SqlQueue:
     async def edit(
         self, conversation_id: ConversationId, message_id: MessageId, content: str
     ) -> QueuedMessage | None:
-        """Changes a message that waits; whoever is about to send it has to read it again."""
+        """Changes a waiting message; a turn that is about to send it has to read it again."""
         rows = await self._database.execute(
             _EDIT(conversation_id=conversation_id, message_id=message_id, content=content)
         )
         return to_queued(rows[0]) if rows else None
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
-        """Removes a message that waits; whoever is about to send it does not."""
+        """Removes a waiting message; a turn that is about to send it fails to."""
         return await self._database.write(lambda: _remove(conversation_id, message_id))
 
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
     ) -> tuple[QueuedMessage, str] | None:
-        """The message that came with an idempotency key, and the hash of what was asked."""
+        """The message that came with an idempotency key, and the hash of its request."""
         rows = await self._database.fetch(
             _BY_KEY(conversation_id=conversation_id, key=key, expired=now - KEYS_LIVE_MS)
         )
         return (to_queued(rows[0][:-1]), rows[0][-1]) if rows else None
 
     async def state_for(self, turn_id: TurnId, fence: int) -> QueueState | None:
-        """What the end of a turn has to know of the queue behind it."""
+        """What ending a turn needs to know about the queue behind it."""
         return await self._database.read(lambda: _state_for(turn_id, fence))
 
     async def take_in(
@@ -106,7 +106,7 @@ def _add(message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | N
 
 
 def _state_for(turn_id: TurnId, fence: int) -> Plan[QueueState | None]:
-    # The version first: what is read after it is as new, or newer, and then the end is refused again.
+    # Reads the version first: if the queue changes after that, the end is refused again.
     rows = yield _STATE(turn_id=turn_id, fence=fence)
     if not rows:
         return None
@@ -127,7 +127,7 @@ def _take_in(
         raise StorageConflict("The turn has ended, or another node runs it.")
     ids = to_json([message.id for message in messages])
     yield _FORGET(ids=ids)
-    yield _MARK_TAKEN(ids=ids, now=now)  # those with a key: it is recognised for a day
+    yield _MARK_TAKEN(ids=ids, now=now)  # those with a key, which stays valid for a day
     return chunk
 
 

@@ -1,4 +1,4 @@
-"""Rows of the queue, for the units of work in which messages come into it and leave it."""
+"""Rows of the queue, for the units of work that add and take messages."""
 
 import msgspec
 
@@ -32,7 +32,7 @@ _ADD = Statement(
         (SELECT COALESCE(MAX(position), 0) + 1 FROM tk_queued WHERE conversation_id = :conversation_id),
         :content, :files, :steers_turn_id, :key, :request_hash, :now)"""
 )
-# Whoever was about to send it has read it before: it goes as it was read, or not at all.
+# The sender has read it before: it is sent as read, or not at all.
 _TAKE = Statement(
     """DELETE FROM tk_queued WHERE message_id = :message_id AND content = :content AND taken_at IS NULL
     RETURNING idempotency_key, request_hash"""
@@ -44,7 +44,7 @@ KEYS_LIVE_MS = 24 * 60 * 60 * 1000
 
 
 def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]:
-    """Adds a message at the end of the queue; whoever runs this is alone with the conversation's queue."""
+    """Adds a message at the end of the queue; the caller has locked the conversation's queue."""
     where = {"conversation_id": message.conversation_id}
     yield _FORGET_OLD_KEYS(**where, expired=message.created_at - KEYS_LIVE_MS)
     if key is not None and (yield _FIND_KEY(**where, key=key.name)):
@@ -65,7 +65,7 @@ def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]
 
 
 def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
-    """Takes a message out of the queue, for its turn begins; gives the key with which it was sent."""
+    """Takes a message out of the queue because its turn begins; returns its idempotency key."""
     rows = yield _TAKE(message_id=message.id, content=message.content)
     if not rows:
         raise StorageConflict("The queued message was changed or removed.")
@@ -74,7 +74,7 @@ def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
 
 
 def to_queued(row: Row) -> QueuedMessage:
-    """A row of `tk_queued`, by QUEUED_COLUMNS."""
+    """A row of `tk_queued`, with QUEUED_COLUMNS."""
     message_id, conversation_id, content, created_at, steers_turn_id, files = row
     return QueuedMessage(
         id=MessageId(message_id),
@@ -87,5 +87,5 @@ def to_queued(row: Row) -> QueuedMessage:
 
 
 def decode_files(files: str | None) -> tuple[FilePart, ...]:
-    """The files of a message that waits."""
+    """The files of a waiting message."""
     return _files.decode(files) if files else ()

@@ -1,4 +1,4 @@
-"""Makes everything of one user another's, in one transaction."""
+"""Gives everything that one user owns to another, in one transaction."""
 
 from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
@@ -15,7 +15,7 @@ _RUNNING = with_clock(
     WHERE user_id = :giver AND status = 'RUNNING' AND origin = 'live' AND lease_until >= {now} LIMIT 1"""
 )
 
-# Nobody has two main conversations with an agent: the receiver's own stays the main one.
+# A user has one main conversation per agent: the receiver's own stays the main one.
 _MAKE_FURTHER = Statement(
     """UPDATE tk_conversations SET is_main = FALSE
     WHERE user_id = :giver AND is_main AND deleted_at IS NULL AND EXISTS (
@@ -35,8 +35,8 @@ _FORGET_SAME_MEMORIES = Statement(
             AND own.content = tk_memories.content)"""
 )
 
-# A collection's number stands before each of its terms, so that two cannot become one: the giver's words
-# are taken out and indexed again.
+# Each term is prefixed with its collection's number, so two collections cannot be merged: the giver's terms
+# are removed and indexed again.
 _HAS_COLLECTION = Statement("SELECT 1 FROM tk_collections WHERE user_id = :receiver")
 _FORGET_WORDS = tuple(
     Statement(
@@ -60,7 +60,7 @@ _MOVE_AGENTS = _move("tk_agents", "owner_id")
 _MOVE_BRIEFINGS = _move("tk_briefings")
 _MOVE_MEMORIES = _move("tk_memories")
 _MOVE_FILES = _move("tk_files", returning="")
-# Who has taken turns of their own has no more than one minute.
+# A receiver with an allowance of their own keeps only that.
 _MOVE_ALLOWANCE = Statement(
     """UPDATE tk_allowances SET user_id = :receiver WHERE user_id = :giver
         AND NOT EXISTS (SELECT 1 FROM tk_allowances AS own WHERE own.user_id = :receiver)"""
@@ -68,7 +68,7 @@ _MOVE_ALLOWANCE = Statement(
 
 
 def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[Moved]:
-    """Moves all rows; while a turn of the giver runs in another process this is refused."""
+    """Moves all rows; refuses while a turn of the giver runs in another process."""
     whose = {"giver": giver, "receiver": receiver}
     if not (yield _KNOWN(**whose)):
         raise UserNotFound(f"No data found for the user {giver!r}.")

@@ -1,4 +1,4 @@
-"""Receipts of turns in the database; the texts that they name are kept once, by content."""
+"""Receipts of turns in the database; the texts they name are stored once, by hash."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,14 +14,14 @@ _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
     VALUES (:turn_id, :conversation_id, :receipt) ON CONFLICT DO NOTHING"""
 )
-# All texts of a receipt at once: it has one for each turn that it tells of.
+# All texts of a receipt in one statement: it has one for each turn that it covers.
 _TEXTS_OF = """SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text
     FROM json_each(:texts)"""
 _TEXTS_OF_POSTGRES = (
     "SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json)"
 )
-# On PostgreSQL a text that is there already is locked, or it could be forgotten before the receipt names it;
-# the lock is one that others may hold too. A text that somebody else adds just now is locked by the update.
+# On PostgreSQL this locks existing texts, which could otherwise be deleted before the receipt names them; the
+# lock is a shared one. The update locks a text that another transaction is adding.
 _ADD_TEXTS = Statement(
     f"""INSERT INTO tk_prompt_texts (sha256, text)
     SELECT sha256, text FROM ({_TEXTS_OF}) AS given WHERE TRUE ON CONFLICT DO NOTHING""",
@@ -41,7 +41,7 @@ _USE_TEXTS = Statement(
 _GET = Statement(
     "SELECT receipt FROM tk_receipts WHERE turn_id = :turn_id AND conversation_id = :conversation_id"
 )
-# Nearly always the reply before: it is found by going back along the path.
+# Nearly always the previous reply: found by walking back along the path.
 NEWEST = Statement(
     """SELECT kept.receipt FROM tk_messages AS reply
     JOIN tk_receipts AS kept ON kept.turn_id = reply.turn_id
@@ -52,7 +52,7 @@ _TEXTS = Statement(
     """SELECT kept.sha256, kept.text FROM tk_receipt_texts AS used
     JOIN tk_prompt_texts AS kept ON kept.sha256 = used.sha256 WHERE used.turn_id = :turn_id"""
 )
-# Lists are handed over as JSON.
+# Lists are passed as JSON.
 _NAMED_IN = Statement(
     """SELECT DISTINCT used.sha256 FROM tk_receipts AS receipt
     JOIN tk_receipt_texts AS used ON used.turn_id = receipt.turn_id
@@ -81,8 +81,8 @@ _FORGET = Statement(
 
 _decode = msgspec.json.Decoder(Receipt).decode
 
-# By their hashes, for most texts of a request are those of the one before. On PostgreSQL they are locked, as
-# one that nobody names could be forgotten meanwhile.
+# By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
+# an unnamed one could be deleted meanwhile.
 _USE_KNOWN = Statement(
     """INSERT INTO tk_receipt_texts (turn_id, sha256)
     SELECT :turn_id, sha256 FROM tk_prompt_texts
@@ -102,13 +102,13 @@ class SqlReceipts:
         self._database = database
 
     async def add(self, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
-        """Keeps a turn's receipt with the texts that it names."""
+        """Stores a turn's receipt with the texts that it names."""
         await self._database.write(lambda: _add(turn, receipt, texts))
 
     async def get(
         self, conversation_id: ConversationId, turn_id: TurnId
     ) -> tuple[Receipt, Mapping[str, str]] | None:
-        """A turn's receipt, and the texts that it names by their hash."""
+        """A turn's receipt, and the texts that it names by hash."""
         rows = await self._database.fetch(_GET(turn_id=turn_id, conversation_id=conversation_id))
         if not rows:
             return None
@@ -120,7 +120,7 @@ class SqlReceipts:
         return _decode(rows[0][0]) if rows else None
 
     async def forget_texts(self) -> int:
-        """Removes the texts that no receipt names any more."""
+        """Deletes texts that no receipt names any more."""
         return await self._database.write(lambda: _forget(_FIND_UNNAMED()))
 
 
@@ -130,13 +130,13 @@ def texts_named_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[str]
 
 
 def forget_unnamed(hashes: Sequence[str]) -> Plan[int]:
-    """Removes those of the texts that no receipt names any more; tells how many."""
+    """Deletes those texts that no receipt names any more; returns how many."""
     return (yield from _forget(_FIND_UNNAMED_AMONG(hashes=to_json(hashes))))
 
 
 def _forget(find: Query) -> Plan[int]:
-    # First locked, then looked at once more: a receipt may have named a text since it was found. One that is
-    # locked is being named just now; to wait for it could be to wait for each other.
+    # Locks first, then checks again: a receipt may have named a text since. Skips locked texts: a receipt is
+    # naming them, and waiting for it could deadlock.
     hashes = [sha256 for (sha256,) in (yield find)]
     return len((yield _FORGET(hashes=to_json(hashes))))
 
@@ -144,7 +144,7 @@ def _forget(find: Query) -> Plan[int]:
 def _add(turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> Plan[None]:
     yield _ADD(turn_id=turn.id, conversation_id=turn.conversation_id, receipt=to_json(receipt))
     known = {sha256 for (sha256,) in (yield _USE_KNOWN(turn_id=turn.id, known=to_json(sorted(texts))))}
-    # All in the same order: two that keep the same texts at the same time would else wait for each other.
+    # Sorted: two transactions that store the same texts could otherwise deadlock.
     named = to_json([it for it in sorted(texts.items()) if it[0] not in known])
     yield _ADD_TEXTS(texts=named)
     yield _USE_TEXTS(turn_id=turn.id, texts=named)

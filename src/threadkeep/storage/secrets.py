@@ -17,10 +17,10 @@ KEY_FILE_NAME = "secret.key"
 
 
 class SecretBox:
-    """Seals secrets with the first of its keys and opens them with any.
+    """Encrypts secrets with the first of its keys and decrypts them with any.
 
-    Where there is a key file, what is in it is a further key; with no other one it is made when the first
-    secret is sealed. Sealed is `key.token`, so that it is known which key is needed.
+    The key file, if given, holds one more key; without any key, sealing the first secret creates it. A sealed
+    secret is `key.token`, so that it names the key it needs.
     """
 
     def __init__(self, keys: Sequence[str] = (), key_file: Path | None = None) -> None:
@@ -29,16 +29,16 @@ class SecretBox:
 
     @property
     def sealing_key(self) -> str | None:
-        """The name of the key that seals; None while there is none."""
+        """The name of the encrypting key; None while there is none."""
         return next(iter(self._keys), None)
 
     @property
     def can_seal(self) -> bool:
-        """Whether there is a key, or one can be made."""
+        """Whether there is a key, or one can be created."""
         return bool(self._keys) or self._key_file is not None
 
     def seal(self, secret: Secret) -> str:
-        """A secret as it is kept. One that the first key has sealed, or whose key is gone, stays as it is."""
+        """A secret as stored. Returned unchanged if the first key sealed it or its key is missing."""
         if isinstance(secret, SealedSecret) and (
             secret.is_sealed_by(self.sealing_key) or not secret.is_readable
         ):
@@ -49,11 +49,11 @@ class SecretBox:
         return f"{name}.{key.encrypt(secret.reveal().encode()).decode()}"
 
     def kept(self, token: str) -> Secret:
-        """A sealed secret, to be opened by whoever needs it."""
+        """A sealed secret, decrypted only when needed."""
         return SealedSecret(token, self)
 
     def open(self, token: str) -> str:
-        """What was sealed."""
+        """The decrypted secret."""
         name, _, sealed = token.partition(".")
         try:
             return self._keys[name].decrypt(sealed.encode()).decode()
@@ -64,7 +64,7 @@ class SecretBox:
             ) from None
 
     def make_key(self) -> None:
-        """Makes the key file, with which secrets are sealed from then on."""
+        """Creates the key file, whose key seals secrets from then on."""
         self._keys = dict([_key(self._written_key())])
 
     def _written_key(self) -> str:
@@ -83,7 +83,7 @@ class SecretBox:
 
 
 class SealedSecret(Secret):
-    """A secret as it is kept: opened only when it is used, so that a lost key hurts nothing else."""
+    """A secret as stored: decrypted only when used, so that a lost key breaks nothing else."""
 
     __slots__ = ("_box",)
 
@@ -93,12 +93,12 @@ class SealedSecret(Secret):
 
     @property
     def token(self) -> str:
-        """What is kept."""
+        """The stored form."""
         return self._kept
 
     @property
     def is_readable(self) -> bool:
-        """Whether the key that it needs is there."""
+        """Whether its key is available."""
         try:
             self.reveal()
         except SecretUnreadable:
@@ -106,16 +106,16 @@ class SealedSecret(Secret):
         return True
 
     def is_sealed_by(self, key: str | None) -> bool:
-        """Whether this key has sealed it."""
+        """Whether this key sealed it."""
         return self._kept.partition(".")[0] == key
 
     def reveal(self) -> str:
-        """Opens it."""
+        """Decrypts it."""
         return self._box.open(self._kept)
 
 
 def _key(text: str) -> tuple[str, Fernet]:
-    """A key and its name, both derived from a text of any form."""
+    """A key and its name, both derived from any text."""
     derived = HKDF(SHA256(), length=36, salt=None, info=b"threadkeep secrets").derive(text.encode())
     return derived[32:].hex(), Fernet(base64.urlsafe_b64encode(derived[:32]))
 
@@ -132,7 +132,7 @@ def _read(key_file: Path | None) -> Sequence[str]:
 
 
 def _write(key_file: Path, key: str) -> None:
-    """All or nothing, and for nobody else: a half-written key would be worse than none."""
+    """All or nothing, and private: a half-written key would be worse than none."""
     key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = key_file.with_suffix(".new")
     fresh.unlink(missing_ok=True)

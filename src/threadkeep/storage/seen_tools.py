@@ -5,7 +5,7 @@ from threadkeep.domain.ids import AgentId
 from threadkeep.storage.database import Database, Plan, Statement
 
 _SEEN = Statement("SELECT seen FROM tk_seen_tools WHERE agent_id = :agent_id AND server = :server")
-# The agent may be gone by now; then there is nothing to remember.
+# If the agent has been deleted, there is nothing to record.
 _RECORD = Statement(
     """INSERT INTO tk_seen_tools (agent_id, server, accepted, seen)
     SELECT id, :server, :fingerprint, :fingerprint FROM tk_agents WHERE id = :agent_id
@@ -20,27 +20,27 @@ _FORGET = Statement("DELETE FROM tk_seen_tools WHERE agent_id = :agent_id AND se
 
 
 class SqlSeenTools:
-    """The tools that were seen, in a database."""
+    """The tools seen so far, in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def record(self, agent_id: AgentId, server: str, fingerprint: str) -> None:
-        """Remembers the tools of a server that has just been connected; the first ones are accepted."""
-        # Every turn comes by here, and hardly ever with anything new.
+        """Records the tools of a newly connected server; the first ones are accepted."""
+        # Every turn calls this, and hardly ever with anything new.
         rows = await self._database.fetch(_SEEN(agent_id=agent_id, server=server))
         if rows and rows[0][0] == fingerprint:
             return
         await self._database.execute(_RECORD(agent_id=agent_id, server=server, fingerprint=fingerprint))
 
     async def changed(self, agent_id: AgentId) -> frozenset[str]:
-        """The servers whose tools are not those of the last save any more."""
+        """The servers whose tools have changed since the last save."""
         rows = await self._database.fetch(_CHANGED(agent_id=agent_id))
         return frozenset(server for (server,) in rows)
 
 
 def accept_tools(before: Agent, after: Agent) -> Plan[None]:
-    """Saving an agent accepts its servers' tools as they are; a server that was changed starts over."""
+    """Saving an agent accepts its servers' current tools; a changed server starts over."""
     servers = after.settings.mcp_servers
     for name, server in before.settings.mcp_servers.items():
         if servers.get(name) != server:

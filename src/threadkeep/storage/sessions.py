@@ -1,6 +1,6 @@
-"""Session ids at rest: sealed where there is a key, and looked up by their hash.
+"""Session ids at rest: encrypted if there is a key, and looked up by hash.
 
-Whoever reads a database, or a copy of it, can follow no conversation with what stands there.
+What the database stores, or a copy of it, does not let a reader open any conversation.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from threadkeep.storage.secrets import SealedSecret, SecretBox
 log = logging.getLogger("threadkeep.storage")
 
 _AT_ONCE = 200
-# Those that no hash leads to yet, or that are not kept as they should be.
+# Those without a hash, or not stored as they should be.
 _OTHERS = """SELECT id, session_id FROM tk_conversations
     WHERE id > :after AND (session_hash IS NULL OR session_id {unlike}) ORDER BY id LIMIT :limit"""
 _NOT_SEALED_BY = Statement(_OTHERS.format(unlike="NOT LIKE :key || '.%'"))
@@ -25,7 +25,7 @@ _KEEP = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash
     WHERE id = :id AND session_id = :before"""
 )
-# With which key all are sealed; empty while there is none.
+# The key that all are sealed with; empty while there is none.
 _KEY = Statement("SELECT value FROM tk_meta WHERE name = 'session_key'")
 _REMEMBER_KEY = Statement(
     """INSERT INTO tk_meta (name, value) VALUES ('session_key', :value)
@@ -34,12 +34,12 @@ _REMEMBER_KEY = Statement(
 
 
 def session_hash(session_id: str) -> str:
-    """By what a session id is found. It has 256 random bits, so nobody finds it from its hash."""
+    """The lookup key of a session id, which has 256 random bits and can't be derived from its hash."""
     return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def kept_session(box: SecretBox, kept: str) -> Secret:
-    """A session id as it is kept: sealed ones have a dot, others none."""
+    """A stored session id: sealed ones contain a dot, others don't."""
     return box.kept(kept) if "." in kept else Secret(kept)
 
 
@@ -51,9 +51,9 @@ def sealed_session(box: SecretBox, session_id: Secret) -> dict[str, Any]:
 
 
 async def seal_sessions(database: Database, box: SecretBox) -> None:
-    """Seals every session id that the first key has not sealed; does nothing where all of them are.
+    """Seals every session id that the first key has not sealed; does nothing if it has sealed all.
 
-    One whose key is gone is replaced: its readers have to ask for the new one, and nothing else is lost.
+    One whose key is missing is replaced: its readers have to ask for the new one, and nothing else is lost.
     """
     if box.can_seal and box.sealing_key is None:
         box.make_key()

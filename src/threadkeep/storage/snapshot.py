@@ -1,4 +1,4 @@
-"""A database as it is at one moment, for reading only, also while a server runs on it."""
+"""A database as of one moment, read-only, even while a server runs on it."""
 
 import asyncio
 import sqlite3
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Snapshot:
-    """One reading transaction, which stays open: those who write go on, and it sees nothing of that."""
+    """One open read transaction: writers continue, and it sees none of their changes."""
 
     def __init__(
         self,
@@ -40,28 +40,28 @@ class Snapshot:
         return cast("T", await self._drive(plan()))
 
     async def execute(self, query: Query, *, urgent: bool = False) -> NoReturn:
-        """Nothing is written."""
+        """A snapshot is read-only."""
         raise StorageRefused("A snapshot is read-only.")
 
     async def write(self, plan: Callable[[], Plan[T]]) -> NoReturn:
-        """Nothing is written."""
+        """A snapshot is read-only."""
         raise StorageRefused("A snapshot is read-only.")
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
-        """Nothing happens within a moment."""
+        """Yields nothing: a snapshot never changes."""
         return
         yield
 
     async def close(self) -> None:
-        """Ends the transaction and lets go of the database."""
+        """Ends the transaction and closes the database."""
         await self._close()
 
 
 async def sqlite_snapshot(path: Path, *, leave_no_trace: bool = False) -> Snapshot:
-    """A SQLite file at this moment; the lock on its folder may be another process's.
+    """A SQLite file at this moment; another process may hold the lock on its folder.
 
-    A reader of a file that nobody has open makes a log beside it, unless it may leave no trace: then it
-    trusts that nobody begins to write while it reads.
+    Reading a file that no process has open creates a log beside it, unless it must leave no trace: then it
+    assumes that nothing starts to write meanwhile.
     """
     connection = await asyncio.to_thread(_begin, path, leave_no_trace=leave_no_trace)
 

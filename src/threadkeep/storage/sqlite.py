@@ -1,8 +1,8 @@
-"""SQLite: one writer thread with group commit, a few reader threads, one process a data folder.
+"""SQLite: one writer thread with group commit, a few reader threads, one process per data folder.
 
-Quick reads, which are nearly all, are not worth a thread: Python runs one at a time, and to hand a read over
-and its rows back costs more than to read them. So a read begins where it is asked for, in the event loop;
-one that proves long is broken off there and begun again in a reader thread.
+Quick reads, nearly all of them, are not worth a thread: Python runs one at a time, and handing a read over
+and its rows back costs more than the read itself. So a read starts in the caller's event loop; a long one
+is interrupted there and restarted in a reader thread.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
 QUICK_STEPS = 20_000
-"""Steps of SQLite's machine, some milliseconds, that a read may take in the event loop."""
+"""Steps of SQLite's virtual machine, a few milliseconds, that a read may take in the event loop."""
 
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
 
 
 class SqliteDatabase:
-    """A SQLite file. Callers are answered only after their work is on the disk."""
+    """A SQLite file. Callers get their answer only once their work is on disk."""
 
     dialect: Literal["sqlite"] = "sqlite"
 
@@ -52,7 +52,7 @@ class SqliteDatabase:
         self._quick = _QuickReader(quick)
         self._writes: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
-        # Daemons: a host that forgets to close us can still end, and what was answered is on the disk.
+        # Daemons: a host that forgets to close us can still exit, and all acknowledged work is on disk.
         self._threads = [
             threading.Thread(target=_write_all, args=(writer, self._writes), name="tk-writer", daemon=True)
         ]
@@ -68,7 +68,7 @@ class SqliteDatabase:
 
     @staticmethod
     async def open(path: Path, *, reader_count: int, rebuild: RebuildReply | None = None) -> "SqliteDatabase":
-        """Opens the file, alone in its folder, and brings it up to date."""
+        """Opens the file, locks its folder, and migrates it."""
         lock = await asyncio.to_thread(FolderLock.take, path.parent)
         try:
             quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count, rebuild)
@@ -82,18 +82,18 @@ class SqliteDatabase:
         return await self.read(lambda: single(query))
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
-        """Runs a plan of reading statements; one that takes long, in a reader thread."""
+        """Runs a plan of reading statements; a long one in a reader thread."""
         if self._closed:
             raise _closed()
         try:
             result = self._quick.run(plan)
         except _NotQuick:
             return await self._ask(self._reads, plan)
-        await asyncio.sleep(0)  # whoever reads on and on lets others have their turn
+        await asyncio.sleep(0)  # a caller that keeps reading lets others run
         return result
 
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
-        """Runs one writing statement. Readers never keep the writer waiting, so nothing is more urgent."""
+        """Runs one writing statement. Readers never block the writer, so nothing is more urgent."""
         return await self._ask(self._writes, lambda: single(query))
 
     async def write(self, plan: Callable[[], Plan[T]]) -> T:
@@ -101,7 +101,7 @@ class SqliteDatabase:
         return await self._ask(self._writes, plan)
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
-        """There is no other process on this file."""
+        """Nothing: no other process uses this file."""
         return
         yield
 
@@ -110,11 +110,11 @@ class SqliteDatabase:
             raise _closed()
         unit = _Unit(plan)
         where.put(unit)
-        # A caller that is cancelled here leaves its unit in the queue: it is done whole or not at all.
+        # A caller that is cancelled here leaves its unit in the queue: it is done entirely or not at all.
         return await unit.answer
 
     async def close(self) -> None:
-        """Finishes what was accepted, then ends the threads."""
+        """Finishes the accepted work, then ends the threads."""
         if self._closed:
             return
         self._closed = True
@@ -124,14 +124,14 @@ class SqliteDatabase:
             self._reads.put(None)
         for reader in readers:
             await asyncio.to_thread(reader.join)
-        # Last and alone, so that its connection moves the log into the file: that may be copied then.
+        # Last and alone, so that its closing moves the log into the file, which can then be copied.
         self._writes.put(None)
         await asyncio.to_thread(writer.join)
         self._lock.release()
 
 
 class _Unit:
-    """A plan on its way through a thread, and the future of the caller who waits for it."""
+    """A plan on its way through a thread, and the waiting caller's future."""
 
     __slots__ = ("answer", "error", "loop", "plan", "result")
 
@@ -151,7 +151,7 @@ class _Unit:
             self.error = exc
 
     def deliver(self) -> None:
-        """Hands result or error over; runs in the caller's event loop."""
+        """Hands over the result or error; runs in the caller's event loop."""
         if self.answer.done():  # the caller was cancelled
             return
         if self.error is not None:
@@ -172,21 +172,21 @@ class _QuickReader:
         self._free = threading.Lock()  # event loops of several threads may use one database
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA busy_timeout = 0")
-        connection.set_progress_handler(lambda: True, QUICK_STEPS)  # True breaks off
+        connection.set_progress_handler(lambda: True, QUICK_STEPS)  # True interrupts
 
     def run(self, plan: Callable[[], Plan[T]]) -> T:
-        """Drives a plan to its end, or refuses to."""
+        """Drives a plan to its end, or raises _NotQuick."""
         if not self._free.acquire(blocking=False):
             raise _NotQuick
         try:
             return run(self._connection, plan, _quick_rows)
-        except StorageUnavailable as exc:  # broken off, or somebody outside holds the file
+        except StorageUnavailable as exc:  # interrupted, or another process holds the file
             raise _NotQuick from exc
         finally:
             self._free.release()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the connection."""
         with self._free:
             self._connection.close()
 
@@ -199,7 +199,7 @@ _GetRows = Callable[[sqlite3.Connection, Query], Rows]
 
 
 def run(connection: sqlite3.Connection, plan: Callable[[], Plan[T]], get_rows: "_GetRows | None" = None) -> T:
-    """Drives a plan to its end; what the database refuses is told in our own words."""
+    """Drives a plan to its end; translates the database's errors."""
     try:
         return _drive(connection, plan(), get_rows or _rows)
     except sqlite3.Error as exc:
@@ -226,7 +226,7 @@ def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
 
 
 def _quick_rows(connection: sqlite3.Connection, query: Query) -> Rows:
-    # Full-text search does much within one step, where nobody counts.
+    # Full-text search does much within one step, which the step count misses.
     if query.statement.sqlite_searches:
         raise _NotQuick
     return _rows(connection, query)
@@ -255,13 +255,13 @@ def _write_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit |
 
 
 def _commit_together(connection: sqlite3.Connection, batch: list[_Unit]) -> None:
-    """One transaction, one fsync for the whole batch; a unit that fails alone takes nobody with it."""
+    """One transaction, one fsync for the whole batch; a failing unit doesn't affect the others."""
     if len(batch) == 1:
         _commit_alone(connection, batch[0])
         return
     try:
         connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.Error as exc:  # somebody outside holds the file: no unit would fare better alone
+    except sqlite3.Error as exc:  # another process holds the file: no unit would fare better alone
         for unit in batch:
             unit.error = _translate(exc)
         return
@@ -274,8 +274,8 @@ def _commit_together(connection: sqlite3.Connection, batch: list[_Unit]) -> None
             connection.execute("RELEASE unit")
         connection.execute("COMMIT")
     except sqlite3.Error:
-        # The commit failed, or an error such as a full disk ended the transaction for all. Nothing of
-        # it was written, so each unit gets its own transaction, and only those that cannot be fail.
+        # The commit failed, or an error such as a full disk ended the transaction for all. Nothing of it was
+        # written, so each unit gets its own transaction, and only those that can't be done fail.
         _roll_back(connection)
         for unit in batch:
             _commit_alone(connection, unit)
@@ -305,7 +305,7 @@ def _deliver(units: Iterable[_Unit]) -> None:
     for loop, its_units in by_loop.items():
         try:
             loop.call_soon_threadsafe(_deliver_here, its_units)
-        except RuntimeError:  # the loop was closed while we worked: nobody waits any more
+        except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
             continue
 
 
@@ -315,7 +315,7 @@ def _deliver_here(units: Iterable[_Unit]) -> None:
 
 
 def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) -> list[sqlite3.Connection]:
-    """Connects and migrates; whatever is wrong with the file shows here, before anybody is served."""
+    """Connects and migrates; any fault of the file surfaces here, before anyone is served."""
     connections: list[sqlite3.Connection] = []
     make_private_database(path)
     try:
@@ -335,18 +335,18 @@ def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) ->
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings the schema up to date in one transaction, after a copy of what there was."""
+    """Migrates the schema in one transaction, after copying the database."""
     known = migrations("sqlite")
     missing = _drive(connection, missing_migrations(known), _rows)
     if not missing:
-        # A file that can only be read lets all but this pass.
+        # Only this write reveals a read-only file.
         connection.executescript("BEGIN IMMEDIATE; DELETE FROM tk_migrations WHERE FALSE; COMMIT")
         return
     if len(missing) < len(known):
         copy = copy_beside(path, missing[0].version)
         log.info("migrated the database; a copy of the previous version is in %s until you delete it", copy)
-    # Neither can be changed within a transaction. A table that is built again is dropped, which with foreign
-    # keys on deletes all that refers to it; and other tables go on naming it by the name that it gets back.
+    # Neither can change within a transaction. Rebuilding a table drops it, which with foreign keys on would
+    # delete all rows that refer to it; and references in other tables must keep the name it gets back.
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("PRAGMA legacy_alter_table = ON")
     connection.execute("BEGIN IMMEDIATE")
@@ -360,7 +360,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _rebuild_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) -> bool:
-    """Makes parts of some more replies of an older version, committed; tells whether some may be left."""
+    """Converts some more replies of an older version, committed; returns whether some may be left."""
     connection.execute("BEGIN IMMEDIATE")
     more = _drive(connection, rebuild_some(rebuild), _rows)
     connection.execute("COMMIT")
@@ -368,7 +368,7 @@ def _rebuild_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) 
 
 
 def _dangling_rows(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:
-    """How many rows of ours refer to a row that is missing, by their table and the table of that row."""
+    """How many of our rows refer to a missing row, by their table and the missing row's table."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'tk_*'")
     return Counter(
         (table, missing_in)
@@ -378,7 +378,7 @@ def _dangling_rows(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:
 
 
 def _check_foreign_keys(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]) -> None:
-    """Refuses a migration that loses a row to which another refers. One that was missing before stays so."""
+    """Refuses a migration that loses a row that another refers to. Rows missing before are ignored."""
     for (table, missing_in), count in (after - before).items():
         raise StorageRefused(
             f"The migration was rolled back: {count} rows of {table} would refer to missing rows of "
@@ -396,7 +396,7 @@ def _check_foreign_keys(before: Counter[tuple[str, str]], after: Counter[tuple[s
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Made in one thread and used in another, but never by two at once.
+    # Created in one thread and used in another, but never by two at once.
     return sqlite3.connect(path, isolation_level=None, cached_statements=256, check_same_thread=False)
 
 

@@ -1,4 +1,4 @@
-"""Opens a database and puts the rooms of the store on it."""
+"""Opens a database and builds the store on it."""
 
 import secrets
 from pathlib import Path
@@ -41,7 +41,7 @@ from threadkeep.storage.users import SqlUsers
 if TYPE_CHECKING:
     from threadkeep.storage.postgres import PostgresDatabase
 
-# `sqlite3` gives up Python's lock at every step, so that more readers than this only fight for it.
+# `sqlite3` releases the GIL at every step, so more readers than this only contend for it.
 MOST_SQLITE_READERS = 2
 
 _PING = Statement("SELECT 1")
@@ -50,7 +50,7 @@ _GET_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'key'")
 
 
 async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8) -> Store:
-    """Opens the database that a URL names, migrates it, and gives its store."""
+    """Opens the database at a URL, migrates it, and returns its store."""
     return await store_on(await open_database(url, schema=schema, pool_size=pool_size))
 
 
@@ -62,7 +62,7 @@ async def open_database(
     user_table: str | None = None,
     rebuild: RebuildReply | None = None,
 ) -> Database:
-    """Opens the database that a URL names and migrates it; one with replies of version 1 needs `rebuild`."""
+    """Opens the database at a URL and migrates it; one with replies of version 1 needs `rebuild`."""
     if url.startswith("sqlite:"):
         readers = min(pool_size, MOST_SQLITE_READERS)
         return await SqliteDatabase.open(sqlite_path(url), reader_count=readers, rebuild=rebuild)
@@ -72,9 +72,9 @@ async def open_database(
 
 
 async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool = False) -> Snapshot:
-    """The database that a URL names as it is at this moment, for reading only, also while a server runs.
+    """The database at a URL as of this moment, read-only, even while a server runs.
 
-    It must be of this version, unless it is to be looked at as it is found; then nothing is left beside it.
+    It must be of this version, unless `as_found`; then reading it leaves nothing beside it.
     """
     if url.startswith("sqlite:"):
         snapshot = await sqlite_snapshot(sqlite_path(url), leave_no_trace=as_found)
@@ -102,7 +102,7 @@ async def store_on(
 ) -> Store:
     """The store on an open database.
 
-    Without a box it can keep no secrets; without a folder large values lie in the database.
+    Without a box it can't store secrets; without a folder large values go into the database.
     """
     await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
     await use_keys(database, box or SecretBox())
@@ -114,14 +114,14 @@ async def store_on(
 async def store_reading(
     database: Database, box: SecretBox | None = None, payload_folder: Path | None = None
 ) -> Store:
-    """The store on a database that is in use already: nothing is written by opening it."""
+    """The store on a database that is already in use: opening it writes nothing."""
     box = box or SecretBox()
     rows = ConversationRows(box)
 
     async def ping() -> None:
         await database.fetch(_PING())
 
-    keys = await database.fetch(_GET_KEY())  # none where nobody has ever written
+    keys = await database.fetch(_GET_KEY())  # none if it has never been written
     turn_log = SqlTurnLog(database, rows)
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     return Store(

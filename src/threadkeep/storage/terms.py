@@ -1,7 +1,7 @@
 """The terms of a collection as both databases index them.
 
-A collection's number and an `x` stand before each of its terms, so that the lists that a search reads hold
-nothing of other collections: 17x合同.
+Each term is prefixed with its collection's number and an `x`, so that the posting lists that a search reads
+contain nothing of other collections: 17x合同.
 """
 
 import json
@@ -33,7 +33,7 @@ _NEXT = Statement(
 
 
 def collection_of(owner: AgentId | UserId, kind: Literal["agent_id", "user_id"]) -> Plan[int]:
-    """The number of an agent's or a user's collection, which is made if it is missing."""
+    """The number of an agent's or a user's collection, which is created if missing."""
     for _ in range(3):
         if rows := (yield _NUMBERS[kind](id=owner)):
             return rows[0][0]
@@ -42,18 +42,18 @@ def collection_of(owner: AgentId | UserId, kind: Literal["agent_id", "user_id"])
 
 
 def reserve(name: str, count: int) -> Plan[int]:
-    """Takes a run of numbers that nobody else gets; gives the first."""
+    """Reserves a run of numbers; returns the first."""
     ((last,),) = yield _NEXT(name=name, step=count)
     return last - count + 1
 
 
 def numbered(number: int, terms: Iterable[str]) -> list[str]:
-    """Terms as they are kept."""
+    """Terms as stored."""
     return [f"{number}x{term}" for term in terms]
 
 
 def match_all(dialect: Literal["sqlite", "postgres"], terms: Iterable[str]) -> str:
-    """The query of the database's own kind for all of these terms; they hold no quotes."""
+    """A query in the database's syntax for all of these terms, which contain no quotes."""
     if dialect == "sqlite":
         return " AND ".join(f'"{term}"' for term in terms)
     return " & ".join(f"'{term}'" for term in terms)

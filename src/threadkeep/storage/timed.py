@@ -12,7 +12,7 @@ Observe = Callable[[float], None]
 
 
 class TimedDatabase:
-    """Hands everything on to a database and tells how many seconds each answer took."""
+    """Delegates everything to a database and reports how many seconds each answer took."""
 
     def __init__(self, database: Database, observe_read: Observe, observe_write: Observe) -> None:
         self._database = database
@@ -53,9 +53,9 @@ class TimedDatabase:
         return result
 
     def listen(self, channel: str) -> AsyncGenerator[str]:
-        """What other processes tell through the database."""
+        """What other processes send through the database."""
         return self._database.listen(channel)
 
     async def close(self) -> None:
-        """Lets go of the database."""
+        """Closes the database."""
         await self._database.close()

@@ -47,7 +47,7 @@ TOOL_CALL = Statement(
     f"SELECT {COLUMNS} FROM tk_tool_calls WHERE turn_id = :turn_id AND tool_call_id = :tool_call_id"
 )
 _OF_CALL = ", ".join(f"call.{name.strip()}" for name in COLUMNS.split(","))
-# The conditions on the tool are those of the index, word by word.
+# The conditions on the tool match the index's, word for word.
 NEWEST_ROLE = Statement(
     f"""SELECT {_OF_CALL} FROM tk_tool_calls AS call
     JOIN tk_messages AS message ON message.id = call.message_id
@@ -67,15 +67,15 @@ _FILTERS = {
 }
 
 _decode_ids = msgspec.json.Decoder(tuple[PayloadId, ...]).decode
-# Looked up instead of called: an enumeration's call is slow, and pages have many calls.
+# A dict lookup: calling an enumeration is slow, and pages have many calls.
 _tool_call = unchecked(ToolCall)
 _status = {status.value: status for status in ToolCallStatus}.__getitem__
 
 
 @cache
 def _tool_calls(*names: str) -> Statement:
-    """The statement for those filters that are used."""
-    # One's calls are found by oneself, those of a conversation by the conversation.
+    """The statement for the filters in use."""
+    # A user's calls are found by the call's user, a conversation's by the conversation.
     owner = "conversation" if "conversation_id" in names else "call"
     return Statement(
         f"""SELECT {_OF_CALL}, call.conversation_id FROM tk_tool_calls AS call

@@ -13,8 +13,8 @@ from threadkeep.storage.database import Database, Plan, Query, Row, Statement, w
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 
-# The turn must be ours still. A chunk that is there already was written by whoever took the turn over,
-# unless it is the very same: then the first try was stored, but its answer was lost on the way.
+# The turn must still be ours. An existing chunk was written by the node that took the turn over, unless it is
+# identical: then the first try was stored, but its reply was lost.
 _UNLESS_WRITTEN = """ON CONFLICT (turn_id, first_seq) DO UPDATE SET last_seq = excluded.last_seq
     WHERE tk_turn_chunks.last_seq = excluded.last_seq AND tk_turn_chunks.events = excluded.events"""
 _APPEND = Statement(
@@ -23,8 +23,8 @@ _APPEND = Statement(
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
     {_UNLESS_WRITTEN} RETURNING turn_id"""
 )
-# The chunks of all turns in one step. Each step of SQLite lets go of Python's lock, and the writer thread
-# waits until the event loop gives it back.
+# The chunks of all turns in one step. Each step of SQLite releases the GIL, and the writer thread waits until
+# the event loop gives it back.
 _APPEND_ALL_SQL = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
     FROM CHUNKS AS chunk
@@ -57,14 +57,14 @@ _RENEW_ALL = with_clock(
     _RENEW.replace("IDS", "SELECT value FROM json_each(:turn_ids)"),
     postgres=_RENEW.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:turn_ids::json)"),
 )
-# One that waits for its user has no node to hear it: the next that can read it takes it over and ends it.
+# No node listens for a waiting turn: the next that can read it takes it over and ends it.
 _REQUEST_ABORT = with_clock(
     """UPDATE tk_turns SET abort_requested = TRUE,
         status = CASE status WHEN 'WAITING' THEN 'RUNNING' ELSE status END,
         lease_until = CASE status WHEN 'WAITING' THEN {now} - 1 ELSE lease_until END
     WHERE id = :turn_id"""
 )
-# A turn whose node was lost is taken over at once; one that was lost again waits a while.
+# A turn whose node was lost is taken over at once; one that was lost again, after a delay.
 _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
@@ -72,9 +72,9 @@ _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_versio
 _ABANDONED = with_clock(
     f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION} ORDER BY lease_until, id LIMIT :limit"
 )
-# SQLite knows no alias in a RETURNING clause.
+# SQLite allows no alias in a RETURNING clause.
 _RETURNED = TURN_COLUMNS.replace("turn.", "")
-# Locked first: what it says is what the turn was, not what it becomes.
+# Locks first: returns what the turn was, before adopting it.
 _LOCK = with_clock(
     f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}), abort_requested
     FROM tk_turns WHERE id = :turn_id AND {_ABANDONED_CONDITION}""",
@@ -95,7 +95,7 @@ _LEAVE = with_clock(
     WHERE id = :turn_id AND status = 'WAITING'"""
 )
 _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
-# The answer to a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
+# Answering a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
 _LOCK_HELD = Statement(
     "SELECT abort_requested FROM tk_turns WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'",
     postgres="""SELECT abort_requested FROM tk_turns
@@ -117,8 +117,8 @@ _PAUSE = with_clock(
     """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
     WHERE id = :turn_id"""
 )
-# What comes without events is written after those that it belongs to. It may be there already: the first try
-# was stored, but its answer was lost on the way.
+# Entries without events are appended to the chunk they belong to. They may be there already: the first try
+# was stored, but its reply was lost.
 _ANNEX = Statement(
     """UPDATE tk_turn_chunks SET events = CASE
         WHEN substr(events, length(events) - length(CAST(:entries AS text)) + 1) = CAST(:entries AS text)
@@ -137,7 +137,7 @@ _TRIM = Statement(
 
 
 def append_query(chunk: LogChunk, fence: int) -> Query:
-    """The statement that keeps one chunk, for units of work that do more."""
+    """The statement that stores one chunk, for larger units of work."""
     if not chunk.has_events:
         return _ANNEX(turn_id=chunk.turn_id, fence=fence, entries=f"\n{chunk.events}")
     return _APPEND(
@@ -157,7 +157,7 @@ class SqlTurnLog:
         self._rows = rows
 
     async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
-        """Keeps chunks in one transaction; when one is refused, each is tried alone."""
+        """Stores chunks in one transaction; if one is refused, tries each alone."""
         with_events = [it for it in chunks if it[0].has_events]
         alone = [it for it in chunks if not it[0].has_events]
         accepted = await self._append_all(with_events) if with_events else set[TurnId]()
@@ -185,25 +185,25 @@ class SqlTurnLog:
         ]
 
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
-        """Renews the leases of turns that a node runs."""
+        """Renews the leases of a node's running turns."""
         rows = await self._database.execute(
             _RENEW_ALL(node_id=node_id, turn_ids=to_json(list(turn_ids)), length_ms=length_ms), urgent=True
         )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
 
     async def request_abort(self, turn_id: TurnId) -> None:
-        """Asks whoever runs the turn to abort it."""
+        """Asks the node that runs the turn to abort it."""
         await self._database.execute(_REQUEST_ABORT(turn_id=turn_id))
 
     async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
-        """Running turns whose node is gone."""
+        """Running turns whose node is lost."""
         rows = await self._database.fetch(
             _ABANDONED(node_id=node_id, alone=alone, limit=limit, version=LOG_VERSION)
         )
         return [TurnId(turn_id) for (turn_id,) in rows]
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
-        """Takes an abandoned turn over."""
+        """Takes over an abandoned turn."""
         return await self._database.write(lambda: self._adopt(turn_id, lease, alone))
 
     def _adopt(self, turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
@@ -215,7 +215,7 @@ class SqlTurnLog:
         return replace(held, ownerless_ms=max(ownerless_ms, 0), is_aborting=bool(is_aborting))
 
     def take_over(self, turn_id: TurnId, lease: Lease, attempts: int) -> Plan[HeldTurn]:
-        """Makes an active turn a node's own; its row is locked."""
+        """Makes an active turn a node's own; the caller has locked its row."""
         (row,) = yield _ADOPT(
             turn_id=turn_id,
             node_id=lease.node_id,
@@ -237,15 +237,15 @@ class SqlTurnLog:
         await self._database.execute(_RELEASE(turn_id=turn_id, fence=fence), urgent=True)
 
     def leave(self, turn_id: TurnId) -> Plan[None]:
-        """Has a turn that waits go on at another node, as one that was released; its row is locked."""
+        """Lets another node continue a waiting turn, like a released one; the caller has locked its row."""
         yield _LEAVE(turn_id=turn_id)
 
     async def reset_attempts(self, turn_id: TurnId, fence: int) -> None:
-        """Forgets the losses of a turn that has come further."""
+        """Resets the count of losses of a turn that has made progress."""
         await self._database.execute(_RESET_ATTEMPTS(turn_id=turn_id, fence=fence), urgent=True)
 
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
-        """Has a turn wait for its user, unless one of its open requests is answered or it is to stop."""
+        """Makes a turn wait for its user, unless one of its open requests is answered or it must stop."""
         return await self._database.write(lambda: _pause(turn_id, fence, requests))
 
     async def waiting(self, turn_id: TurnId) -> HeldTurn | None:

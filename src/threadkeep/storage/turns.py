@@ -29,7 +29,7 @@ _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, as
     lease_until, queue_version)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
-# Whoever ends the turn looks at what is queued behind it.
+# Ending the turn then checks what is queued behind it.
 _QUEUE_VERSION = f"CASE WHEN :origin = 'live' AND {HAS_QUEUE} THEN 1 ELSE 0 END"
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
@@ -44,7 +44,7 @@ _FORGET_OLD_KEY = Statement(
     """UPDATE tk_turns SET idempotency_key = NULL
     WHERE conversation_id = :conversation_id AND idempotency_key = :key AND started_at < :expired"""
 )
-# PostgreSQL takes all steps in one statement, hence in one round trip.
+# PostgreSQL does all steps in one statement, hence one round trip.
 _BEGIN_IN_ONE = with_clock(
     f"""WITH conversation AS ({_ADVANCE}),
     turn AS ({_INSERT_TURN}
@@ -65,8 +65,8 @@ _BEGIN_IN_ONE = with_clock(
     RETURNING id"""
 )
 
-# A turn and its reply end with the same word, usage and error. One that has completed has seen what is queued
-# behind it; PostgreSQL checks that again where it had to wait for somebody who was adding a message.
+# A turn and its reply end with the same status, usage and error. A completed turn has seen what is queued
+# behind it; PostgreSQL checks that again if it had to wait for a message being added.
 _UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_tokens = :input_tokens,
         output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens,
         cache_write_tokens = :cache_write_tokens, usage_estimated = :usage_estimated, error = :error,
@@ -99,7 +99,7 @@ _GET = Statement(
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
-# Those that run are few and have an index of their own, by their leases; it is read whole, then sorted.
+# Few turns run, and they have an index by lease; it is read whole, then sorted.
 _RUNNING_COLUMNS = "id, conversation_id, node_id, model, started_at, abort_requested, lease_until"
 _RUNNING = """WITH running AS MATERIALIZED (TURNS)
     SELECT turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
@@ -120,7 +120,7 @@ _GET_ACTIVE = with_clock(
         WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live'""",
     )
 )
-# In the order of their replies: ids are made by the clocks of several nodes.
+# In the order of their replies: ids come from several nodes' clocks.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
     JOIN tk_turns AS turn ON turn.id = reply.turn_id AND turn.assistant_message_id = reply.id
@@ -176,7 +176,7 @@ class SqlTurns:
         queue: FromQueue | None = None,
         before: WaitingEnd | None = None,
     ) -> None:
-        """Keeps a begun turn, unless the conversation has moved on since it was read."""
+        """Stores a new turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(begun, lease, opening, key), begun.user_message
         is_plain = key is None and begun.branch is None and queue is None and before is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
@@ -194,7 +194,7 @@ class SqlTurns:
         queue_version: int = 0,
         following: NextTurn | None = None,
     ) -> None:
-        """Keeps a turn's end with the last of its log, all or nothing; refused when the fence has moved."""
+        """Stores a turn's end with the last of its log, all or nothing; refused if the fence has moved."""
         values = _end_values(ended, chunk, fence, queue_version)
         is_plain = following is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
@@ -205,38 +205,38 @@ class SqlTurns:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
     async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
-        """One turn in a conversation of the user that is not deleted."""
+        """One turn in a conversation of the user's that is not deleted."""
         rows = await self._database.fetch(_GET(id=turn_id, user_id=user_id))
         return to_turn(rows[0]) if rows else None
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
-        """How a turn stands, whosever it is; None when there is none."""
+        """The status of any user's turn; None if it doesn't exist."""
         rows = await self._database.fetch(_STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
     async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
-        """The turns that run, on whichever node, oldest first."""
+        """The running turns of all nodes, oldest first."""
         rows = await self._database.fetch(
             _RUNNING_PAGE(after=after or FIRST_UUID, offset=offset, limit=limit)
         )
         return [_running(row) for row in rows]
 
     async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """One turn that runs or waits for its user, whosever it is."""
+        """Any user's turn that runs or waits for its user."""
         rows = await self._database.fetch(_GET_ACTIVE(id=turn_id))
         return _running(rows[0]) if rows else None
 
     async def begun_after(
         self, conversation_id: ConversationId, seq: int, *, limit: int
     ) -> Sequence[tuple[Turn, int]]:
-        """Live turns whose replies have numbers above `seq`, in that order, each with the number."""
+        """Live turns whose replies are numbered above `seq`, in that order, each with the number."""
         rows = await self._database.fetch(BEGUN_AFTER(conversation_id=conversation_id, seq=seq, limit=limit))
         return [(to_turn(row[:-1]), row[-1]) for row in rows]
 
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
     ) -> tuple[Turn, str] | None:
-        """The turn that was begun with an idempotency key, and the hash of what was asked."""
+        """The turn that was started with an idempotency key, and the hash of its request."""
         rows = await self._database.fetch(
             _BY_KEY(conversation_id=conversation_id, key=key, expired=now - KEYS_LIVE_MS)
         )
@@ -245,7 +245,7 @@ class SqlTurns:
     async def usage(
         self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
     ) -> Sequence[DayUsage]:
-        """What a user's turns have cost, also in conversations that are deleted but not purged."""
+        """What a user's turns have cost, including conversations deleted but not purged."""
         query = USAGES[agent_id is not None]
         rows = await self._database.fetch(query(user_id=user_id, agent_id=agent_id, since=since, until=until))
         return [
@@ -329,7 +329,7 @@ def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
 
 
 def usage_values(usage: Usage | None) -> dict[str, Any]:
-    """What was spent, as the columns of a turn: once as it is read, and once for sums."""
+    """Usage as a turn's columns: once for reading, and once for sums."""
     return {
         "usage": to_json_or_null(usage),
         "input_tokens": usage.input_tokens if usage else None,
@@ -380,17 +380,17 @@ def _add_tool_calls(ended: EndedTurn) -> Plan[None]:
 
 
 def run_key(run_id: str) -> str:
-    """The key under which the turn of a run elsewhere is found: no client can send one with a line break."""
+    """The key of an imported run's turn: no client can send one with a line break."""
     return f"{_RUN}{run_id}"
 
 
 def run_of(key: str | None) -> str | None:
-    """The run that a key names; None where a client has sent it."""
+    """The run that a key names; None if it is a client's."""
     return key.removeprefix(_RUN) if key is not None and key.startswith(_RUN) else None
 
 
 def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
-    """Keeps a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
+    """Stores a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
     ended, asked = recorded.ended, recorded.user_message
     turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
     if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked, asked.parent_id))):

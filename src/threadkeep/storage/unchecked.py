@@ -1,4 +1,4 @@
-"""Values of rows, made quickly: they were checked when they were written."""
+"""Fast construction of values from rows: they were checked when written."""
 
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from typing import Any, TypeVar, cast
@@ -9,8 +9,8 @@ T = TypeVar("T")
 def unchecked(value: type[T]) -> type[T]:
     """The constructor of a frozen, slotted dataclass at a fifth of its cost, without its checks.
 
-    A frozen dataclass sets each of its fields by a call, and that is most of what a page takes. So the object
-    is made by a class with the same slots that is not frozen, and becomes the value at the end.
+    A frozen dataclass sets each field with a call, which is most of a page's cost. So this creates the object
+    from an unfrozen class with the same slots, and changes its class at the end.
     """
 
     def become(made: Any) -> None:

@@ -1,4 +1,4 @@
-"""Users in the database: one row for each known id, so that foreign keys hold."""
+"""Users in the database: one row for each known id, for foreign keys."""
 
 from collections.abc import AsyncIterator
 
@@ -24,12 +24,12 @@ _EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_promp
 _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 _AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
-# The record stays, without saying whose it is; what one user did stays together.
+# The audit log stays but no longer names the user; one user's entries stay linked.
 _FORGET_ACTOR = Statement("UPDATE tk_audit SET actor_id = :name WHERE actor_id = :id")
 _FORGET_SUBJECT = Statement(
     "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
 )
-# In the order in which others lock them too; nobody adds to the conversations while they go.
+# In the order in which others lock them too; no messages are added during the deletion.
 _USER = "SELECT id FROM tk_users WHERE id = :id"
 _LOCK_USER = Statement(_USER, postgres=f"{_USER} FOR UPDATE")
 _CONVERSATIONS = "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id"
@@ -37,13 +37,13 @@ _LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR 
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _FILES = Statement("SELECT id FROM tk_files WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
-# What the agents of a user whom the host application has deleted are left as.
+# How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
 _EMPTY_OWNERLESS_AGENTS = Statement(
     f"""{_EMPTY} WHERE {_IS_OWNERLESS}
         AND (deleted_at IS NULL OR description <> '' OR system_prompt <> '' OR settings <> '{{}}')"""
 )
-# Hidden in an earlier sweep, so that nobody begins a conversation with one while it goes.
+# Hidden in an earlier sweep, so that no conversation with one starts meanwhile.
 _DELETE_OWNERLESS_AGENTS = Statement(
     f"""DELETE FROM tk_agents WHERE {_IS_OWNERLESS} AND deleted_at < :now
         AND NOT EXISTS (SELECT 1 FROM tk_conversations WHERE tk_conversations.agent_id = tk_agents.id)"""
@@ -53,7 +53,7 @@ _DELETE_OWNERLESS_AGENTS = Statement(
 _BY_ID = "SELECT id FROM tk_users WHERE id = :id"
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR NO KEY UPDATE")
-# Whether the host application's table says who exists; see host_users.
+# Whether the host application's table decides who exists; see host_users.
 _IS_TIED = Statement(
     "SELECT 1 WHERE FALSE",
     postgres="""SELECT 1 FROM pg_constraint
@@ -62,7 +62,7 @@ _IS_TIED = Statement(
 
 
 def lock_known(user_id: UserId, now: int) -> Plan[bool]:
-    """Whether a user is known, to us or to the host application; others who ask so wait meanwhile."""
+    """Whether a user is known, to us or to the host application; locks them if so."""
     if (yield _LOCK(id=user_id)):
         return True
     if not (yield _IS_TIED()):
@@ -78,16 +78,16 @@ class SqlUsers:
         self._database = database
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
-        """Removes a user and, by cascade, all that is theirs."""
+        """Deletes a user and, by cascade, all their data."""
         return await self._database.write(lambda: _delete(user_id, now))
 
     async def meet(self, user_id: UserId, now: int) -> None:
-        """Makes a user known, looking first: nearly always they are."""
+        """Makes a user known, looking first: nearly always they already are."""
         if not await self._database.fetch(_GET(id=user_id)):
             await self._database.execute(ENSURE_USER(id=user_id, now=now))
 
     async def ids(self) -> AsyncIterator[UserId]:
-        """Everyone whom we know of, a page at a time."""
+        """All known users, a page at a time."""
         after = ""
         while rows := await self._database.fetch(AFTER(after=after, limit=IDS_AT_ONCE)):
             for (id_,) in rows:
@@ -95,7 +95,7 @@ class SqlUsers:
             after = rows[-1][0]
 
     async def sweep(self, now: int) -> None:
-        """Empties and then removes agents whose owner the host application has deleted."""
+        """Empties, then deletes agents whose owner the host application has deleted."""
         await self._database.write(lambda: _sweep(now))
 
 
@@ -117,7 +117,7 @@ def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
 
 
 def _in_details(user_id: str) -> str:
-    """How the details of an entry name a user."""
+    """How an entry's details name a user."""
     return msgspec.json.encode({"userId": user_id}).decode()[1:-1]
 
 

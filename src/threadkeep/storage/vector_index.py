@@ -1,9 +1,9 @@
-"""The vectors of large collections in pgvector, where PostgreSQL has it: found by an index in the database.
+"""The vectors of large collections in pgvector, if PostgreSQL has it: an index in the database finds them.
 
-Whoever runs the database decides about extensions, so it is used where it has been created (`CREATE
-EXTENSION vector`, 0.7 or later), and nothing is missing without it. Each large collection has an index of its
-own, which holds nothing of others; it is made while the collection is still empty here and grows with it, so
-that no step takes long.
+The database's administrator decides about extensions, so this is used where it exists (`CREATE EXTENSION
+vector`, 0.7 or later), and nothing is missing without it. Each large collection has its own index, which
+holds nothing of others; it is created while the collection is still empty here and grows with it, so that
+no step takes long.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from threadkeep.storage.chunk_index import COLLECTION
 from threadkeep.storage.database import Database, Plan, Query, Statement
 
 FOLLOWED_AT_ONCE = 500
-# How many neighbours the index looks at: it finds at most so many.
+# How many neighbours the index looks at, hence finds at most.
 LOOKED_AT = 200
 CREATION_LOCK = 0x6E65_6172  # "near": one process creates the tables, the others wait for it
 
@@ -31,7 +31,7 @@ _LOCK = Statement("SELECT pg_advisory_xact_lock(:key)")
 _BY_COLLECTION = Statement(
     "CREATE INDEX IF NOT EXISTS tk_near_by_collection ON tk_near (collection, space, seq)"
 )
-# Which collections have been taken over to their end.
+# Which collections have been copied completely.
 _CREATE_FOLLOWED = Statement(
     """CREATE TABLE IF NOT EXISTS tk_near_followed (
         collection bigint NOT NULL REFERENCES tk_collections (number) ON DELETE CASCADE,
@@ -64,7 +64,7 @@ async def vector_index_on(database: Database, chunks: ChunkIndex) -> "PgVector |
 
 def _create(home: str) -> Plan[None]:
     yield _LOCK(key=CREATION_LOCK)
-    # `space` stands for the embedder: vectors of two cannot be compared.
+    # `space` identifies the embedder: vectors of two can't be compared.
     yield Statement(
         f"""CREATE TABLE IF NOT EXISTS tk_near (
             chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_vectors (chunk_id) ON DELETE CASCADE,
@@ -78,7 +78,7 @@ def _create(home: str) -> Plan[None]:
 
 
 class PgVector:
-    """The vectors of large collections, in an HNSW index each."""
+    """The vectors of large collections, each in its own HNSW index."""
 
     def __init__(self, database: Database, chunks: ChunkIndex, home: str) -> None:
         self._database = database
@@ -95,11 +95,11 @@ class PgVector:
         )
 
     async def large(self, more_than: int) -> Sequence[AgentId]:
-        """The agents that have more chunks than this."""
+        """The agents with more chunks than this."""
         return [id_ for (id_,) in await self._database.fetch(_LARGE(more_than=more_than))]
 
     async def follow(self, agent_id: AgentId, embedder: str) -> bool:
-        """Takes some more vectors of an agent over; tells whether there may be more."""
+        """Copies some more vectors of an agent; returns whether there may be more."""
         found = await self._database.fetch(COLLECTION(agent_id=agent_id))
         if not found:
             return False
@@ -119,7 +119,7 @@ class PgVector:
     async def nearest(
         self, collection: Collection, embedder: str, query: bytes, *, limit: int, others: Sequence[int]
     ) -> Mapping[int, float] | None:
-        """The cosine of the nearest chunks, and of these others; None if not all of them are here yet."""
+        """The cosine of the nearest chunks, and of the others given; None if not all are copied yet."""
         return await self._database.read(
             lambda: self._nearest(collection.number, _space(embedder), query, limit, others)
         )
@@ -131,21 +131,21 @@ class PgVector:
             return None
         yield _LOOK_FURTHER()
         kind = f"{self._home}.halfvec({_dimensions(query)})"
-        # In a query of its own the text is read once, and not for every row.
+        # In a subquery, the text is parsed once, not for every row.
         wanted = f"(SELECT CAST(CAST(:query AS text) AS {kind}))"
         apart = f"CAST(vector AS {kind}) OPERATOR({self._home}.<=>) {wanted}"
-        # Whole numbers in the text: a partial index is used where the query itself says what it holds.
+        # Literal numbers: a partial index is used only if the query itself states its condition.
         here = f"collection = {number} AND space = {space}"
         near = yield Statement(
             f"SELECT chunk_id, 1 - ({apart}) FROM tk_near WHERE {here} ORDER BY {apart} LIMIT :limit"
         )(query=_text(query), limit=limit)
         asked = yield Statement(
-            # By their numbers: the database may think that a collection has fewer rows than are asked for.
+            # By id: the planner may believe that a collection has fewer rows than were asked for.
             f"""SELECT chunk_id, 1 - ({apart}) FROM (
                 SELECT * FROM tk_near WHERE chunk_id = ANY(CAST(:others AS bigint[])) OFFSET 0) AS other
             WHERE {here}"""
         )(query=_text(query), others=list(others))
-        # A vector of nothing but zeros points nowhere: its cosine is no number.
+        # An all-zero vector has no direction: its cosine is NaN.
         return {id_: cosine for id_, cosine in (*near, *asked) if not isnan(cosine)}
 
     def _index(self, number: int, space: int, dimensions: int) -> Query:
@@ -165,5 +165,5 @@ def _dimensions(vector: bytes) -> int:
 
 
 def _text(vector: bytes) -> str:
-    """A vector as pgvector reads it; five digits are all that 16 bits hold."""
+    """A vector in pgvector's syntax; five digits are all that 16 bits hold."""
     return f"[{','.join(f'{number:.5g}' for number in struct.unpack(f'<{len(vector) // 2}e', vector))}]"

@@ -1,4 +1,4 @@
-"""A small server of our own: any agent can draw a chart."""
+"""A small built-in server: any agent can draw a chart."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -57,7 +57,7 @@ class ChartServer:
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[Progress | Outcome]:
-        """Makes a chart, or says why it cannot be drawn. The arguments fit the schema."""
+        """Makes a chart, or reports why it can't be drawn. The arguments match the schema."""
         try:
             option = chart_option(
                 ChartKind(arguments["kind"]),

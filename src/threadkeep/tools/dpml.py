@@ -1,8 +1,8 @@
-"""Reads roles as PromptX writes them (DPML): Markdown files with a few tags that refer to one another.
+"""Reads roles in PromptX's format (DPML): Markdown files with a few tags that refer to one another.
 
-Files are known by their names alone: `<id>.role.md`, `<id>.thought.md`, `<id>.execution.md` and
-`<id>.knowledge.md`, anywhere below a folder, so that the layouts of every PromptX are read alike. A
-reference such as `@!thought://recall` is looked up among the files that were found, never as a path.
+Files are recognised by name alone: `<id>.role.md`, `<id>.thought.md`, `<id>.execution.md` and
+`<id>.knowledge.md`, anywhere below a folder, so that the layouts of every PromptX work alike. A reference
+such as `@!thought://recall` is looked up among the files found, never as a path.
 """
 
 import logging
@@ -35,7 +35,7 @@ _TITLE = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One file: what it is, its name, the folder in which it lies, and its text."""
+    """One file: its kind, its name, its folder, and its text."""
 
     kind: str
     id: str
@@ -44,15 +44,15 @@ class Resource:
 
     @property
     def title(self) -> str:
-        """What people call a role: the heading above its tags, or else its id."""
+        """The display name of a role: the heading above its tags, or else its id."""
         heading = _TITLE.search(self.text.partition("<role")[0])
         return heading[1].strip() if heading else self.id
 
 
 def read_resources(top: Path) -> list[Resource]:
-    """The files of roles below a folder, in the order of their paths. No link is followed.
+    """The role files below a folder, in the order of their paths. Follows no links.
 
-    What is too large, too deep or too much is left out; the log tells of it.
+    Skips and logs files that are too large, too deep or too many.
     """
     found: list[Resource] = []
     left = MOST_BYTES
@@ -67,9 +67,9 @@ def read_resources(top: Path) -> list[Resource]:
 
 
 def compose(role_id: str, resources: Sequence[Resource]) -> Role:
-    """A role, by its id or its title, with all that it refers to in its place.
+    """A role, by its id or its title, with its references expanded.
 
-    Of two files of one name the earlier one counts, save that a role's own folder comes first.
+    Of two files with one name the earlier wins, except that a role's own folder comes first.
     """
     wanted = unicodedata.normalize("NFC", role_id.strip())
     roles = [resource for resource in resources if resource.kind == "role"]
@@ -88,7 +88,7 @@ def compose(role_id: str, resources: Sequence[Resource]) -> Role:
 
 @dataclass(slots=True)
 class _Composition:
-    """References on their way to become text. Each file is put in once: circles end, nothing grows."""
+    """Expands references. Each file is inserted once: cycles end, nothing grows."""
 
     known: Mapping[tuple[str, str], Resource]
     used: set[Resource] = field(default_factory=set[Resource])
@@ -110,7 +110,7 @@ class _Composition:
 
 
 def _tagged(text: str) -> str:
-    """What stands within a role's tags; all of it where there are none."""
+    """The text within a role's tags; all of it if there are none."""
     text = _without_comments(text)
     begin, end = text.find("<role"), text.rfind("</role>")
     return text[begin : end + len("</role>")] if 0 <= begin < end else text
@@ -136,7 +136,7 @@ def _names(roles: Sequence[Resource]) -> str:
 
 
 def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
-    """Each file that bears such a name: its folder, its name, and what is in it if it is small and plain."""
+    """Each file with such a name: its folder, its name, and its content if it is small and regular."""
 
     def tell(error: OSError) -> None:
         log.warning("couldn't read roles: %s", error)
@@ -155,7 +155,7 @@ def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
 
 
 def _read(name: str, folder: int) -> bytes | None:
-    """A small plain file in an open folder; a link, a pipe or a device is not read."""
+    """A small regular file in an open folder; never a link, a pipe or a device."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""`recall_file`: shows a file of the conversation again, of which a request has only a line or a part."""
+"""`recall_file`: shows a file of the conversation again if a request has only a line or part of it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -44,7 +44,7 @@ RECALL_FILE = Tool(
 
 
 class FilesServer:
-    """The files of the conversation in which a turn runs, and of no other."""
+    """The files of the running turn's conversation, and of no other."""
 
     name = FILES
 
@@ -52,7 +52,7 @@ class FilesServer:
         self._store = store
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """The tool, from the conversation's first file on."""
+        """The tool, once the conversation has a file."""
         return (RECALL_FILE,) if await self._store.files.has_any(caller.conversation.id) else ()
 
     async def call(

@@ -52,7 +52,7 @@ TOOLS = (
 
 
 class GuideServer:
-    """What the Guide can do; `lose` has this process lose a turn, as in a crash."""
+    """What the Guide can do; `lose` makes this process lose a turn, as in a crash."""
 
     name = GUIDE
 

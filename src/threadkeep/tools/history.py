@@ -1,4 +1,4 @@
-"""`search_history`: lets the model look into the messages that a summary stands for."""
+"""`search_history`: lets the model search the messages that a summary replaces."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20
 MOST_SEARCHED = 20_000
 MESSAGES_A_PAGE = 500
-# Of a longer message the beginning is searched, as in the search of all conversations; and of a history.
+# Of a longer message only the beginning is searched, as across conversations; of a history, the newest.
 MOST_CHARACTERS = 20_000
 MOST_CHARACTERS_SEARCHED = 4_000_000
 EXCERPT_CHARACTERS = 600
@@ -49,7 +49,7 @@ SEARCH_HISTORY = Tool(
 
 
 class HistoryServer:
-    """The archived messages of the conversation in which a turn runs, and of no other."""
+    """The archived messages of the running turn's conversation, and of no other."""
 
     name = HISTORY
 
@@ -57,7 +57,7 @@ class HistoryServer:
         self._store = store
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """The tool, where something is archived and the model has its summary."""
+        """The tool, if something is archived and the model has its summary."""
         had_archived = caller.conversation.archived_to_seq
         return (SEARCH_HISTORY,) if had_archived and await self._archived_to(caller) else ()
 
@@ -81,7 +81,7 @@ class HistoryServer:
         return conversation.archived_to_seq if conversation else 0
 
     async def _search(self, caller: Caller, query: str, limit: int) -> list[dict[str, Any]]:
-        """The messages that hold most of the words; of those that hold as many, the newest."""
+        """The messages that contain the most words; of equals, the newest."""
         wanted = frozenset(query_terms(query))
         best: list[tuple[float, int, Message]] = []
         left = MOST_CHARACTERS_SEARCHED

@@ -1,4 +1,4 @@
-"""What is remembered in a project's folder, where PromptX runs on its own: a line of JSON for each memory."""
+"""Memories in a project's folder, for PromptX on its own: one line of JSON per memory."""
 
 import asyncio
 import os
@@ -25,11 +25,11 @@ class FileNotebook:
         self._most = most
 
     async def add(self, memory: Memory) -> None:
-        """Writes a memory down; returns when it is on the disk."""
+        """Appends a memory; returns when it is on the disk."""
         await asyncio.to_thread(self._add, memory)
 
     async def latest(self) -> Sequence[Memory]:
-        """The memories, newest first; of two with the same content the newer one."""
+        """The memories, newest first; of two with the same content, the newer one."""
         return await asyncio.to_thread(self._latest)
 
     def _add(self, memory: Memory) -> None:
@@ -39,7 +39,7 @@ class FileNotebook:
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 if file.tell() > MOST_BYTES:
                     raise InvalidRequest(f"This project's memory is full. Shorten {FILE}.")
-                # A line that was cut off by a crash must not take the next one with it: the end comes first.
+                # The newline comes first, so that a line that a crash cut off doesn't spoil the next one.
                 file.write(b"\n" + _encode(memory))
                 os.fsync(descriptor)
         except OSError as exc:
@@ -61,7 +61,7 @@ class FileNotebook:
 
 
 def _backwards(content: bytes) -> Iterator[Memory]:
-    """The memories from the last to the first; what is none, is skipped."""
+    """The memories from last to first; skips lines that aren't memories."""
     for line in reversed(content.splitlines()):
         try:
             yield _decode(line)

@@ -1,4 +1,4 @@
-"""PromptX: an agent takes on its role, and remembers. Three tools, and two ways to reach them.
+"""PromptX: an agent adopts its role, and remembers. Three tools, and two ways to reach them.
 
 `PromptX` is what the tools do. `PromptXServer` offers them to the turns of this process, and
 `promptx_stdio.py` to any MCP client, as `threadkeep mcp promptx`.
@@ -60,7 +60,7 @@ TOOLS = (
         "promptx_remember",
         "Remember something about this user for later conversations: a lasting preference, a fact, a "
         "decision. One thing in one sentence; no passwords or other secrets.",
-        ToolEffect.IDEMPOTENT,  # a memory takes the place of one with the same content
+        ToolEffect.IDEMPOTENT,  # a memory replaces one with the same content
         ["content"],
         content={"type": "string", "description": "What to remember.", "maxLength": MOST_CHARACTERS},
         tags={"type": "string", "description": "A few words to file it under, separated by spaces."},
@@ -69,10 +69,10 @@ TOOLS = (
 
 
 class Notebook(Protocol):
-    """What one agent remembers of one user."""
+    """What one agent remembers about one user."""
 
     async def add(self, memory: Memory) -> None:
-        """Writes a memory down."""
+        """Adds a memory."""
         ...
 
     async def latest(self) -> Sequence[Memory]:
@@ -90,7 +90,7 @@ class PromptX:
     clock: Callable[[], int]
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        """Runs a tool; what is wrong with a call is its result, so that the model can mend it."""
+        """Runs a tool; an error in a call is its result, so that the model can fix it."""
         try:
             match name:
                 case "promptx_action":
@@ -114,7 +114,7 @@ class PromptX:
 
     async def _recall(self, query: str) -> Outcome:
         memories = await self.notebook.latest()
-        # Up to a thousand memories are taken apart, which would hold others up here.
+        # Tokenising up to a thousand memories would block the event loop.
         found = await asyncio.to_thread(
             find, query[:MOST_QUERY_CHARACTERS], memories, self.words, most=MOST_RECALLED
         )

@@ -17,7 +17,7 @@ from threadkeep.tools.roles import read_role
 
 
 async def serve_promptx(project: Path, words: Words, clock: Callable[[], int], version: str) -> None:
-    """Answers over stdin and stdout until the client goes; memories are kept in the project."""
+    """Answers over stdin and stdout until the client disconnects; stores memories in the project."""
     notebook = FileNotebook(project, most=MOST_MEMORIES)
     promptx = PromptX(lambda role_id: read_role(role_id, project), notebook, words, clock)
 

@@ -1,4 +1,4 @@
-"""`ask_user`: lets the model ask the turn's user a question. The engine itself has it answered."""
+"""`ask_user`: lets the model ask the turn's user a question. The engine itself gets the answer."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ ASK_USER = Tool(
 
 
 class QuestionServer:
-    """Questions as a tool, where the agent's owner has switched them on."""
+    """Questions as a tool, if the agent's owner has enabled them."""
 
     name = USER
 

@@ -1,4 +1,4 @@
-"""Finds the memories that have to do with a question."""
+"""Finds the memories relevant to a question."""
 
 import math
 from collections import Counter
@@ -7,9 +7,9 @@ from typing import Protocol
 
 from threadkeep.domain.memory import Memory
 
-# A memory that holds less of the question than this has to do with it by chance.
+# A memory that contains less of the question than this matches by chance.
 LEAST_SCORE = 0.2
-# Words that say nothing about what is asked.
+# Words that say nothing about the question.
 _EMPTY = (
     "a about an and any are as at be been but by can did do does for from had has have he her his how i if "
     "in is it its me my of on or our she so that the their them they this to user was we were what when "
@@ -18,10 +18,10 @@ _EMPTY = (
 
 
 class Words(Protocol):
-    """How texts are taken apart for searching, in any language."""
+    """How texts are split into terms for searching, in any language."""
 
     def terms(self, text: str) -> Sequence[str]:
-        """Everything that a text is found by."""
+        """All terms that a text is found by."""
         ...
 
     def query_terms(self, text: str) -> Sequence[str]:
@@ -34,8 +34,8 @@ def find(
 ) -> Sequence[tuple[Memory, float]]:
     """The memories that answer a question, best first and newer before older, with a score from 0 to 1.
 
-    The score is the share of the question's words that a memory holds; rare words count more. A question
-    that asks for nothing in particular is answered with the newest, which come first in `memories`.
+    The score is the share of the question's words that a memory contains; rare words count more. A question
+    that asks for nothing in particular returns the newest, which come first in `memories`.
     """
     asked = frozenset(words.query_terms(query)).difference(words.query_terms(_EMPTY))
     if not asked:

@@ -1,4 +1,4 @@
-"""`recall_result`: reads the result of an earlier tool call again, of which a request has only a part."""
+"""`recall_result`: reads the result of an earlier tool call again if a request has only part of it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 from threadkeep.ports.turn_log import TurnLogStore
 
 WrittenSoFar = Callable[[TurnLogStore, Message], Awaitable[Message]]
-"""Reads a reply that is being written, as far as its turn's log goes."""
+"""Reads a reply in progress, as far as its turn's log goes."""
 
 MOST_ID_CHARACTERS = 200
 MOST_QUERY_CHARACTERS = 200
@@ -61,7 +61,7 @@ RECALL_RESULT = Tool(
 
 
 class ResultsServer:
-    """The results of the conversation in which a turn runs, and of no other."""
+    """The results of the running turn's conversation, and of no other."""
 
     name = RESULTS
 
@@ -70,7 +70,7 @@ class ResultsServer:
         self._written_so_far = written_so_far
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """Always the same: a list that changed with what was shortened would change every request's start."""
+        """Always the same: a list that depended on what was shortened would change every request's start."""
         return (RECALL_RESULT,)
 
     async def call(
@@ -101,7 +101,7 @@ class ResultsServer:
         return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
 
     async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
-        """A call of the turn that runs, or the conversation's newest before it."""
+        """A call of the running turn, or the conversation's newest before it."""
         reply_id = caller.conversation.tip_id
         if reply_id and (reply := await self._store.messages.get(caller.conversation.id, reply_id)):
             calls = (await self._written_so_far(self._store.log, reply)).tool_calls
@@ -125,20 +125,20 @@ def _as_text(result: Any) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """A kept result as the text that the model saw: a string itself, anything else as JSON."""
+    """A stored result as the text that the model saw: a string itself, anything else as JSON."""
     is_text = content[:1] == b'"'
     return msgspec.json.decode(content, type=str) if is_text else content.decode("utf-8", "replace")
 
 
 def passage(text: str, offset: int) -> dict[str, Any]:
-    """A text from a place on, as much as is returned at once."""
+    """A text from an offset, as much as is returned at once."""
     end = offset + MOST_CHARACTERS
     rest = {"nextOffset": end} if end < len(text) else {}
     return {"offset": offset, "text": text[offset:end], **rest}
 
 
 def find_places(text: str, query: str) -> dict[str, Any]:
-    """The first places where the query occurs, whatever its case, each with what is around it."""
+    """The first places where the query occurs, ignoring case, each with its surroundings."""
     places: list[dict[str, Any]] = []
     last_end = 0
     for found in _occurrences(text, query[:MOST_QUERY_CHARACTERS]):
@@ -152,7 +152,7 @@ def find_places(text: str, query: str) -> dict[str, Any]:
 
 
 def _occurrences(text: str, query: str) -> Iterator[int]:
-    """Where a query occurs, whatever its case. A part at a time: searching one holds the interpreter."""
+    """Where a query occurs, ignoring case. Searches in parts: each search holds the GIL."""
     sought = _without_case(query)
     for begin in range(0, len(text), _PART_CHARACTERS):
         part = _without_case(text[begin : begin + _PART_CHARACTERS + len(sought) - 1])

@@ -38,7 +38,7 @@ SEARCH_DOCUMENTS = Tool(
 
 
 class RetrieverServer:
-    """Documents as a tool; inactive where the agent has none that are ready."""
+    """Documents as a tool; inactive if the agent has none that are ready."""
 
     name = RETRIEVER
 
@@ -47,7 +47,7 @@ class RetrieverServer:
         self._retriever = retriever
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
-        """`search_documents`, where there is something to search."""
+        """`search_documents`, if there is something to search."""
         return (SEARCH_DOCUMENTS,) if await self._documents.has_ready(caller.agent.id) else ()
 
     async def call(

@@ -1,4 +1,4 @@
-"""The roles of agents: in their workspaces, in the folder that all share, and those that we ship."""
+"""The roles of agents: in their workspaces, in the shared folder, and those that we ship."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from threadkeep.ports.roles import Role
 from threadkeep.tools.dpml import Resource, compose, read_resources
 
 SHIPPED = Path(__file__).parent / "shipped_roles"
-# Where PromptX keeps what belongs to a project; roles lie in `resource/domain/<id>` or `resource/role/<id>`.
+# PromptX's folder in a project; roles are in `resource/domain/<id>` or `resource/role/<id>`.
 PROJECT = ".promptx"
 
 
@@ -22,7 +22,7 @@ class WorkspaceRoles:
         self._workspaces = workspaces
 
     async def read(self, agent: Agent, role_id: str) -> Role:
-        """A role of an agent: its own, else one that all agents share, else one that we ship."""
+        """An agent's role: its own, else a shared one, else one that we ship."""
         return await read_role(role_id, self._workspaces.of(agent.id), self._workspaces.shared)
 
 
@@ -32,7 +32,7 @@ async def read_role(role_id: str, *projects: Path) -> Role:
 
 
 def role_problems(workspaces: Workspaces) -> Iterator[str]:
-    """What is missing in the roles that people have written, a line for each role."""
+    """What users' own roles are missing, one line per role."""
     shared = read_resources(workspaces.shared / PROJECT)
     for folder in sorted(workspaces.root.glob("*/")):
         own = read_resources(folder / PROJECT)

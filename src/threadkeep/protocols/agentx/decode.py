@@ -1,4 +1,4 @@
-"""What AgentX clients send, as ours: frames, and the requests among them."""
+"""Decodes what AgentX clients send: frames, and the requests among them."""
 
 import re
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ _MOST_SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """Signs in. Only this one header is taken: no other could be trusted in a message."""
+    """Signs in. Only this one header is read: no other could be trusted in a message."""
 
     authorization: str
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Follows a session, from a cursor on."""
+    """Follows a session, after a cursor."""
 
     session_id: str
     after_cursor: str | None
@@ -40,18 +40,18 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Asks for something by name, without the `_request` at its end."""
+    """A request by name, without the `_request` suffix."""
 
     name: str
     request_id: str | int
     data: dict[str, Any]
     refusal: ThreadkeepError | None = None
-    """Why its data cannot be taken; then it has none."""
+    """Why its data can't be accepted; then `data` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Says that an event has come. Nothing waits for it."""
+    """Acknowledges an event. Nothing waits for it."""
 
 
 Frame = Auth | Subscribe | Unsubscribe | Request | Ack
@@ -71,7 +71,7 @@ class _Numbered(Struct, frozen=True, rename="camel"):
 
 
 class _Asked(Struct, frozen=True):
-    """What of a request is enough to answer it; the rest is passed over."""
+    """The parts of a request that suffice to answer it; the rest is ignored."""
 
     type: str
     data: _Numbered
@@ -82,7 +82,7 @@ _asked_decoder = msgspec.json.Decoder(_Asked)
 
 
 async def decode(raw: bytes) -> Frame:
-    """A frame as a client sent it."""
+    """Decodes a client's frame."""
     try:
         check_shape(raw)
         incoming = await decode_body_aside(raw, _decoder)
@@ -104,9 +104,9 @@ async def decode(raw: bytes) -> Frame:
 
 
 def _refused(raw: bytes, refusal: ThreadkeepError) -> Request | None:
-    """A request that cannot be taken, as far as it can be answered: its client waits for that."""
+    """An invalid request, if it can be answered: its client waits for that."""
     try:
-        # JavaScript writes half a pair as such an escape, and no decoder of ours passes over it.
+        # JavaScript writes a lone surrogate as such an escape, which our decoders reject.
         asked = _asked_decoder.decode(_HALF_PAIR.sub(b"?", raw))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
@@ -127,11 +127,11 @@ def _request_id(data: dict[str, Any]) -> str | int:
 
 
 class NoData(Struct, frozen=True):
-    """A request that needs nothing."""
+    """A request without data."""
 
 
 class Container(Struct, frozen=True, rename="camel"):
-    """A request about an agent of ours."""
+    """A request about one of our agents."""
 
     container_id: str
 
@@ -149,66 +149,66 @@ class RunningAgent(Struct, frozen=True, rename="camel"):
 
 
 class ImageOrAgent(Struct, frozen=True, rename="camel"):
-    """A request about a conversation, by its id or, as older clients do, by its agent's."""
+    """A request about a conversation, by its id or, from older clients, its agent's."""
 
     image_id: str | None = None
     agent_id: str | None = None
 
 
 class ImageConfig(Struct, frozen=True):
-    """What a conversation is to be; the rest of what clients send belongs to the agent here."""
+    """Settings of a conversation; whatever else clients send belongs to the agent here."""
 
     name: str | None = None
 
 
 class ImageCreate(Struct, frozen=True, rename="camel"):
-    """A conversation to be made."""
+    """A conversation to create."""
 
     container_id: str
     config: ImageConfig | None = None
 
 
 class ImageList(Struct, frozen=True, rename="camel"):
-    """Which conversations are meant: all, or those with one agent."""
+    """Which conversations to list: all, or those with one agent."""
 
     container_id: str | None = None
 
 
 class ImageUpdate(Struct, frozen=True, rename="camel"):
-    """A conversation to be renamed."""
+    """A conversation to rename."""
 
     image_id: str
     updates: ImageConfig
 
 
 class ContentPart(Struct, frozen=True, rename="camel"):
-    """A piece of what a user says: text, an image, or another file."""
+    """A piece of a user's message: text, an image, or another file."""
 
     type: str
     text: str = ""
     data: str = ""
-    """An image or a file in base64. What it is, its content says; `mediaType` is not needed."""
+    """An image or a file in base64. Its content determines its type; `mediaType` is not needed."""
     name: str = ""
-    """What an image is called."""
+    """The name of an image."""
     filename: str = ""
-    """What another file is called."""
+    """The name of another file."""
 
 
 class MessageSend(ImageOrAgent, frozen=True, rename="camel", kw_only=True):
-    """What a user says."""
+    """A user's message."""
 
     content: str | list[ContentPart]
 
 
 def text_of(content: str | list[ContentPart]) -> str:
-    """The text of what a user says."""
+    """The text of a user's message."""
     if isinstance(content, str):
         return content
     return "".join(part.text for part in content if part.type == "text")
 
 
 def files_of(content: str | list[ContentPart]) -> list[ContentPart]:
-    """The images and files of what a user says; parts of other kinds are refused, for they would be lost."""
+    """The images and files of a user's message; refuses other parts, which would otherwise be lost."""
     if isinstance(content, str):
         return []
     for part in content:

@@ -5,12 +5,12 @@ A turn is one AgentX message, however many times the model was called and whatev
 | event | envelopes, in this order |
 |---|---|
 | turn_start | conversation_start, message_start |
-| text | text_delta; after a tool call, another model call or one that is made again it begins with a blank |
-| | line; conversation_responding with the first of a model call |
+| text | text_delta; begins with a blank line after a tool call, another model call or a repeated one; |
+| | conversation_responding with the first of a model call |
 | tool_call | tool_use_start, input_json_delta (the arguments in one piece), tool_use_stop, |
-| | tool_planned, tool_executing, tool_call_message; tool_executing comes with the answer where the call |
+| | tool_planned, tool_executing, tool_call_message; tool_executing comes with the answer if the call |
 | | waits for the user |
-| approval_response | tool_executing, where the call may run |
+| approval_response | tool_executing, if the call may run |
 | tool_result | tool_result; `isError` unless the status is `ok`, the result is then the error's text; |
 | | tool_result_message |
 | usage | message_delta, with the usage of this one call: AgentX clients add them up |
@@ -21,9 +21,9 @@ A turn is one AgentX message, however many times the model was called and whatev
 | iteration_start, thought, retrieval, tool_progress, notice, turn_resumed, user_message | none: the wire |
 | | has no envelope for them |
 
-message_complete and assistant_message have the final text, without what a model call had said that was made
-again. assistant_message is left out where there is nothing to read. A cursor counts an event's envelopes, so
-whatever is added later comes after those that an event has already.
+message_complete and assistant_message have the final text, without that of model calls that were repeated.
+assistant_message is omitted if there is nothing to read. A cursor counts an event's envelopes, so new
+envelopes must come after those that an event already has.
 """
 
 import re
@@ -66,8 +66,8 @@ from threadkeep.protocols.sse import START, Dialect, Frames, Position, TurnConte
 
 Category = Literal["stream", "state", "message", "response"]
 
-# Our words for why a reply ended, in those that AgentX 1.9.0 knows; the rest is `other`. Never `tool_use`:
-# clients would wait for more.
+# Our stop reasons in AgentX 1.9.0's terms; others are `other`. Never `tool_use`: clients would wait for
+# more.
 STOP_REASONS = {"end_turn": "end_turn", "max_tokens": "max_tokens", "refusal": "content_filter"}
 
 _CURSOR = re.compile(r"([0-9a-f-]{36}):([1-9][0-9]{0,14}):([0-9]{1,3})")
@@ -75,7 +75,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """What AgentX sends: a named thing with its data, and where it happened."""
+    """What AgentX sends: a named event with its data, and where it happened."""
 
     type: str
     timestamp: int
@@ -86,12 +86,12 @@ class Envelope(msgspec.Struct, frozen=True):
     context: Mapping[str, str] | msgspec.Raw = msgspec.Raw(b"{}")
 
     def json(self) -> bytes:
-        """The envelope as it goes over the wire."""
+        """The envelope as sent."""
         return _encode(self)
 
 
 class Cursor(NamedTuple):
-    """Names one envelope: its turn, its event, and which of the event's envelopes it is, from 0."""
+    """Identifies an envelope: its turn, its event, and its index among the event's envelopes, from 0."""
 
     turn_id: str
     seq: int
@@ -102,12 +102,12 @@ class Cursor(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """How far a reader has come that has seen this envelope."""
+        """The position of a reader that has seen this envelope."""
         return Position(self.seq - 1, self.envelope + 1)
 
 
 def parse_cursor(text: str) -> Cursor:
-    """A cursor as a client sends it back."""
+    """Parses a cursor that a client sends back."""
     parts = _CURSOR.fullmatch(text)
     if parts is None:
         raise InvalidRequest("This isn't a cursor of an AgentX stream.", param="afterCursor")
@@ -115,13 +115,13 @@ def parse_cursor(text: str) -> Cursor:
 
 
 def wrap(cursor: Cursor | str, envelope_json: bytes | str) -> str:
-    """An envelope as it goes over the web socket, to be acknowledged by its cursor."""
+    """An envelope as sent over the web socket, to be acknowledged by its cursor."""
     payload = envelope_json.decode() if isinstance(envelope_json, bytes) else envelope_json
     return _encode({"__msgId": str(cursor), "__payload": payload}).decode()
 
 
 class AgentXTurn:
-    """One turn as AgentX tells it; takes the events from the first on, in order."""
+    """Encodes one turn for AgentX; takes its events from the first, in order."""
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
@@ -129,7 +129,7 @@ class AgentXTurn:
         self._join = TextJoin()
         self._is_responding = False
         self._waiting: dict[str, Envelope] = {}
-        """That a call runs, by its id, for those that wait for their user."""
+        """By call id, `tool_executing` of calls that wait for their user."""
         self._asked: dict[str, str | None] = {}
         context = {
             "containerId": turn.agent_id,
@@ -141,14 +141,14 @@ class AgentXTurn:
         self._context = msgspec.Raw(_encode(context))
 
     def frames(self, event: TurnEvent) -> Sequence[bytes]:
-        """The event's envelopes, one an SSE frame."""
+        """The event's envelopes, one per SSE frame."""
         return [
             frame(envelope.json(), event=envelope.type, id=str(Cursor(event.turn_id, event.seq, index)))
             for index, envelope in enumerate(self.envelopes(event))
         ]
 
     def envelopes(self, event: TurnEvent) -> list[Envelope]:
-        """What AgentX says of an event."""
+        """The envelopes of an event."""
         at = event.at
         match event.body:
             case Text(text):
@@ -199,7 +199,7 @@ class AgentXTurn:
                 assert_never(never)
 
     def _delta(self, at: int, text: str) -> list[Envelope]:
-        """A piece of the reply; with the first of a model call, that the agent responds."""
+        """A piece of the reply; the first of a model call also says that the agent responds."""
         delta = self._envelope("text_delta", at, {"text": text})
         if self._is_responding:
             return [delta]
@@ -243,7 +243,7 @@ class AgentXTurn:
         ]
 
     def _failure(self, at: int, body: Failed) -> list[Envelope]:
-        """The end of a turn that failed: clients show the error by the last two."""
+        """The end of a failed turn: clients show the error from the last two."""
         occurred = {"code": body.code, "message": body.message, "recoverable": body.retryable}
         message = error_message(self._message_id, body.code, body.message, at)
         return [
@@ -255,7 +255,7 @@ class AgentXTurn:
         ]
 
     def _message(self, at: int, status: str, stop_reason: str) -> list[Envelope]:
-        """The whole message, as its end is told."""
+        """A message's last envelopes, with its whole text."""
         text = self._said.text
         complete = {"messageId": self._message_id, "content": text, "status": status}
         told = [
@@ -284,7 +284,7 @@ def _position(turn: TurnContext, last_id: str) -> Position:
     if ":" not in last_id:
         return position_of_seq(turn, last_id)
     cursor = parse_cursor(last_id)
-    # A cursor of another turn says nothing about this one, so its reader has seen nothing.
+    # A cursor of another turn says nothing about this one, so its reader starts from the beginning.
     return cursor.position if cursor.turn_id == turn.turn_id else START
 
 

@@ -1,4 +1,4 @@
-"""Files in AgentX messages: taken in as files for messages are, and given back as the same parts."""
+"""Files in AgentX messages: accepted like any message's files, and returned as the same parts."""
 
 import asyncio
 import base64
@@ -23,14 +23,14 @@ from threadkeep.services.files import MOST_FILES_OF_A_MESSAGE, Files
 Shown = Mapping[str, Any]
 
 MOST_SHOWN_FILE_BYTES = 1024 * 1024
-"""A larger file is shown as a line: its history is one answer, and the file has an address of its own."""
+"""A larger file is shown as a line: a history is one response, and files have their own URLs."""
 MOST_SHOWN_BYTES = 8 * 1024 * 1024
 
 
 async def take_in(
     files: Files, user: User, conversation: Conversation, sent: Sequence[ContentPart]
 ) -> tuple[FilePart, ...]:
-    """The files of a message, once all of them are accepted."""
+    """The files of a message, once all are accepted."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
         raise InvalidRequest(f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param="content")
     contents = [(_name(part), BytesIO(await asyncio.to_thread(_bytes, part))) for part in sent]
@@ -40,13 +40,13 @@ async def take_in(
 
 @dataclass(slots=True)
 class HistoryFiles:
-    """The files of a history, of which one answer has only so much; the newest come first."""
+    """The files of a history, up to a total size per response; the newest come first."""
 
     files: Files
     left: int = MOST_SHOWN_BYTES
 
     async def parts(self, message: Message) -> list[Shown]:
-        """A message's files: images as models see them, others as they are, what is too large as a line."""
+        """A message's files: images as models see them, others as they are, those too large as a line."""
         return [await self._part(message, file) for file in message.files]
 
     async def _part(self, message: Message, file: FilePart) -> Shown:
@@ -77,13 +77,13 @@ def _shown_ref(file: FilePart) -> PayloadId | None:
 
 
 def _name(part: ContentPart) -> str:
-    """The name that a file has on the other side, without its folders."""
+    """The client's name of a file, without its folders."""
     name = PurePosixPath((part.name or part.filename).replace("\\", "/")).name
     return name or ("image" if part.type == "image" else "file")
 
 
 def _bytes(part: ContentPart) -> bytes:
-    """What a file has in it; some send it as a data URL."""
+    """The content of a file; some clients send a data URL."""
     data = part.data.partition(",")[2] if part.data.startswith("data:") else part.data
     try:
         return base64.b64decode(data, validate=True)

@@ -1,4 +1,4 @@
-"""Idle sockets: those that follow no session and whose client has not signed in by what it sent."""
+"""Idle sockets: those that follow no session and whose client has not signed in by a message."""
 
 from typing import Protocol
 
@@ -7,19 +7,19 @@ class Idle(Protocol):
     """A socket that can be closed to make room."""
 
     def make_room(self) -> None:
-        """Another socket needs its place."""
+        """Closes for another socket."""
         ...
 
 
 class IdleSockets:
-    """Nobody had to sign in for these, so there are only so many."""
+    """Idle sockets need no sign-in, so their number is limited."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._sockets: dict[Idle, None] = {}
 
     def add(self, socket: Idle) -> None:
-        """Another one; the oldest makes room if need be."""
+        """Adds a socket; the oldest makes room if need be."""
         self._sockets[socket] = None
         if len(self._sockets) > self._most:
             oldest = next(iter(self._sockets))
@@ -27,5 +27,5 @@ class IdleSockets:
             oldest.make_room()
 
     def discard(self, socket: Idle) -> None:
-        """One that is in use now, or has gone."""
+        """Removes a socket that is now in use or closed."""
         self._sockets.pop(socket, None)

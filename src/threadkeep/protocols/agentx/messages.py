@@ -1,7 +1,7 @@
-"""Messages as AgentX shows them: in events while a turn runs, and as the history of a conversation.
+"""Messages as AgentX shows them: in events while a turn runs, and in a conversation's history.
 
-AgentX counts a call and its result as messages of their own. Ours are parts of one reply, so their ids are
-made from the call's: the same in events and in the history.
+AgentX has separate messages for a call and its result. Ours are parts of one reply, so their ids derive from
+the call's: the same in events and in the history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def history(message: Message, files: Sequence[Shown] = ()) -> list[Shown]:
         case MessageRole.ASSISTANT:
             return _reply(message)
         case MessageRole.SYSTEM:
-            # AgentX has no message for a briefing; as an agent's words it is at least read.
+            # AgentX has no briefing message; as the agent's words it at least gets read.
             card = card_of(message.parts)
             text = card.text if card else message.text
             return [assistant_message(message.id, text, message.created_at)]
@@ -32,14 +32,14 @@ def history(message: Message, files: Sequence[Shown] = ()) -> list[Shown]:
 
 
 def user_message(message_id: str, text: str, at: int, files: Sequence[Shown] = ()) -> Shown:
-    """What a user said; in parts where files belong to it."""
+    """A user's message; in parts if it has files."""
     said = [{"type": "text", "text": text}] if text else []
     content = [*said, *files] if files else text
     return {"id": message_id, "role": "user", "subtype": "user", "content": content, "timestamp": at}
 
 
 def assistant_message(message_id: str, text: str, at: int) -> Shown:
-    """What the agent said."""
+    """The agent's message."""
     return {
         "id": message_id,
         "role": "assistant",
@@ -50,7 +50,7 @@ def assistant_message(message_id: str, text: str, at: int) -> Shown:
 
 
 def call_message(call_id: str, name: str, arguments: Mapping[str, Any], at: int, reply_id: str) -> Shown:
-    """A call of a tool, which belongs to a reply."""
+    """A tool call, which belongs to a reply."""
     return {
         "id": f"{call_id}:call",
         "role": "assistant",
@@ -62,7 +62,7 @@ def call_message(call_id: str, name: str, arguments: Mapping[str, Any], at: int,
 
 
 def result_message(call_id: str, name: str, result: object, error: str | None, at: int) -> Shown:
-    """What a call gave."""
+    """The result of a call."""
     return {
         "id": f"{call_id}:result",
         "role": "tool",
@@ -99,7 +99,7 @@ def _output(result: object, error: str | None) -> Shown:
 def _reply(message: Message) -> list[Shown]:
     at = message.completed_at or message.created_at
     shown: list[Shown] = []
-    # Calls name the reply that they belong to, so it is there even where it says nothing.
+    # Calls name the reply that they belong to, so it is included even if it is blank.
     if message.tool_calls or not is_blank(message.text):
         shown.append(assistant_message(message.id, message.text, at))
     for call in message.tool_calls:
@@ -110,7 +110,7 @@ def _reply(message: Message) -> list[Shown]:
 
 
 def _call(message: Message, call: ToolCall) -> list[Shown]:
-    """A call and, once it has ended, its result. Its id is one that no other call of the conversation has."""
+    """A call and, once it has ended, its result. Its id is unique within the conversation."""
     id_, name = call.sent_id, call.tool_name
     shown = [call_message(id_, name, call.arguments, call.created_at, message.id)]
     if call.status is not ToolCallStatus.RUNNING:

@@ -1,4 +1,4 @@
-"""Records: a conversation as AgentX lists it. Only its owner gets to see one, for it names the session."""
+"""Records: conversations as AgentX lists them. Only the owner sees one, since it names the session."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from threadkeep.domain.conversation import Conversation
 
 
 def image_record(conversation: Conversation) -> dict[str, Any]:
-    """A conversation as an image; it is online, and has an agent, while a turn runs in it."""
+    """A conversation as an image; online, and with an agent, while a turn runs in it."""
     record: dict[str, Any] = {
         "imageId": conversation.id,
         "containerId": conversation.agent_id,
@@ -28,5 +28,5 @@ def is_online(conversation: Conversation) -> bool:
 
 
 def agent_id_of(conversation: Conversation) -> str:
-    """The id of its AgentX agent. That is the running side of one conversation, so it has its id."""
+    """The id of its AgentX agent: the running side of one conversation, so the conversation's id."""
     return conversation.id

@@ -1,6 +1,6 @@
-"""What a signed-in client may ask for: one handler a request.
+"""The requests of signed-in clients, one handler each.
 
-In AgentX's words a container is an agent of ours, an image is a conversation, and an agent is the running
+In AgentX's terms a container is one of our agents, an image is a conversation, and an agent is the running
 side of a conversation.
 """
 
@@ -49,7 +49,7 @@ log = logging.getLogger("threadkeep.ws")
 
 DEFAULT_CONTAINER = "default"
 
-# AgentX has no pages, so a list ends somewhere: the newest are in it.
+# AgentX has no paging, so lists are cut: they contain the newest.
 MOST_LISTED = 2_000
 MOST_HISTORY_MESSAGES = 2_000
 MOST_HISTORY_BYTES = 16 * 1024 * 1024
@@ -59,7 +59,7 @@ Data = dict[str, Any]
 
 
 async def answer(services: Services, sign_in: Callable[[], Awaitable[User]], request: Request) -> Data:
-    """What a request is answered with, an error too. Who asks is checked each time, because tokens expire."""
+    """The answer to a request, an error included. Checks the user each time, because tokens expire."""
     try:
         user = await sign_in()
         if request.refusal is not None:
@@ -158,7 +158,7 @@ async def _delete_image(services: Services, user: User, body: Image) -> Data:
 
 
 async def _list_messages(services: Services, user: User, body: Image) -> Data:
-    """The messages of the active path, as many of the newest as one answer takes."""
+    """The messages of the active path, as many of the newest as fit into one answer."""
     found: list[Shown] = []
     files = HistoryFiles(services.files)
     window, count, size = MessageWindow(newest_first=True), 0, 0
@@ -184,7 +184,7 @@ def _messages(body: Image, newest_first: list[Shown]) -> Data:
 
 
 async def _run_image(services: Services, user: User, body: Image) -> Data:
-    """Nothing has to be started: a conversation answers whenever it is spoken to."""
+    """Starts nothing: a conversation answers whenever it gets a message."""
     conversation = await services.conversations.get(user, body.image_id)
     return _named(conversation) | {"reused": is_online(conversation)}
 
@@ -221,7 +221,7 @@ async def _destroy_all_agents(services: Services, user: User, body: Container) -
     found = await _conversations(services, user, body.container_id)
 
     async def abort(conversation: Conversation) -> None:
-        with suppress(ConversationNotFound):  # it has been deleted since
+        with suppress(ConversationNotFound):  # deleted meanwhile
             await services.turns.abort(user, conversation.id)
 
     await asyncio.gather(*(abort(it) for it in found if is_online(it)))
@@ -247,18 +247,18 @@ async def _send_message(services: Services, user: User, body: MessageSend) -> Da
     return _named(conversation) | {"turnId": turn.id}
 
 
-# What they share
+# Shared
 
 
 async def _container(services: Services, user: User, container_id: str) -> AgentId:
-    """The agent that a client means; one that the user may not know of is none."""
+    """The agent that a client means; raises not found if the user may not see it."""
     if container_id == DEFAULT_CONTAINER:
         return (await services.agents.default()).id
     return (await services.agents.get(user, container_id)).id
 
 
 async def _conversations(services: Services, user: User, container_id: str | None) -> list[Conversation]:
-    """The user's conversations, newest activity first: all, or those with an agent, a deleted one too."""
+    """The user's conversations, newest activity first: all, or those with an agent, even a deleted one."""
     if container_id == DEFAULT_CONTAINER:
         container_id = (await services.agents.default()).id
     which = ConversationFilter(AgentId(container_id.lower()) if container_id is not None else None)

@@ -1,7 +1,7 @@
-"""`/ws`: the wire of AgentX 1.9.0. Sessions are followed by their ids; who signed in may also ask for things.
+"""`/ws`: AgentX 1.9.0. Clients follow sessions by id; signed-in clients may also send requests.
 
-A client sends JSON: `auth`, `subscribe` and `unsubscribe`, requests by name, and `__ack`, which is taken and
-not needed. Events come wrapped with their cursors; answers, errors too, come as they are.
+A client sends JSON: `auth`, `subscribe` and `unsubscribe`, requests by name, and `__ack`, which is accepted
+and ignored. Events come wrapped with their cursors; answers, including errors, come unwrapped.
 """
 
 import asyncio
@@ -38,32 +38,32 @@ PING_EVERY_S = 30.0
 SLOWEST_READ_S = 30.0
 MOST_WAITING = 256
 
-# For those who are not signed in. An id or a token cannot be guessed; whoever tries is not let try for long.
+# For clients that have not signed in. An id or a token can't be guessed; few attempts are allowed.
 SIGN_IN_S = 30.0
 MOST_MESSAGE_BYTES = 64 * 1024
 MOST_STRANGE = 3
 
-# Of other people's sessions; of their own, who is signed in may follow all.
+# Of other users' sessions; signed-in users may follow all of their own.
 MOST_SUBSCRIPTIONS = 100
 
 LARGE_MESSAGES = "threadkeep.large_messages"
-"""Names what our server adds to a connection: a function that lets larger messages in."""
+"""The key of what our server adds to a connection: a function that allows larger messages."""
 
 _POLICY_VIOLATION, _TOO_BIG, _TRY_LATER = 1008, 1009, 1013
 
 
 @dataclass(frozen=True, slots=True)
 class SocketLimits:
-    """What the operator allows."""
+    """Limits that the operator sets."""
 
     most_idle: int
     most_message_bytes: int
-    """Of a message from somebody who is signed in; an agent may take less."""
+    """Of a signed-in client's message; an agent may accept less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The last thing that is sent."""
+    """Sent last."""
 
     code: int
     reason: str
@@ -91,12 +91,12 @@ def web_socket(
 
 
 def _chosen(offered: list[str]) -> str | None:
-    """One of the offered subprotocols, as browsers demand; the token only where there is no other."""
+    """One of the offered subprotocols, as browsers require; the token only if there is no other."""
     return next((it for it in offered if not it.startswith(BEARER)), offered[0] if offered else None)
 
 
 class Socket:
-    """One client. What it is sent waits in a bounded queue; one that does not read is dropped."""
+    """One client. Outgoing messages wait in a bounded queue; a client that does not read is dropped."""
 
     def __init__(
         self,
@@ -111,19 +111,19 @@ class Socket:
         self._services = services
         self._outgoing: asyncio.Queue[str | Close] = asyncio.Queue(MOST_WAITING)
         self._may_tell = asyncio.Event()
-        """Set unless a request is being answered: its answer comes before the events that it causes."""
+        """Set unless a request is being answered: its answer precedes the events that it causes."""
         self._may_tell.set()
         self._subscriptions: dict[str, Subscription] = {}
         self._strange = 0
         self._is_closing = False
         self._has_signed_in = False
-        """Whether the client has signed in by what it sent since: nobody needs its place."""
+        """Whether the client has signed in by a message since: then it is not idle."""
         self._idle = idle
         self._limits = limits
         self._ending: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Serves the client until one of the two goes."""
+        """Serves the client until either side closes."""
         self._let_large_messages_in()
         tasks = {asyncio.create_task(it) for it in (self._read(), self._write(), self._end_when_asked())}
         deadline = asyncio.get_running_loop().call_later(SIGN_IN_S, self._end_stranger)
@@ -154,7 +154,7 @@ class Socket:
             return
 
     def make_room(self) -> None:
-        """Another socket needs its place."""
+        """Closes for another socket."""
         self._end(Close(_TRY_LATER, "Too many connections without a session."))
 
     def _end(self, close: Close) -> None:
@@ -162,9 +162,9 @@ class Socket:
             self._ending.set_result(close)
 
     async def _end_when_asked(self) -> None:
-        """Closes at once: somebody who does not read would hold up what waits to be sent."""
+        """Closes at once: a client that does not read would block the queue."""
         close = await self._ending
-        with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be going anyway
+        with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be closing anyway
             async with asyncio.timeout(SLOWEST_READ_S):
                 await self._websocket.close(close.code, close.reason)
 
@@ -227,7 +227,7 @@ class Socket:
         self._note_signed_in()
 
     async def _refuse(self, error: ThreadkeepError, session_id: str = "") -> None:
-        """Says what is wrong; who is not signed in may be wrong a few times only."""
+        """Reports an error; a client that has not signed in gets a few attempts only."""
         await self._fail(error, session_id)
         self._strange += self._is_strange
         if self._strange >= MOST_STRANGE:
@@ -251,7 +251,7 @@ class Socket:
             await self._fail(exc, session_id)
 
     def _check_room(self, owner_id: UserId) -> None:
-        """Refuses one session too many; those of the signed-in user do not count."""
+        """Refuses one session too many; the signed-in user's own do not count."""
         user_id = self._sign_in.user_id
         if owner_id == user_id or len(self._subscriptions) < MOST_SUBSCRIPTIONS:
             return
@@ -279,7 +279,7 @@ class Socket:
             await self._fail(error, session_id)
 
         async def move(tip_id: MessageId | None) -> None:
-            # Not of a turn, so it has no cursor: whoever missed it reads the conversation again anyway.
+            # Not part of a turn, so it has no cursor: a client that missed it reads the conversation again.
             moved = Envelope(
                 "path_changed",
                 system_clock(),
@@ -325,6 +325,6 @@ class Socket:
         await self._outgoing.put(envelope.json().decode())
 
     async def _close(self, code: int, reason: str) -> None:
-        """Closes after what is waiting has been sent; what comes until then is not read."""
+        """Closes after sending what is queued; stops reading at once."""
         self._is_closing = True
         await self._outgoing.put(Close(code, reason))

@@ -1,4 +1,4 @@
-"""Sessions: whoever knows a conversation's session id is told its turns, one after the other, as AgentX does.
+"""Sessions: sends a conversation's turns, one after the other, to anyone who knows its session id.
 
 A session id is a credential and never gets into a log line.
 """
@@ -42,11 +42,11 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who is told. Both may wait as long as the reader needs; no turn waits for them."""
+    """Callbacks to a reader. They may wait as long as it needs; no turn waits for them."""
 
     tell: Callable[[Cursor, Envelope], Awaitable[None]]
     fail: Callable[[ThreadkeepError], Awaitable[None]]
-    """Something cannot be told; what follows will be."""
+    """Something can't be sent; what follows will be."""
     move: Callable[[MessageId | None], Awaitable[None]]
     """Another branch has become the active path; it ends with this message."""
     end: Callable[[ThreadkeepError], Awaitable[None]]
@@ -62,7 +62,7 @@ class Sessions:
         self._followed = 0
 
     async def find(self, session_id: str) -> Conversation:
-        """The conversation that a session id opens, whosever it is."""
+        """The conversation that a session id opens, any user's."""
         conversation = None
         if _SESSION_ID.fullmatch(session_id):
             conversation = await self._store.conversations.by_session(session_id)
@@ -73,7 +73,7 @@ class Sessions:
     async def follow(
         self, conversation: Conversation, after: Cursor | None, reader: Reader
     ) -> "Subscription":
-        """Tells a session's envelopes after a cursor, or from the start of the turn that runs now."""
+        """Sends a session's envelopes after a cursor, or from the start of the running turn."""
         first = after.turn_id if after else conversation.active_turn_id
         told_to_seq = conversation.last_seq
         if first is not None:
@@ -101,7 +101,7 @@ class Sessions:
 
 
 class Subscription:
-    """One reader of one session, until it is closed or the session is no more."""
+    """One reader of one session, until it is closed or the session ends."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Subscription:
         self._conversation = conversation
         self._reader = reader
         self._told_to_seq = told_to_seq
-        """The turns whose replies have numbers up to this one have been told."""
+        """Turns whose replies have numbers up to this one have been sent."""
         self._last_told = last_told
         self._look_every_s = look_every_s
         self._more = asyncio.Event()
@@ -127,21 +127,21 @@ class Subscription:
 
     @property
     def owner_id(self) -> UserId:
-        """Whose session it is."""
+        """The session's owner."""
         return self._conversation.user_id
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Calls once nobody is told any more, whoever ended it."""
+        """Calls `call` once nothing is sent any more, however it ended."""
         self._watching.add_done_callback(lambda _: call())
 
     async def close(self) -> None:
-        """Ends it; nothing is told any more."""
+        """Ends it; nothing more is sent."""
         await end_tasks(self._watching, self._telling)
 
     async def _watch(self) -> None:
-        """Notices that a turn has begun, another branch was chosen, or the session is no more.
+        """Notices a new turn, another active branch, or the end of the session.
 
-        Looks by itself, too.
+        Also polls.
         """
         known = self._conversation
         with self._turns.changes(self._conversation.id) as changed:
@@ -183,7 +183,7 @@ class Subscription:
             await asyncio.sleep(TRY_AGAIN_S)
 
     async def _tell_begun(self) -> bool:
-        """Tells all turns that have begun; False when one of them could not be told to its end yet."""
+        """Sends all turns that have begun; False if one of them could not be sent to its end yet."""
         while begun := await self._store.turns.begun_after(
             self._conversation.id, self._told_to_seq, limit=TURNS_AT_ONCE
         ):
@@ -197,7 +197,7 @@ class Subscription:
         return True
 
     async def _tell_turn(self, turn: Turn) -> bool:
-        """Tells what the reader has not seen of a turn; whether that was all."""
+        """Sends the rest of a turn to the reader; returns whether it has ended."""
         conversation = self._conversation
         wording = AgentXTurn(
             TurnContext(
@@ -215,7 +215,7 @@ class Subscription:
             async for chunks in log:
                 for chunk in chunks:
                     await self._tell_chunk(wording, chunk)
-        # If not, its node could not store the end: the node that takes the turn over will.
+        # If it has not, its node could not store the end: the node that takes over the turn will.
         return log.has_ended
 
     async def _follow(self, turn: Turn) -> Follower | None:

@@ -1,4 +1,4 @@
-"""Who is at the other end of a socket: by the handshake's headers, its subprotocol, or a message."""
+"""Identifies a socket's user: by the handshake's headers, its subprotocol, or a message."""
 
 import logging
 
@@ -15,7 +15,7 @@ BEARER = "bearer."
 
 
 class SocketSignIn:
-    """The sign-in of one socket. It stays one user's, whatever comes later."""
+    """The sign-in of one socket, which stays the same user's."""
 
     def __init__(self, websocket: WebSocket, sign_in: SignIn) -> None:
         self._websocket = websocket
@@ -25,11 +25,11 @@ class SocketSignIn:
 
     @property
     def user_id(self) -> UserId | None:
-        """Who has signed in, if anybody has."""
+        """The user who has signed in, if any."""
         return self._user_id
 
     async def look(self) -> None:
-        """Whether the handshake signs anybody in; a session may be followed without."""
+        """Tries to sign in by the handshake; following a session works without."""
         try:
             await self.user()
         except ThreadkeepError:
@@ -38,11 +38,11 @@ class SocketSignIn:
             log.exception("a sign-in on /ws failed")
 
     async def user(self) -> User:
-        """Who is signed in now: tokens expire."""
+        """The currently signed-in user: tokens expire."""
         return await self._user_of(self._signed)
 
     async def take(self, authorization: str) -> None:
-        """Signs in by a message, or renews a token. Where it is refused, nothing changes."""
+        """Signs in by a message, or renews a token. If refused, nothing changes."""
         signed = _with_authorization(self._websocket, [authorization.encode()])
         await self._user_of(signed)
         self._signed = signed
@@ -56,7 +56,7 @@ class SocketSignIn:
 
 
 def _with_subprotocol(websocket: WebSocket) -> WebSocket:
-    """The connection with the tokens of its subprotocols, where a browser can put them, as headers."""
+    """The connection with the tokens of its subprotocols as headers: browsers can set only the former."""
     offered: list[str] = websocket.scope.get("subprotocols", [])
     tokens = [it.removeprefix(BEARER) for it in offered if it.startswith(BEARER)]
     given = [value for name, value in websocket.scope["headers"] if name == b"authorization"]

@@ -1,4 +1,4 @@
-"""The `events` dialect: turn events as the contract writes them. A stored chunk becomes frames unparsed."""
+"""The `events` dialect: turn events as the contract defines them. Stored chunks become frames unparsed."""
 
 from collections.abc import Sequence
 

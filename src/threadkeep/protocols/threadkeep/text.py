@@ -2,8 +2,8 @@
 
 | event | frames |
 |---|---|
-| text | `data: <text>`; after a tool call, another model call or one that is made again it begins with a |
-| | blank line |
+| text | `data: <text>`; begins with a blank line after a tool call, another model call or a |
+| | repeated one |
 | error | `event: error`, `data: {"code", "message"}` |
 | all others | none |
 | the end, however the turn ended | `data: [DONE]` |
@@ -41,7 +41,7 @@ DONE = "[DONE]"
 
 
 class _TextFrames:
-    """The frames of one turn; takes the events from the first on, in order."""
+    """The frames of one turn; takes its events from the first, in order."""
 
     def __init__(self) -> None:
         self._join = TextJoin()
@@ -50,7 +50,7 @@ class _TextFrames:
         match event.body:
             case Text(text):
                 text = self._join.add(text)
-                # A model may well write the word that ends the stream; in two pieces it does not.
+                # A model may well write the word that ends the stream; split in two, it doesn't end it.
                 return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
             case Failed(code, message):
                 return [frame(msgspec.json.encode({"code": code, "message": message}), event="error")]
