@@ -43,7 +43,7 @@ class ToolRule:
 
 
 Rules = Mapping[str, ToolRule]
-"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, separately for access and effect."""
+"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, for access and effect separately."""
 
 
 def check_rules(names: Collection[str]) -> None:

@@ -110,7 +110,7 @@ class Import:
                 await self._take_briefing(found)
 
     async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
-        """Imports another product's conversation with its files; prepares them only if it doesn't exist yet."""
+        """Imports another product's conversation; prepares its files only if it doesn't exist yet."""
         _, is_there = await self._import_ids.find("conversation", foreign_id(found), self._user.id)
         if is_there:
             self.report.there += 1
