@@ -41,7 +41,7 @@ class Call(Generic[ServicesT]):
     request: Request
 
     def link(self, path: str) -> str:
-        """A path of ours as the client can ask for it, also where we are mounted below another."""
+        """One of our paths for clients, even if we are mounted below another path."""
         return f"{quote(self.request.scope.get('root_path', ''))}{path}"
 
 

@@ -69,7 +69,7 @@ async def html_report(report: Report, images: ReportImages) -> AsyncIterator[str
     async for exchange in report.exchanges:
         number += 1
         shown = await images.of(exchange)
-        # In a thread: what tools gave may be large, and others wait here.
+        # In a thread: tools' results may be large, and would block others here.
         yield await asyncio.to_thread(_section, number, exchange, shown)
     yield "</main></body></html>"
 
