@@ -43,7 +43,7 @@ class ToolRule:
 
 
 Rules = Mapping[str, ToolRule]
-"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, for access and effect separately."""
+"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, separately for each property."""
 
 
 def check_rules(names: Collection[str]) -> None:
