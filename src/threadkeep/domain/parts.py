@@ -176,7 +176,7 @@ class TextJoin:
         self._is_broken = False
 
     def interrupt(self) -> None:
-        """A tool call or another model call lies between what came and what comes."""
+        """A tool call or another model call separates the next text from the previous one."""
         self._is_broken = True
 
     def add(self, text: str) -> str:
@@ -205,7 +205,7 @@ class SaidText:
         self._pieces.append(self._join.add(text))
 
     def interrupt(self) -> None:
-        """A tool call or another model call lies between what came and what comes."""
+        """A tool call or another model call separates the next text from the previous one."""
         self._join.interrupt()
 
     def begin_iteration(self) -> None:

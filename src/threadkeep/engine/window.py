@@ -22,7 +22,7 @@ def window_start(seqs: Sequence[int], most: int, anchor: int | None) -> int:
     if anchor is None or slides:
         return max(count - most, 0) if most else 0
     start = next((at for at, seq in enumerate(seqs) if seq >= anchor), count)
-    # A first message after the anchor means that more messages lie between than fit.
+    # If the first message is after the anchor, more messages are between them than fit.
     fits = not most or (count - start <= most and (start > 0 or count < most or seqs[0] == anchor))
     return start if fits else max(count - most * KEPT_PERCENT // 100, 0)
 

@@ -11,7 +11,7 @@ import { toastProblem } from "./problem-bar";
 
 type Change = (id: string, patch: ConversationPatch) => Promise<unknown>;
 
-/** What the user can do with a conversation, wherever its menu is; `change` is the thread's own where it is open. */
+/** What the user can do with a conversation, in any menu; `change` is the open thread's own, if it is open. */
 export function useConversationActions(
   conversation: ConversationView,
   onRename: () => void,

@@ -122,7 +122,7 @@ export function useScrolling(
     setAtEnd(true);
     requestAnimationFrame(() => scroller.current?.scrollTo({ top: scroller.current.scrollHeight }));
   };
-  /** What is above stays where it is while another branch is shown below, and so does what has the focus. */
+  /** Keeps everything above in place while another branch is shown below, and the focused element, too. */
   const hold = async (change: Promise<void>) => {
     pinned.current = false;
     remember();

@@ -5,7 +5,7 @@ import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }
-  /** `seq`: the message that the user came for; `branchId`: its id, where it is on another branch; `turnId`: the turn whose details are open. */
+  /** `seq`: the message that the user opened; `branchId`: its id, if it is on another branch; `turnId`: the turn whose details are open. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string; turnId?: string }
   | { name: "agent"; id: string }
   | { name: Plain }

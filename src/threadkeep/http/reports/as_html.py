@@ -87,7 +87,7 @@ def _section(number: int, exchange: Exchange, images: Mapping[PayloadId, str]) -
 
 
 def _file(file: FilePart, image: str | None) -> str:
-    """An image as itself where there is room for it, every other file as a line."""
+    """An image itself if there is room for it, any other file as a line."""
     line = escape(file_text(file))
     if image is None:
         return f'<p class="notice">{line}</p>'

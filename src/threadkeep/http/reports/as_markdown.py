@@ -144,7 +144,7 @@ def _source(citation: Citation) -> str:
 
 
 def _line(text: str) -> str:
-    """A text within a line, where it means nothing but itself."""
+    """A text as part of a line, with Markdown escaped."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
