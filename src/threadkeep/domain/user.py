@@ -36,7 +36,7 @@ class User:
     id: UserId
     role: UserRole = UserRole.USER
     may_run_programs: bool = True
-    """Whether they may run programs here if their role allows it; not everybody on a machine may."""
+    """Whether they may save servers that run programs, if their role may; not everybody on a machine may."""
 
     @property
     def is_admin(self) -> bool:

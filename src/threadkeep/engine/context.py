@@ -106,7 +106,7 @@ class BuiltRequest(NamedTuple):
 
 
 def is_in_context(message: Message) -> bool:
-    """Whether to send a message: it is on the path, and has content other than thoughts."""
+    """Whether to send a message: it is on the path, and has text, a card, a file or a tool call."""
     return message.on_path and any(map(_counts, message.parts))
 
 

@@ -145,7 +145,7 @@ def _shown(name: str) -> str:
 
 
 def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:
-    """Which hosts are ours: loopback, configured ones, and IP addresses if the server is public."""
+    """Which hosts are ours: loopback, configured ones, and IP addresses if strangers may connect."""
     configured = {name.lower() for name in settings.allowed_hosts}
     # A host application checks its own names unless the operator lists ours.
     if embedded and not configured:

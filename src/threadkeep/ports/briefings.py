@@ -18,7 +18,8 @@ class BriefingStore(Protocol):
     async def send(self, briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> bool:
         """Stores a new briefing from an agent of this owner; returns False if its user is unknown.
 
-        `check_unread` receives the number of unread ones from the owner's agents, under a lock on the user's.
+        `check_unread` receives the number of unread ones from the owner's agents, including this one, while
+        nobody else sends the user one.
         """
         ...
 

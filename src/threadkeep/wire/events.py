@@ -97,7 +97,7 @@ def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
 
 
 def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, Any]:
-    """The fields that clients see; empty optional ones are left out."""
+    """The fields that clients see; optional ones with their default are left out."""
     shown = ((it, getattr(value, it.name)) for it in fields(value) if it.name not in PRIVATE)
     return {it.name: said for it, said in shown if it.name not in optional or said != it.default}
 

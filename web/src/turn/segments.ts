@@ -81,7 +81,7 @@ class Activity {
     return [{ kind: "activity", from, to, steps: this.steps.map((it) => it.part) }, ...this.#outputs()];
   }
 
-  /** The output of calls made together appears below their requests, so that a request doesn't move while it is read. */
+  /** The output of calls made together appears below their requests: a request doesn't move while it is read. */
   #outputs(): Segment[] {
     const calls = this.steps.filter((it): it is Placed<PartOf<"tool_call">> => it.part.type === "tool_call");
     const isShown = new Set(this.shown.flatMap(fileIds));
