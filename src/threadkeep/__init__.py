@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockingClient", "Client", "Settings", "User", "UserId", "UserRole", "__version__", "create_app"]
 
-# A name is loaded when it is asked for: a program that only talks to a server loads no server.
+# Names are loaded on first use: a program that only talks to a server doesn't load one.
 _HOMES = {
     "BlockingClient": "threadkeep.client",
     "Client": "threadkeep.client",

@@ -139,14 +139,14 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
 
 
 def has_model(settings: Settings) -> bool:
-    """Whether there is a model to ask: by a key, by an address, or in this process."""
+    """Whether a model is available: by key, by address, or in this process."""
     if settings.gateway == "local":
         return bool(settings.model) or find_spec(WEIGHTS_PACKAGE) is not None
     return bool(settings.gateway_api_key or settings.gateway_url)
 
 
 def is_demonstration(settings: Settings) -> bool:
-    """Whether the small model answers that comes with us."""
+    """Whether the bundled small model answers."""
     return settings.gateway == "local" and settings.model is None and has_model(settings)
 
 
@@ -156,7 +156,7 @@ def has_guide(settings: Settings) -> bool:
 
 
 def build_gateway(settings: Settings) -> Gateway | None:
-    """The way to the model that the settings ask for; None where there is none."""
+    """The gateway that the settings select; None if there is none."""
     if not has_model(settings):
         return None
     if settings.gateway == "local":
@@ -172,13 +172,13 @@ def build_gateway(settings: Settings) -> Gateway | None:
 
 
 def build_secret_box(settings: Settings) -> SecretBox:
-    """With SQLite there is a data folder of our own, where a key can be made; nodes are told theirs."""
+    """With SQLite, a key can be created in the data folder; otherwise the settings must provide it."""
     alone = settings.on_sqlite
     return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
 
 
 def build_server_environment(settings: Settings, workspaces: Workspaces) -> ServerEnvironment:
-    """What MCP servers are given, and what they do not see."""
+    """What MCP servers receive, and what is hidden from them."""
     sandbox = Sandbox(settings.mcp_sandbox, settings.private_paths, tuple(map(Path, settings.mcp_writable)))
     return ServerEnvironment(
         workspaces,
@@ -199,7 +199,7 @@ def _pool(settings: Settings) -> Pool:
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
-    """What reads documents for their meaning; None where the small model is not installed."""
+    """What embeds documents for search by meaning; None if the small model isn't installed."""
     if settings.embedding_url == "off":
         return None
     if settings.embedding_url:
@@ -216,7 +216,7 @@ def _promptx(settings: Settings, roles: Roles, store: Store, pool: Pool) -> Tool
 
 @asynccontextmanager
 async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobStore, Store]]:
-    """The store by itself, for commands that write; a data folder that a server uses is refused."""
+    """The store alone, for commands that write; refuses a data folder that a server uses."""
     database = await _open_database(settings)
     try:
         store = await store_on(database, build_secret_box(settings), settings.payload_folder)
@@ -228,7 +228,7 @@ async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobS
 
 @asynccontextmanager
 async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
-    """The store as it is at this moment, for commands that only read; a server may run."""
+    """A snapshot of the store, for commands that only read; a server may be running."""
     database = await open_snapshot(settings.database, schema=settings.database_schema)
     try:
         yield await store_reading(database, build_secret_box(settings), settings.payload_folder)
@@ -249,7 +249,7 @@ async def _open_database(settings: Settings) -> Database:
 
 
 async def _timed_database(settings: Settings, metrics: Metrics) -> Database:
-    """The database, migrated, with its answers timed."""
+    """The database, migrated, with its queries timed."""
     opened = await _open_database(settings)
     latency = metrics.store_latency
     return TimedDatabase(opened, latency["read"].observe, latency["write"].observe)
@@ -266,7 +266,7 @@ def build_catalog(settings: Settings) -> Catalog:
 
 
 def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
-    """What the operator allows at most. The default model is their own choice, hence always allowed."""
+    """The operator's caps. The default model is their own choice, hence always allowed."""
     models = settings.allowed_models
     if models and gateway is not None:
         guide = (GUIDE_MODEL,) if has_guide(settings) else ()
@@ -283,13 +283,13 @@ def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
 
 
 def _allowances(settings: Settings, database: Database) -> Allowances:
-    """What is left to each user: counted in the database where several nodes work on it."""
+    """Each user's allowance: counted in the database if several nodes share it."""
     caps = TurnCaps(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
     return LocalAllowances(caps) if database.dialect == "sqlite" else SqlAllowances(database, caps)
 
 
 class Runtime:
-    """What runs while the app does. Starts on first use, for a host may not run our lifespan."""
+    """Everything that runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -298,16 +298,16 @@ class Runtime:
         self._closing = AsyncExitStack()
 
     async def services(self) -> Services:
-        """The services, started if need be."""
+        """The services, started if necessary."""
         if self._services is None:
             async with self._starting:
                 if self._services is None:
-                    with about():  # whoever happens to ask first
+                    with about():  # not about the first request, which happens to start them
                         self._services = await self._start()
         return self._services
 
     async def close(self) -> None:
-        """Ends what runs, in the reverse of the order in which it was begun."""
+        """Stops everything, in reverse order of its start."""
         self._services = None
         await self._closing.aclose()
 
@@ -322,7 +322,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The adapters that the services work with, open."""
+    """The open adapters that the services use."""
 
     store: Store
     jobs: JobStore
@@ -345,7 +345,7 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
     pool = _pool(settings)
     opened.push_async_callback(pool.close)
     gateway = build_gateway(settings)
-    if gateway is None:  # a host application has no other sign of it before somebody asks
+    if gateway is None:  # a host application has no other sign of it before the first request
         log.warning("%s", GatewayNotConfigured().message)
     else:
         opened.push_async_callback(gateway.close)
@@ -381,7 +381,7 @@ async def _start_services(
     )
     history = History(store)
     started.push_async_callback(history.close)
-    if outside.alone:  # nobody is left who could be doing one
+    if outside.alone:  # no other process could be running a job
         await outside.jobs.release_all()
     user_events = UserEvents(outside.bus)
     jobs = _jobs(outside, history, user_events, compactions, reading, caps)
@@ -411,7 +411,7 @@ async def _start_services(
         store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
     )
     node.continue_with(continuing.steps, continuing.succession)
-    await node.recover_abandoned()  # a turn that ended with the process before this one goes on at once
+    await node.recover_abandoned()  # turns that the previous process left continue immediately
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
@@ -477,7 +477,7 @@ def _jobs(
     reading: Reading,
     caps: OperatorCaps,
 ) -> Jobs:
-    """What is done later, by whichever node has time."""
+    """Background jobs, done by whichever node has time."""
 
     async def titled(conversation: Conversation) -> None:
         await history.follow(conversation.id)
@@ -515,7 +515,7 @@ def _tools(
 
 
 def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
-    """What is done every hour."""
+    """The hourly work."""
     store, conversations = services.store, services.conversations
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 

@@ -1,4 +1,4 @@
-"""What a value could have been that is none of those allowed: msgspec tells only that it is not."""
+"""The allowed values, for errors about a wrong one: msgspec's message doesn't list them."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _STEP = re.compile(r"\w+|\[[^\[\]]*\]")
 
 
 def with_choices(message: str, kind: Any, place: str) -> str:
-    """A validation error's words; with the values that `place` in `kind` takes, where they are a few."""
+    """A validation error's message; with the values that `place` in `kind` accepts, if they are few."""
     if not message.startswith("Invalid enum value"):
         return message
     node: inspect.Type | None = inspect.type_info(kind)

@@ -1,4 +1,4 @@
-"""The time, as everything here counts it."""
+"""The clock that everything here uses."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The log of the process: what a line looks like and what it is about; never users' words, never secrets."""
+"""The log of the process: the format and subject of its lines; never users' words, never secrets."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ from threadkeep.domain.errors import ThreadkeepError
 LogFormat = Literal["text", "json"]
 
 _MOST_CAUSES = 10
-# They tell of every request, or repeat what servers sent, session ids included.
+# They log every request, or repeat what servers sent, including session ids.
 _TALKATIVE = {
     "httpx2": logging.WARNING,
     "mcp": logging.CRITICAL,
@@ -51,7 +51,7 @@ def add_to_subject(**ids: str) -> None:
 
 @contextmanager
 def about(subject: Subject = _NOTHING) -> Generator[None]:
-    """Lines within the block are about this; with nothing, so are tasks that outlive whoever starts them."""
+    """Lines within the block are about this; without a subject, for tasks that outlive their starter."""
     token = _subject.set(subject)
     try:
         yield
@@ -60,7 +60,7 @@ def about(subject: Subject = _NOTHING) -> Generator[None]:
 
 
 def set_up_logs(level: str, log_format: LogFormat) -> None:
-    """Sends every line of this process to stderr in one form, those of libraries and warnings included."""
+    """Sends every line of this process to stderr in one format, including those of libraries and warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -70,11 +70,11 @@ def set_up_logs(level: str, log_format: LogFormat) -> None:
 
 
 class TextLines(logging.Formatter):
-    """Lines for people; what belongs to a line stands indented below it."""
+    """Lines for people; details are indented below their line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and a stack trace where there is one."""
-        # A line break in a message could pass for a line of ours.
+        """One line, and a stack trace if there is one."""
+        # A line break in a message could fake a line of ours.
         message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
         ids = "".join(f" {name.removesuffix('_id')}={value}" for name, value in _ids())
         line = f"{_time(record)} {record.levelname} {record.name} {message}{ids}"
@@ -83,7 +83,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """Lines for programs: one object each, with the fields that a record brings as `extra={"fields": …}`."""
+    """Lines for programs: one object each, including a record's `extra={"fields": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line of JSON."""
@@ -101,7 +101,7 @@ class JsonLines(logging.Formatter):
 
 
 def describe(error: BaseException) -> str:
-    """An error's kind, and its words where they are ours or the system's; others quote what they met."""
+    """An error's type, and its message if it is ours or the system's; others may quote data."""
     kind = type(error).__qualname__
     words = str(error) if isinstance(error, ThreadkeepError | OSError) else ""
     return f"{kind}: {words}" if words else kind
@@ -126,7 +126,7 @@ def _stack(record: logging.LogRecord) -> str:
 
 
 def _trace(error: BaseException, most: int) -> Iterator[str]:
-    """An error with what caused it, as Python prints it, save for words that are not ours."""
+    """An error with its causes, as Python prints it, without messages that aren't ours."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and most > 1:
         yield from _trace(cause, most - 1)

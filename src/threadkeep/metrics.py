@@ -1,4 +1,4 @@
-"""What this process has done so far, in numbers."""
+"""Counts of what this process has done so far."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -32,7 +32,7 @@ class Metrics:
     turns_ended: Counter[str] = field(default_factory=Counter[str])
     tokens: Counter[str] = field(default_factory=Counter[str])
     event_lag: Histogram = field(default_factory=Histogram)
-    """From an event's coming to its being stored, and so shown."""
+    """From an event's arrival until it is stored, and so shown."""
     store_latency: dict[str, Histogram] = field(
         default_factory=lambda: {"read": Histogram(), "write": Histogram()}
     )

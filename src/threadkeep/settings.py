@@ -28,7 +28,7 @@ FILE_NAME = "threadkeep.toml"
 Secret = Annotated[str | None, Meta(extra={"secret": True})]
 
 
-# What MCP servers learn from us: one of them may be a Threadkeep.
+# Not settings: names that we set for MCP servers, one of which may be a Threadkeep.
 _GIVEN_TO_PROGRAMS = {"USER_ID"}
 _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
@@ -471,7 +471,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def admin(self) -> AdminClaim | None:
-        """What makes a token an admin's; None where nothing does."""
+        """The claim that makes a token an admin's; None if none does."""
         return AdminClaim.read(self.admin_claim)
 
     @property
@@ -484,12 +484,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def mcp_environment(self) -> dict[str, str]:
-        """What MCP servers get of our own environment."""
+        """The variables of our own environment that MCP servers get."""
         return {name: os.environ[name] for name in self.mcp_pass_environment if name in os.environ}
 
     @property
     def private_paths(self) -> tuple[Path, ...]:
-        """What no program that we run for somebody may see: our data, and files with our secrets."""
+        """What programs that we run for users may not see: our data, and files with our secrets."""
         files = (settings_file(), Path(".env"))
         database = Path(self.database.removeprefix("sqlite:///")) if self.on_sqlite else self.data
         beside = (database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm"))
@@ -525,13 +525,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def payload_folder(self) -> Path | None:
-        """Where payloads are kept; None where the database keeps them."""
+        """The folder for payloads; None if the database stores them."""
         default = "folder" if self.on_sqlite else "database"
         return self.data / "payloads" if (self.payload_store or default) == "folder" else None
 
     @property
     def workspaces(self) -> Workspaces:
-        """The agents' folders in the data folder; absolute, for programs that are run in them."""
+        """The agents' folders in the data folder; absolute, for programs that run in them."""
         return Workspaces(self.data.absolute())
 
     def __repr__(self) -> str:
@@ -554,11 +554,11 @@ class Described(msgspec.Struct, frozen=True):
 
 
 class Misnamed(msgspec.Struct, frozen=True):
-    """A name in the environment that looks like a setting and is none: mistyped, or of another version."""
+    """A name in the environment that looks like a setting but isn't: mistyped, or from another version."""
 
     name: str
     meant: str | None
-    """The setting whose name is like it."""
+    """The setting with a similar name."""
 
     @property
     def message(self) -> str:
@@ -572,7 +572,7 @@ class Misnamed(msgspec.Struct, frozen=True):
 
 
 def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
-    """What somebody set in vain. Not refused: orchestrators add names of their own, as Kubernetes does."""
+    """Variables without effect. Not refused: orchestrators such as Kubernetes add their own names."""
     known = [name.upper() for name in (*Settings.__struct_fields__, "config")]
     given = sorted(name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX))
     found: list[Misnamed] = []
@@ -584,12 +584,12 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
 
 
 def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file that settings are read from, if it is there."""
+    """The settings file, if it exists."""
     return Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder in which PromptX works where it runs on its own, named as PromptX names it."""
+    """The folder that PromptX uses on its own, by PromptX's own variable."""
     return Path(environment.get("PROMPTX_PROJECT_DIR") or ".").absolute()
 
 
@@ -598,7 +598,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _split(url: str, name: str) -> SplitResult:
-    """The parts of an address; one that has none is refused without repeating it: it may hold a password."""
+    """The parts of an address; the error for an invalid one doesn't repeat it: it may contain a password."""
     try:
         return urlsplit(url)
     except ValueError as exc:
@@ -606,7 +606,7 @@ def _split(url: str, name: str) -> SplitResult:
 
 
 def _choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:
-    """A provider's own key in the environment chooses that provider where nothing else is said."""
+    """A provider's own key in the environment selects that provider by default."""
     for gateway in ("anthropic", "openai"):
         if key := environment.get(f"{gateway.upper()}_API_KEY"):
             given.setdefault("gateway", gateway)

@@ -1,4 +1,4 @@
-"""Server-sent events, read from bytes as they come."""
+"""Server-sent events, read from bytes as they arrive."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ServerSentEvent(NamedTuple):
-    """One event; `event` is empty where the stream names none."""
+    """One event; `event` is empty if the stream names none."""
 
     event: bytes
     data: bytes
@@ -19,12 +19,12 @@ class EventTooLong(Exception):
 
 
 class EventReader:
-    """Takes a stream in pieces that may end anywhere, and gives the events that are complete."""
+    """Takes a stream in pieces that may end anywhere, and returns the complete events."""
 
     def __init__(self, most_bytes: int = MOST_EVENT_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._size = 0  # of what has come since the last empty line, but for at most one piece
-        self._line: list[bytes] = []  # a line that has not ended yet
+        self._size = 0  # bytes since the last empty line, except for at most one piece
+        self._line: list[bytes] = []  # an unfinished line
         self._event = b""
         self._data: list[bytes] = []
         self._is_after_cr = False
@@ -44,11 +44,11 @@ class EventReader:
         return events
 
     def finish(self) -> list[ServerSentEvent]:
-        """What was left when the stream ended without its last empty line."""
+        """The last event, if the stream ended without a final empty line."""
         return self.feed(b"\n\n")
 
     def _lines(self, chunk: bytes) -> list[bytes]:
-        """The lines that have ended; the rest is kept."""
+        """The complete lines; keeps the rest."""
         self._is_after_cr = chunk.endswith(b"\r")
         lines = chunk.splitlines()
         rest = None if chunk.endswith((b"\n", b"\r")) else lines.pop()

@@ -9,8 +9,8 @@ _ASK_AGAIN_S = 0.5
 async def end_tasks(*tasks: "asyncio.Task[Any]") -> None:
     """Cancels tasks until they have ended.
 
-    Once is not enough: `asyncio.wait_for` of Python 3.11 loses a cancellation that comes just when what it
-    waits for is done, and database drivers use it.
+    Once is not enough: `asyncio.wait_for` of Python 3.11, which database drivers use, loses a cancellation
+    that arrives just when its awaitable is done.
     """
     while running := [task for task in tasks if not task.done()]:
         for task in running:

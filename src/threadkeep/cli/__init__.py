@@ -16,14 +16,14 @@ from threadkeep.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: what it is for, and the module whose function `add_<name>` adds its arguments."""
+    """A command: its purpose, and the module whose function `add_<name>` adds its arguments."""
 
     name: str
     module: str
     purpose: str
 
     def load(self) -> Callable[[argparse.ArgumentParser], None]:
-        """That function. Only a command that is called is loaded: others need a whole server."""
+        """That function. Only the called command is loaded: others need a whole server."""
         return getattr(import_module(self.module), f"add_{self.name}")
 
 
@@ -52,8 +52,8 @@ COMMANDS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; errors that people can mend are told in one line."""
-    os.umask(0o077)  # whatever we write, other accounts of this machine do not read it
+    """Runs a command; prints errors that people can fix in one line."""
+    os.umask(0o077)  # other accounts of this machine can't read what we write
     words = sys.argv[1:] if arguments is None else arguments
     parser = _parser(words)
     if not words:
@@ -78,13 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except ThreadkeepError as exc:
         return refuse(exc, given)
-    except BrokenPipeError:  # whoever read, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Knows all commands, and the arguments of the one that these words call."""
+    """A parser for all commands, with the arguments of the one that these words call."""
     parser = argparse.ArgumentParser(prog="threadkeep", description="The conversation backend for AI agents.")
     parser.add_argument("--version", action="version", version=f"threadkeep {__version__}")
     parsers = parser.add_subparsers(required=True, metavar="COMMAND")

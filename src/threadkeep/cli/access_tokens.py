@@ -1,4 +1,4 @@
-"""`threadkeep token`: bearer tokens, and the one of a server without a sign-in."""
+"""`threadkeep token`: bearer tokens, and the token of a server without sign-in."""
 
 import argparse
 import re
@@ -25,7 +25,7 @@ def add_token(command: argparse.ArgumentParser) -> None:
 
 
 def issue(settings: Settings, user: User, ttl_s: int) -> str:
-    """A token with which a server of these settings lets a user in."""
+    """A token that signs a user in to a server with these settings."""
     if not settings.jwt_secret:
         raise SettingsError(f"Creating a token requires {PREFIX}JWT_SECRET. Set it first.")
     return issue_token(settings.jwt_secret, user, ttl_s, expected_of(settings))

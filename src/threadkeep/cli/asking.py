@@ -1,4 +1,4 @@
-"""What a turn asks its user, asked in the terminal: leave for a tool, a question, a form, an address."""
+"""A turn's requests to its user in the terminal: approval of a tool, a question, a form, an address."""
 
 import json
 import re
@@ -17,7 +17,7 @@ MOST_VALUE_CHARACTERS = 4_000
 TOOL_KEYS = "[y] allow  [a] always here  [n] deny  [e] edit: "
 FORM_KEYS = "[y] send  [c] change  [n] decline: "
 _YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-# Characters that change the order of others, or cannot be seen: what is allowed must be what is shown.
+# Invisible characters and those that reorder others: users must approve exactly what they see.
 _DECEIVING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 Show = Callable[[str], None]
@@ -26,7 +26,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the person says."""
+    """The user's answer."""
 
     action: AnswerAction
     scope: AnswerScope | None = None
@@ -55,7 +55,7 @@ class Read:
 
 
 def ask(asked: ApprovalView, read: Read, show: Show) -> Reply:
-    """Asks for what a turn waits for; its message is shown already."""
+    """Asks for what a turn waits for; its message is already shown."""
     match asked.kind:
         case ApprovalKind.TOOL:
             return _ask_for_leave(asked, read, show)
@@ -68,7 +68,7 @@ def ask(asked: ApprovalView, read: Read, show: Show) -> Reply:
 
 
 def readable(arguments: Json) -> str:
-    """Arguments as people read them, a line for each."""
+    """Arguments for people, one per line."""
     return "\n".join(f"    {_visible(name)}: {_value(value)}" for name, value in arguments.items())
 
 
@@ -101,7 +101,7 @@ def _ask_for_leave(asked: ApprovalView, read: Read, show: Show) -> Reply:
 
 
 def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
-    """Other arguments; None where the person leaves them as they are."""
+    """The edited arguments; None if the user leaves them as they are."""
     line = read("Arguments, as JSON: ", begin_with=_visible(json.dumps(arguments, ensure_ascii=False)))
     if not line:
         return None
@@ -134,7 +134,7 @@ def _send_to(url: str, read: Read, show: Show) -> Reply:
 
 
 def _fill_in(schema: Json, read: Read, show: Show) -> Reply:
-    """A form, field by field, which can be looked over before it is sent."""
+    """Fills in a form, field by field; the user can review it before it is sent."""
     given: dict[str, Any] = {}
     while True:
         for name, field in cast("Mapping[str, Json]", schema.get("properties", {})).items():
@@ -222,7 +222,7 @@ def _number(line: str, *, is_whole: bool) -> int | float:
 
 
 Options = Sequence[tuple[str, str]]
-"""What one can choose from: values, and how they are shown."""
+"""The choices: values, and how they are shown."""
 
 
 def _options(schema: Json) -> Options:
@@ -239,7 +239,7 @@ def _show_options(options: Options, show: Show) -> None:
 
 
 def _chosen(line: str, options: Options) -> str:
-    """The option with this number, or what was written."""
+    """The option with this number, or the text itself."""
     if line.isdecimal() and 0 < int(line) <= len(options):
         return options[int(line) - 1][0]
     return next((value for value, title in options if line.casefold() == title.casefold()), line)

@@ -1,4 +1,4 @@
-"""Files that a person attaches to the next message in the terminal."""
+"""Files that the user attaches to the next message in the terminal."""
 
 import os
 import shlex
@@ -13,11 +13,11 @@ from threadkeep.domain.file import file_line
 from threadkeep.wire.files import UploadedFileView
 
 LARGE_BYTES = 4_000_000
-"""From this size on, a person wants to see how far the upload has got."""
+"""From this size on, users want to see the upload's progress."""
 
 
 class Attached:
-    """The files that the next message will have; they are on the server already."""
+    """The next message's files, already on the server."""
 
     def __init__(self, client: Client, tell: Callable[[str], None]) -> None:
         self._client = client
@@ -25,7 +25,7 @@ class Attached:
         self.files: list[UploadedFileView] = []
 
     async def add(self, typed: str) -> None:
-        """Uploads the files whose paths were typed; without any, lists what is attached."""
+        """Uploads the files whose paths were typed; without any, lists the attached ones."""
         if not typed:
             self.list()
             return
@@ -48,14 +48,14 @@ class Attached:
         self.list()
 
     def list(self) -> None:
-        """Tells what is attached."""
+        """Lists the attached files."""
         if not self.files:
             self._tell("(no files attached)")
         for number, file in enumerate(self.files, 1):
             self._tell(f"{number} {file_line(file.file_name, file.media_type, file.size)}")
 
     def lines(self) -> Iterator[str]:
-        """What is attached, as it is shown beside a message."""
+        """The attached files, as shown beside a message."""
         return (file_line(file.file_name, file.media_type, file.size) for file in self.files)
 
     async def _add(self, path: Path) -> None:
@@ -79,7 +79,7 @@ class Attached:
 
 
 def split_paths(typed: str) -> Sequence[Path]:
-    """Paths as a shell would read them; one with spaces needs no quotes where it is the only one."""
+    """Paths as a shell would read them; a single one with spaces needs no quotes."""
     if (whole := Path(typed).expanduser()).is_file():
         return [whole]
     is_posix = os.name == "posix"  # elsewhere a backslash separates folders

@@ -1,4 +1,4 @@
-"""What every command of the command line says of itself."""
+"""How a command of the command line is declared."""
 
 import argparse
 import sys
@@ -8,14 +8,14 @@ from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings
 
 Run = Callable[[Settings, argparse.Namespace], int]
-"""Does what was asked with what was given; the status with which the process ends."""
+"""Runs a command; returns the exit status."""
 
 Report = Callable[[SettingsError, argparse.Namespace], int]
-"""Says why nothing can be done; the status with which the process ends."""
+"""Explains why nothing can be done; returns the exit status."""
 
 
 def refuse(error: ThreadkeepError, _: argparse.Namespace) -> int:
-    """Says it in one line."""
+    """Prints the error in one line."""
     print(f"threadkeep: {error.message}", file=sys.stderr)
     return 1
 
@@ -29,7 +29,7 @@ def runs(
 ) -> None:
     """Sets what a command does.
 
-    A command that `reports_settings` names mistyped ones among its own lines; `report_refused` is for
-    settings that cannot be used.
+    A command with `reports_settings` includes mistyped ones in its output; `report_refused` handles unusable
+    settings.
     """
     command.set_defaults(run=run, reports_settings=reports_settings, report_refused=report_refused)

@@ -12,7 +12,7 @@ _NEEDS_ESCAPE = re.compile(r"""([\s\\"'$&;()<>|*?`!#\[\]{}])""")
 
 
 def complete_with(readline: Any, commands: Sequence[str]) -> None:
-    """Has the line editor complete what is typed."""
+    """Makes the line editor complete commands and paths."""
     found: list[str] = []
 
     def complete(_: str, state: int) -> str | None:
@@ -28,7 +28,7 @@ def complete_with(readline: Any, commands: Sequence[str]) -> None:
 
 
 def completions(line: str, commands: Sequence[str]) -> list[str]:
-    """The lines that one may mean who has typed this much."""
+    """The possible completions of a line."""
     if not line.startswith(FILE):
         return [command for command in commands if line and command.startswith(line)]
     typed = _LAST_PATH.search(line, len(FILE))
@@ -37,7 +37,7 @@ def completions(line: str, commands: Sequence[str]) -> list[str]:
 
 
 def _paths(typed: str) -> list[str]:
-    """The paths that begin as typed, quoted in the same way; a folder ends with its slash."""
+    """The paths that begin as typed, with the same quotes; a folder ends with a slash."""
     quote = typed[:1] if typed[:1] in {'"', "'"} else ""
     folder, slash, begin = typed.removeprefix(quote).rpartition("/")
     wanted, place = _plain(begin, quote), Path(_plain(folder + slash, quote) or ".").expanduser()

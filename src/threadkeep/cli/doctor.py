@@ -1,4 +1,4 @@
-"""`threadkeep doctor`: what was looked at, and what to do."""
+"""`threadkeep doctor`: prints the findings, and what to do."""
 
 import argparse
 import asyncio
@@ -33,24 +33,24 @@ def add_doctor(command: argparse.ArgumentParser) -> None:
 
 
 def doctor(settings: Settings, given: argparse.Namespace) -> int:
-    """Looks everything over."""
-    logging.getLogger().addHandler(logging.NullHandler())  # what is worth telling is in the findings
+    """Runs all checks."""
+    logging.getLogger().addHandler(logging.NullHandler())  # the findings have everything that matters
     return _report(asyncio.run(_examined(settings, internet=given.internet)), given)
 
 
 def report_refused(error: SettingsError, given: argparse.Namespace) -> int:
-    """Tells of settings with which nothing else can be looked at."""
+    """Reports invalid settings, without which nothing else can be checked."""
     return _report([refused_settings(error)], given)
 
 
 async def _examined(settings: Settings, *, internet: bool) -> list[Finding]:
     environment = dict(os.environ)
-    keep_secrets_private(settings)  # it runs the programs of MCP servers
+    keep_secrets_private(settings)  # it runs MCP servers' programs
     return [finding async for finding in examine(settings, environment, internet=internet)]
 
 
 def _report(findings: Sequence[Finding], given: argparse.Namespace) -> int:
-    """Tells what was found; 1 where something is a problem."""
+    """Prints the findings; returns 1 if there is a problem."""
     counts = Counter(finding.verdict for finding in findings)
     if given.json:
         answer = {"version": __version__, "ok": not counts["problem"], "findings": findings}

@@ -1,4 +1,4 @@
-"""A Threadkeep of one's own for the length of a talk, where no server runs."""
+"""A temporary Threadkeep for one chat, if no server runs."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,8 +16,8 @@ SHUTDOWN_S = 2
 
 @asynccontextmanager
 async def embedded(settings: Settings) -> AsyncGenerator[str]:
-    """Serves the data folder on a free port of this machine; gives its address."""
-    keep_secrets_private(settings)  # it runs the programs of MCP servers as any server does
+    """Serves the data folder on a free port of this machine; yields its address."""
+    keep_secrets_private(settings)  # like any server, it runs MCP servers' programs
     app = create_app(settings)
     with listen("127.0.0.1", 0) as listener:
         server = uvicorn.Server(uvicorn_config(app, SHUTDOWN_S))

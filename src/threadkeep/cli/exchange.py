@@ -1,4 +1,4 @@
-"""`threadkeep export`, `import` and `reassign`: taking data along."""
+"""`threadkeep export`, `import` and `reassign`: moving data."""
 
 import argparse
 import asyncio
@@ -72,7 +72,7 @@ def _whose(settings: Settings, given: argparse.Namespace) -> UserId:
 
 
 async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
-    """Writes all that is kept of a user into a file, also while a server runs; 0 if nothing was lost."""
+    """Writes all data of a user to a file, even while a server runs; 0 if nothing was lost."""
     conversations = messages = 0
     lost: list[str] = []
     prompts, documents = FolderPromptFiles(settings.workspaces), FolderDocumentFiles(settings.workspaces)
@@ -95,7 +95,7 @@ async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
 
 
 async def import_file(settings: Settings, file: Path, owner: UserId, agent: str | None) -> int:
-    """Brings a file in for a user; 0 if nothing had to be left out."""
+    """Imports a file for a user; 0 if nothing had to be left out."""
     progress = Progress(f"Importing {file.name}")
     prompts, documents = FolderPromptFiles(settings.workspaces), FolderDocumentFiles(settings.workspaces)
     async with opened_jobs_and_store(settings) as (jobs, store):
@@ -110,8 +110,8 @@ async def import_file(settings: Settings, file: Path, owner: UserId, agent: str 
 
 
 async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> int:
-    """Makes everything of one user another's and says what that was."""
-    # With SQLite the lock on the data folder tells that no server runs.
+    """Moves everything from one user to another, and prints what that was."""
+    # With SQLite, the lock on the data folder ensures that no server runs.
     alone = settings.on_sqlite
     async with opened_jobs_and_store(settings) as (_, store):
         moved = await reassign(store, giver, receiver, system_clock(), alone=alone)
@@ -144,7 +144,7 @@ def _summarise(report: ImportReport) -> None:
 
 
 def _tell(things: list[str], what: str, before: str = "") -> None:
-    """What somebody should look at, but no endless list of it."""
+    """Prints what users should look at, but not an endless list."""
     for thing in things[:MOST_TOLD]:
         print(f"{before}{thing} {what}".rstrip(), file=sys.stderr)
     if len(things) > MOST_TOLD:

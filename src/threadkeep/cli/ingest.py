@@ -1,6 +1,6 @@
-"""`threadkeep ingest`: files and folders given to an agent to search.
+"""`threadkeep ingest`: uploads files and folders for an agent to search.
 
-As in `threadkeep chat`, the terminal and Ctrl-C belong to the main thread, and all that waits for the
+As in `threadkeep chat`, the terminal and Ctrl-C belong to the main thread, and everything that waits for the
 network runs in an event loop in a second one.
 """
 
@@ -32,7 +32,7 @@ from threadkeep.wire.documents import DocumentView
 AT_ONCE = 4  # a server reads as many at once
 INTERRUPTED = 130
 TOKEN_S = 86_400
-"""How long a token that it makes is valid: many large files take their time."""
+"""How long its token is valid: many large files take their time."""
 BAR_COLUMNS = 24
 
 Outcome = Literal["ready", "already added", "skipped", "failed"]
@@ -40,7 +40,7 @@ Outcome = Literal["ready", "already added", "skipped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to send; `named` by the user, or found in a folder that was."""
+    """A file to send; `named` by the user, or found in a named folder."""
 
     path: Path
     named: bool
@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a file, and what there is to say of it."""
+    """A file's result, and the reason."""
 
     path: Path
     outcome: Outcome
@@ -77,7 +77,7 @@ def _run(settings: Settings, given: argparse.Namespace) -> int:
 def ingest(
     settings: Settings, paths: Sequence[Path], *, agent: str | None, url: str | None, token: str | None
 ) -> int:
-    """Sends all files and waits until they have been read; 0 if none has failed."""
+    """Uploads all files and waits until they have been read; 0 if none has failed."""
     sources = list(find_files(paths))
     progress = Bar(sys.stdout, len(sources)) if _is_terminal(sys.stdout) else Lines(sys.stdout)
     stack = AsyncExitStack()
@@ -94,7 +94,7 @@ def ingest(
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[Source]:
-    """The files that are named, and those in folders that are, each once; nothing that is hidden."""
+    """The named files, and those in named folders, each once; no hidden ones."""
     seen: set[Path] = set()
     for path in paths:
         inside = sorted(_walk(path)) if path.is_dir() else [path]
@@ -109,7 +109,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             path = Path(root, name)
-            if not name.startswith(".") and path.is_file():  # no pipe, no device
+            if not name.startswith(".") and path.is_file():  # not a pipe or a device
                 yield path
 
 
@@ -148,11 +148,11 @@ class Sender:
     results: list[Result] = field(default_factory=list[Result])
 
     async def take(self, source: Source) -> None:
-        """Sends one file and waits until it has been read; whatever is wrong with it is its result."""
+        """Uploads one file and waits until it has been read; any problem becomes its result."""
         try:
             result = await self._send(source)
         except UnsupportedDocument as exc:
-            # Whoever names a file wants it; in a folder lies whatever lies there.
+            # A named file is wanted; a folder may contain anything.
             result = Result(source.path, "failed" if source.named else "skipped", exc.message)
         except ThreadkeepError as exc:
             result = Result(source.path, "failed", exc.message)
@@ -188,20 +188,20 @@ class Lines:
         self._out = out
 
     def move(self, document: DocumentView) -> None:
-        """Nothing is told of files that are on their way."""
+        """Prints nothing about files in progress."""
 
     def tell(self, result: Result) -> None:
         """A file is done."""
         self.end(line(result))
 
     def end(self, text: str) -> None:
-        """All is done, and this is to say."""
+        """Everything is done; prints this."""
         self._out.write(f"{text}\n")
         self._out.flush()
 
 
 class Bar:
-    """One line of a terminal, drawn over and over."""
+    """One line of a terminal, redrawn again and again."""
 
     def __init__(self, out: IO[str], total: int) -> None:
         self._out = out
@@ -221,7 +221,7 @@ class Bar:
         self._draw(shown(result.path.name))
 
     def end(self, text: str) -> None:
-        """All is done; the bar gives way to what there is to say."""
+        """Everything is done; replaces the bar with this."""
         self._out.write(f"\r\x1b[K{text}\n")
         self._out.flush()
 
@@ -235,12 +235,12 @@ class Bar:
 
 
 def line(result: Result) -> str:
-    """What became of a file, in a line."""
+    """A file's result in one line."""
     return f"{result.outcome}: {shown(result.path)}: {shown(result.told)}"
 
 
 def summary(results: Sequence[Result]) -> list[str]:
-    """How many of each, and every file that was not taken, with the reason."""
+    """How many of each, and every rejected file with the reason."""
     if not results:
         return ["No files to send."]
     counts = Counter(it.outcome for it in results)
@@ -252,7 +252,7 @@ def summary(results: Sequence[Result]) -> list[str]:
 
 
 def shown(text: str | Path) -> str:
-    """A name as it can be written and sent: what is no UTF-8 is marked, and nothing steers the terminal."""
+    """A name that can be printed and sent: invalid UTF-8 is marked, and nothing controls the terminal."""
     return clean(os.fsencode(text).decode("utf-8", "replace")).replace("\n", " ").replace("\t", " ")
 
 
@@ -261,7 +261,7 @@ def _is_terminal(out: IO[str]) -> bool:
 
 
 def _cut(text: str, columns: int) -> str:
-    """As much of a text as fits; Chinese characters take two columns."""
+    """The part of a text that fits; Chinese characters take two columns."""
     for place, character in enumerate(text):
         columns -= 2 if unicodedata.east_asian_width(character) in "WF" else 1
         if columns < 0:

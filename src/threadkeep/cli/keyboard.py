@@ -1,4 +1,4 @@
-"""What a person types: whole lines, also while an answer comes."""
+"""Keyboard input: whole lines, even while an answer arrives."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ MOST_LINE_BYTES = 65_536
 
 
 class NoLongerAsked(Exception):
-    """What somebody was asked was answered elsewhere, or nobody waits for it any more."""
+    """The question was answered elsewhere, or nothing waits for the answer any more."""
 
 
 class Keyboard:
@@ -23,19 +23,19 @@ class Keyboard:
         self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         self._termios: Any = None
         self._flags: Any = None
-        """How the terminal was, while what is typed is not shown."""
+        """The terminal's normal flags, while its echo is off."""
         if sys.stdin.isatty():
             with suppress(ImportError):  # as on Windows
                 self._termios = importlib.import_module("termios")
 
     @property
     def can_look(self) -> bool:
-        """Whether lines can be read while something else happens."""
+        """Whether lines can be read while other things happen."""
         return self._termios is not None
 
     @contextmanager
     def unseen(self) -> Generator[None]:
-        """What is typed meanwhile is not put into the middle of the answer; the next prompt shows it."""
+        """Turns the echo off, so that typing doesn't appear in the answer; the next prompt shows it."""
         if self._termios is None:
             yield
             return
@@ -48,11 +48,11 @@ class Keyboard:
             self._flags = None
 
     def line(self, prompt: str, *, begin_with: str = "") -> str:
-        """The next line, which may begin with a text that can be edited; EOFError where no more come."""
+        """The next line, which may begin with an editable text; EOFError at the end of input."""
         return _edit(prompt, begin_with) if begin_with and self.is_terminal else input(prompt).strip()
 
     def look(self) -> str | None:
-        """A line, if one is typed soon; EOFError where no more come."""
+        """A line, if one is typed soon; EOFError at the end of input."""
         if not select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:
             return None
         line = os.read(sys.stdin.fileno(), MOST_LINE_BYTES)
@@ -61,13 +61,13 @@ class Keyboard:
         return line.decode("utf-8", "replace")
 
     def ask(self, prompt: str, is_asked: Callable[[], bool], *, begin_with: str = "") -> str:
-        """A line in answer to a prompt, which may begin with a text that can be edited.
+        """A line in answer to a prompt, which may begin with an editable text.
 
-        EOFError where no more lines come, NoLongerAsked as soon as `is_asked` says so.
+        EOFError at the end of input, NoLongerAsked as soon as `is_asked` says so.
         """
         if self._flags is None:
             return input(prompt if self.is_terminal else "").strip()
-        # What was typed before one could know what is asked is no answer to it.
+        # What was typed before the question appeared isn't an answer to it.
         self._termios.tcflush(sys.stdin, self._termios.TCIFLUSH)
         self._show_keys(is_shown=True)
         try:
@@ -91,7 +91,7 @@ class Keyboard:
 
 
 def _edit(prompt: str, text: str) -> str:
-    """A line that begins with a text, where the system lets one edit lines."""
+    """A line that begins with a text, if the system supports line editing."""
     try:
         readline = importlib.import_module("readline")
     except ImportError:

@@ -1,4 +1,4 @@
-"""`threadkeep mcp`: our own MCP servers, for programs that start them as others do."""
+"""`threadkeep mcp`: our own MCP servers, for programs that start MCP servers."""
 
 import argparse
 import asyncio

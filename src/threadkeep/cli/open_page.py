@@ -1,4 +1,4 @@
-"""`threadkeep open`: the page in a browser, signed in where that takes the token of the data folder."""
+"""`threadkeep open`: opens the page in a browser, signed in with the data folder's token if necessary."""
 
 import argparse
 import html
@@ -44,7 +44,7 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
 
 
 def _wants_token(url: str) -> bool:
-    """Whether a server lets us in, or lets us do everything, only with its token."""
+    """Whether a server requires its token, to let us in or to let us do everything."""
     try:
         answer = httpx2.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
     except httpx2.HTTPError as exc:
@@ -53,7 +53,7 @@ def _wants_token(url: str) -> bool:
 
 
 def _way_to(data: Path, address: str) -> str:
-    """A page of our own that leads there: what a browser is started with, everybody on a machine can see."""
+    """A local page that redirects there: everybody on a machine can see a browser's arguments."""
     file = data / FILE_NAME
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:

@@ -1,4 +1,4 @@
-"""Keeps our secrets from the other programs of our account, such as those that we run for agents."""
+"""Hides our secrets from other programs of our account, such as those that we run for agents."""
 
 import ctypes
 import os
@@ -12,9 +12,9 @@ _SET_DUMPABLE = 4
 
 
 def keep_secrets_private(settings: Settings) -> None:
-    """Nobody looks into this process, and its environment has no secrets: they have been read.
+    """Protects this process from inspection, and removes secrets, already read, from its environment.
 
-    What the operator hands on to MCP servers stays.
+    Variables that the operator passes on to MCP servers stay.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
@@ -25,7 +25,7 @@ def keep_secrets_private(settings: Settings) -> None:
 
 
 def _wipe(name: str) -> None:
-    """Takes a variable out, and its value out of the memory that `/proc/…/environ` shows."""
+    """Removes a variable, and its value from the memory that `/proc/…/environ` shows."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_void_p
     if address := getenv(os.fsencode(name)):

@@ -1,4 +1,4 @@
-"""How far a command has got: a bar in a terminal, plain lines elsewhere."""
+"""A command's progress: a bar in a terminal, plain lines elsewhere."""
 
 import sys
 from typing import TextIO
@@ -8,7 +8,7 @@ LINE_EVERY = 10  # percent
 
 
 class Progress:
-    """Tells on a stream, without a word more than people can read."""
+    """Shows progress on a stream, at most once per percent."""
 
     def __init__(self, verb: str, stream: TextIO | None = None) -> None:
         self._verb = verb
@@ -17,7 +17,7 @@ class Progress:
         self._told = -1
 
     def tell(self, done: int, total: int) -> None:
-        """So much of it all is done."""
+        """Shows that this much is done."""
         percent = min(done * 100 // total, 100) if total else 100
         if percent == self._told:
             return

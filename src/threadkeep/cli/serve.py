@@ -23,7 +23,7 @@ from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep")
 
-# Loading a model holds everything else up for a moment, so those who wait for the start go first.
+# Loading a model blocks everything else for a moment, so requests that wait for the start go first.
 LOAD_AFTER_S = 1.0
 
 
@@ -41,7 +41,7 @@ def add_serve(command: argparse.ArgumentParser) -> None:
 
 
 def run_server(settings: Settings, given: argparse.Namespace) -> int:
-    """Serves until a signal comes."""
+    """Serves until a signal arrives."""
     settings.check_safe_to_listen()
     set_up_logs(settings.log_level, settings.log_format)
     for it in misnamed():
@@ -49,7 +49,7 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     keep_secrets_private(settings)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
-    # Where programs read the lines, all of them are in one form.
+    # For programs, all lines have one format.
     tell = log.info if settings.log_format == "json" else _print
 
     def ready() -> None:
@@ -86,7 +86,7 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
 
 
 def _who(settings: Settings) -> str:
-    """Who gets in."""
+    """Who has access."""
     if settings.signs_in:
         return "sign-in by token"
     if settings.require_token:
@@ -119,7 +119,7 @@ def _where(settings: Settings) -> str:
 
 
 async def _load_model(app: Threadkeep, tell: Callable[[str], None]) -> None:
-    """Loads the model after the start, so that the first to ask need not wait for it."""
+    """Loads the model after the start, so that the first request doesn't wait for it."""
     gateway = (await app.services()).gateway
     assert isinstance(gateway, LocalGateway)
     await asyncio.sleep(LOAD_AFTER_S)

@@ -1,4 +1,4 @@
-"""The Threadkeep that a command of ours talks to, and the agent that it means."""
+"""The server and the agent that a command uses."""
 
 import argparse
 import logging
@@ -18,11 +18,11 @@ from threadkeep.wire.views import AgentView
 
 LEAVE_S = 3.0
 LEAVE_OWN_S = 7.0
-"""How much longer a server of our own has to end the programs that it runs; Ctrl-C ends it at once."""
+"""Extra time for an embedded server to end its programs; Ctrl-C ends it immediately."""
 
 
 def add_target(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments that say which agent of which server is meant."""
+    """Adds the arguments for the server and the agent."""
     command.add_argument("--agent", help="the agent's name (the default agent)")
     command.add_argument(
         "--url",
@@ -31,19 +31,19 @@ def add_target(command: argparse.ArgumentParser) -> None:
 
 
 def own_token(settings: Settings, url: str | None) -> str | None:
-    """The token with which our own server lets us in; None for another server, which shall not see it."""
+    """Our own server's token; None for another server, which must not see it."""
     if url is not None or settings.signs_in:
         return None
     return make_token(settings.data) if settings.require_token else read_token(settings.data)
 
 
 def log_only_errors() -> None:
-    """What a server of our own logs stays out of what people read, unless it is an error."""
+    """Keeps an embedded server's log out of the output, except for errors."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
 
 
 async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
-    """A client of the server at `url`; without one of the usual server, or of one of our own if none runs."""
+    """A client of the server at `url`; by default the usual one, or an embedded one if none runs."""
     address = _usual_url(settings) if url is None else url
     client = await stack.enter_async_context(Client(address, token=token))
     if url is None and not await client.is_there():
@@ -55,11 +55,11 @@ async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None,
 
 
 def leave(loop: LoopThread, stack: AsyncExitStack) -> None:
-    """Closes the connections and the loop, but waits only so long: people can always leave."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; more of them change nothing
+    """Closes the connections and the loop, with a time limit: users can always leave."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; ignore more of them
     closing = loop.start(stack.aclose())
     if not wait([closing], LEAVE_S).done:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # this takes long: now another one ends the process
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # this takes long: another one now ends the process
         wait([closing], LEAVE_OWN_S)
     if closing.done():
         closing.result()
@@ -69,7 +69,7 @@ def leave(loop: LoopThread, stack: AsyncExitStack) -> None:
 
 
 async def find_agent(client: Client, name: str | None) -> AgentView:
-    """The agent of this name, one's own before others'; without a name the default one."""
+    """The agent with this name, the user's own first; without a name, the default one."""
     try:
         found = [agent async for agent in client.agents()]
     except ClientError as exc:

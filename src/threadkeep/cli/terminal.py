@@ -1,6 +1,6 @@
-"""`threadkeep chat`: talking to an agent in the terminal.
+"""`threadkeep chat`: chats with an agent in the terminal.
 
-The terminal belongs to the main thread, which waits for lines and for Ctrl-C. All that waits for the
+The terminal belongs to the main thread, which waits for lines and for Ctrl-C. Everything that waits for the
 network runs in an event loop in a second thread.
 """
 
@@ -85,12 +85,12 @@ _ANSWERED = {
 }
 
 _DIM, _PLAIN, _ERASE_LINE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
-# What a model says is text and must not steer the terminal.
+# A model's output is text and must not control the terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Screen:
-    """Shows what comes as it comes; on a terminal it is wrapped at words, and asides are dimmed."""
+    """Shows output as it arrives; on a terminal, wraps it at words and dims asides."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
@@ -103,7 +103,7 @@ class Screen:
         self._begins_call = False
         self._told_of_demonstration = False
         self._questions: set[str] = set()
-        """The calls with which the model asks the user."""
+        """The calls that ask the user a question."""
 
     def show(self, event: EventBody) -> None:
         """One event of a turn."""
@@ -152,22 +152,22 @@ class Screen:
                 pass
 
     def aside(self, text: str) -> None:
-        """A line that is no part of the reply."""
+        """A line that isn't part of the reply."""
         self._end_line()
         self._part_calls()
         self._write(self._dimmed(self._wrapped(text)) + "\n")
 
     def line(self, text: str) -> None:
-        """A line of its own."""
+        """A separate line."""
         self._end_line()
         self._write(self._wrapped(text) + "\n")
 
     def end_line(self) -> None:
-        """Whatever is written next begins a line."""
+        """Makes the next output start a new line."""
         self._end_line()
 
     def _wait(self) -> None:
-        """Shows that the model is asked, until something comes in its place."""
+        """Shows that the model is working, until something replaces it."""
         if self._is_terminal:
             self._end_line()
             self._write(self._dimmed("…"))
@@ -188,17 +188,17 @@ class Screen:
             self._write("\n")
 
     def _part_calls(self) -> None:
-        """Puts a blank line before what a later call of the model begins with."""
+        """Puts a blank line before the output of a later model call."""
         if self._begins_call:
             self._begins_call = False
             self._write("\n")
 
     def _wrapped(self, text: str) -> str:
-        """The next piece of a text, or all of it, as it is written."""
+        """The next piece of a text, or all of it, wrapped."""
         return self._wrap.feed(clean(text))
 
     def _columns(self) -> int:
-        """How wide the terminal is; 0 if it is none or does not tell."""
+        """The terminal's width; 0 if there is none or it's unknown."""
         if self._is_terminal:
             with suppress(OSError):
                 return os.get_terminal_size(self._out.fileno()).columns
@@ -216,35 +216,35 @@ class Screen:
 
 
 class Chat:
-    """One talk: an agent, a conversation, and what it is shown on."""
+    """One chat: an agent, a conversation, and its screen."""
 
     def __init__(
         self, client: Client, agent: AgentView, conversation: ConversationDetailView, screen: Screen
     ) -> None:
         self.agent = agent
         self.has_more = False
-        """Whether there are turns that were not shown."""
+        """Whether there are turns that haven't been shown."""
         self.asked: deque[ApprovalView] = deque()
-        """What turns ask, until the person is asked it."""
+        """Turns' requests that the user hasn't been asked yet."""
         self.answered: set[str] = set()
-        """The requests that have an answer, wherever it was given."""
+        """The requests that have an answer, from here or elsewhere."""
         self.attached = Attached(client, screen.aside)
         self.unsent = ""
-        """What was typed and could not be sent."""
+        """Typed text that couldn't be sent."""
         self.screen = screen
         self._client = client
         self._conversation: ConversationView = conversation
         self._seen = {message.turn_id for message in conversation.messages}
-        """The turns that were shown, or were there before."""
+        """The turns that were shown, or existed before."""
         self._screen = screen
-        if conversation.active_turn_id is not None:  # it goes on, or waits for an answer
+        if conversation.active_turn_id is not None:  # it continues, or waits for an answer
             self._seen.discard(conversation.active_turn_id)
             self.has_more = True
 
     async def say(self, content: str) -> None:
-        """Sends a message with what is attached and shows the answer.
+        """Sends a message with the attached files and shows the answer.
 
-        Where messages are held, it is queued behind them. What cannot be sent is kept.
+        If messages are held, it is queued behind them. Keeps what can't be sent.
         """
         attached, turns_before = self.attached, len(self._seen)
         for line in attached.lines():
@@ -262,7 +262,7 @@ class Chat:
         attached.files = []
 
     async def add(self, line: str) -> None:
-        """Queues what was typed while an answer comes, or steers the answer with it."""
+        """Queues a line typed while an answer arrives, or steers the answer with it."""
         content = line.removeprefix(STEER).strip()
         if not content:
             return
@@ -280,7 +280,7 @@ class Chat:
             self._screen.aside("(steered)" if isinstance(sent, SteeredView) else "(queued)")
 
     async def show_more(self) -> None:
-        """Shows the answers to messages that were queued, until none comes any more."""
+        """Shows the answers to queued messages, until there are no more."""
         self.has_more = False
         try:
             while unseen := await self._unseen():
@@ -301,12 +301,12 @@ class Chat:
                 self._screen.aside(file_line(part.file_name, part.media_type, part.size))
 
     async def _unseen(self) -> list[MessageView]:
-        """The questions whose answers were not shown: the next turn begins with the end of the one before."""
+        """The questions whose answers weren't shown: the next turn begins when the one before ends."""
         latest = (await self._client.conversation(self._conversation.id)).messages
         return [it for it in latest if it.role == MessageRole.USER and it.turn_id not in self._seen]
 
     async def _show(self, events: AsyncGenerator[TurnEvent]) -> bool:
-        """Shows a turn; tells whether there was anything to show."""
+        """Shows a turn; returns whether there was anything to show."""
         is_shown = False
         async for event in events:
             is_shown = True
@@ -316,7 +316,7 @@ class Chat:
         return is_shown
 
     async def _note_request(self, event: TurnEvent) -> None:
-        """Has the person asked what a turn asks, unless it has an answer."""
+        """Queues a turn's request for the user, unless it has an answer."""
         match event.body:
             case ApprovalRequest(request_id=request_id):
                 self.asked.extend(it for it in await self._client.approvals() if it.request_id == request_id)
@@ -326,7 +326,7 @@ class Chat:
                 pass
 
     async def answer(self, asked: ApprovalView, reply: Reply) -> bool:
-        """Answers what a turn asks; tells whether that is over."""
+        """Answers a turn's request; returns whether that is settled."""
         try:
             await self._client.answer(
                 asked.turn_id,
@@ -346,7 +346,7 @@ class Chat:
         return True
 
     async def stop(self) -> None:
-        """Stops the answer that is under way."""
+        """Stops the answer in progress."""
         try:
             await self._client.abort(self._conversation.id)
         except ThreadkeepError as exc:
@@ -367,7 +367,7 @@ class Chat:
 
 
 def chat(settings: Settings, *, agent: str | None, url: str | None, token: str | None) -> int:
-    """Talks until the user leaves."""
+    """Chats until the user leaves."""
     screen = Screen(sys.stdout)
     stack = AsyncExitStack()
     loop = LoopThread()
@@ -407,7 +407,7 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
             readline.parse_and_bind("set enable-bracketed-paste on")  # pasted lines are one message
             complete_with(readline, COMMANDS)
     with suppress(EOFError):
-        _answer(loop, talk, keyboard)  # what had begun before
+        _answer(loop, talk, keyboard)  # what began before
         while True:
             try:
                 line = keyboard.line(prompt, begin_with=talk.unsent).encode("utf-8", "replace").decode()
@@ -443,7 +443,7 @@ def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
 
 
 def _answer(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None = None) -> None:
-    """Waits for the answer. Ctrl-C stops it; a second one comes out of here and leaves."""
+    """Waits for the answer. Ctrl-C stops it; a second one propagates and leaves the chat."""
     with keyboard.unseen():
         if line is not None:
             _wait_for(loop, talk, talk.say(line), keyboard)
@@ -472,7 +472,7 @@ def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], key
 
 
 def _take_line(loop: LoopThread, talk: Chat, keyboard: Keyboard) -> bool:
-    """Queues a line that is typed while an answer comes; tells whether more may come."""
+    """Queues a line typed while an answer arrives; returns whether more may come."""
     try:
         line = keyboard.look()
     except EOFError:
@@ -485,7 +485,7 @@ def _take_line(loop: LoopThread, talk: Chat, keyboard: Keyboard) -> bool:
 def _ask(
     loop: LoopThread, talk: Chat, keyboard: Keyboard, asked: ApprovalView, answering: "Future[None]"
 ) -> None:
-    """Asks what the turn asks, until it has an answer."""
+    """Asks the user a turn's request, until it has an answer."""
 
     def is_asked() -> bool:
         return asked.request_id not in talk.answered and not answering.done()
@@ -505,7 +505,7 @@ def _ask(
 
 
 def clean(text: str) -> str:
-    """Text without what would steer the terminal."""
+    """Text without terminal control sequences."""
     return _CONTROLS.sub("", text)
 
 

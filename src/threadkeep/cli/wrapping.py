@@ -1,13 +1,13 @@
-"""Text that comes in pieces, wrapped at words on a terminal."""
+"""Wraps text that arrives in pieces at words on a terminal."""
 
 import re
 import unicodedata
 from collections.abc import Callable
 
 FEWEST_COLUMNS = 10
-"""On a narrower terminal wrapping helps nobody."""
+"""Wrapping is useless on a narrower terminal."""
 
-# Where a list's item, a quote or an indented line begins; what follows on further lines stands below it.
+# The start of a list item, a quote or an indented line; further lines align below its text.
 _HEAD = re.compile(r"[ >]*(?:[-*+•] +|\d{1,3}[.)] +)?")
 _MOST_HEAD = 40
 _FENCES = ("```", "~~~")
@@ -28,14 +28,14 @@ def cells(character: str) -> int:
 class Wrap:
     """What to write for each piece of a text, so that lines break between words.
 
-    A word is shown as it comes; if it then grows over the edge, it is taken back and goes to the next line.
-    Code is left as it is, and so is a word that is longer than a line: whoever copies it wants it whole.
-    The last column stays free, since terminals differ in what they do after it. Where they differ in how wide
-    an emoji is, the larger is taken: a line that is a little short does no harm.
+    A word is shown as it arrives; if it then grows over the edge, it moves to the next line. Code and words
+    longer than a line stay as they are, so that they can be copied whole. The last column stays free, since
+    terminals differ in what they do after it. Where they differ in an emoji's width, the larger counts: a
+    line that is a little short does no harm.
     """
 
     def __init__(self, columns: Callable[[], int]) -> None:
-        self._ask_columns = columns  # at each piece, as people resize their windows
+        self._ask_columns = columns  # for each piece, as users resize their windows
         self._columns = 0
         self._is_code = False
         self._begin_line()
@@ -63,7 +63,7 @@ class Wrap:
     def _measure(self) -> None:
         columns = self._ask_columns()
         if columns and columns != self._columns:
-            # The terminal has moved what is shown in its own way: the word at the end stays where that is.
+            # The terminal has rewrapped its content in its own way: the last word stays where it is.
             self._column %= columns
             self._can_move = False
             self._word.clear()
@@ -78,7 +78,7 @@ class Wrap:
         self._last = ""
         self._word: list[str] = []  # kept only as long as it may have to move
         self._word_cells = self._shown = self._shown_cells = 0
-        # The first word of a line would not fit better into the next one.
+        # The first word of a line wouldn't fit better on the next one.
         self._can_move = not (self._is_code or _HEAD.fullmatch(self._head))
 
     def _show(self, out: list[str]) -> None:
@@ -109,7 +109,7 @@ class Wrap:
             if self._can_move:
                 self._move(out)
             elif self._column + width > self._columns:
-                self._column = 0  # the terminal goes on in the next row
+                self._column = 0  # the terminal continues in the next row
         if character == _EMOJI_FACE and self._last and cells(self._last) == 1:
             width = 1
         if self._can_move:
@@ -122,7 +122,7 @@ class Wrap:
             self._last = character
 
     def _move(self, out: list[str]) -> None:
-        """Takes the word out of this line and puts it into the next."""
+        """Moves the word from this line to the next."""
         if self._shown_cells:
             out.append(f"\x1b[{self._shown_cells}D\x1b[K")
         head = _HEAD.match(self._head)
@@ -134,7 +134,7 @@ class Wrap:
 
 
 def _may_break(last: str, following: str) -> bool:
-    """Whether a line may end between two characters that no space parts: beside wide ones it may.
+    """Whether a line may end between two characters without a space: next to wide ones it may.
 
     Not before what closes or ends a phrase, not after what opens one, and not within an emoji.
     """

@@ -56,9 +56,9 @@ class LoopThread:
 
 
 def result_of(future: "Future[T]") -> T:
-    """What work in a loop gives, once it is done; Ctrl-C is heard meanwhile.
+    """The result of work in a loop; Ctrl-C works meanwhile.
 
-    Python does not hear one that comes just before it begins to wait, so no single wait is long.
+    Python misses one that arrives just before it starts to wait, so no single wait is long.
     """
     while not future.done():
         wait([future], LOOK_EVERY_S)

@@ -47,7 +47,7 @@ _AS_JSON = {"Accept": "application/json"}
 
 
 class _Accepted(View, frozen=True, kw_only=True):
-    """What a message has become that is not answered yet: a turn, which may wait, or a place in the queue."""
+    """The state of an unanswered message: a turn, which may wait, or a place in the queue."""
 
     turn_id: str = ""
     user_message_id: str = ""
@@ -154,7 +154,7 @@ class Client:
         return await self._connection.ask(AgentView, "PATCH", path, json=patch, headers=headers)
 
     async def duplicate_agent(self, agent_id: str) -> AgentView:
-        """Makes a private copy of an agent of one's own, without its documents."""
+        """Makes a private copy of an agent that you can change, without its documents."""
         return await self._connection.ask(AgentView, "POST", f"/api/agents/{agent_id}/duplicate")
 
     async def delete_agent(self, agent_id: str) -> None:
@@ -523,11 +523,11 @@ class Client:
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
 
     async def _message(self, content: str, files: Sequence[GivenFile], **place: MessageRef) -> dict[str, Any]:
-        """A message as the server takes it, once its files are there."""
+        """A message in the server's format, after uploading its files."""
         file_ids = {"files": await self._files.ids(files)} if files else {}
         return {"content": content, **file_ids, **_set(place)}
 
 
 def _set(fields: Mapping[str, MessageRef]) -> dict[str, str | None]:
-    """The fields that were given; None is something to give."""
+    """The fields that were set; None counts as set."""
     return {name: value for name, value in fields.items() if not isinstance(value, UnsetType)}

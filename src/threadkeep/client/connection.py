@@ -19,7 +19,7 @@ from threadkeep.wire.view import PageView
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-SILENCE_S = 60.0  # a stream that lives has a heartbeat every 15 s
+SILENCE_S = 60.0  # a live stream has a heartbeat every 15 s
 MOST_TRIES = 5
 """How often to try a server that has never responded."""
 PATIENCE_S = 60.0
@@ -70,7 +70,7 @@ class Connection:
         return answer.status_code == 200 and "threadkeep-version" in answer.headers
 
     async def send(self, method: str, path: str, **request: Any) -> httpx2.Response:
-        """An answer that is no error."""
+        """A successful response."""
         try:
             answer = await self._http.request(method, path, **request)
         except httpx2.HTTPError as exc:
@@ -80,9 +80,9 @@ class Connection:
         return answer
 
     async def send_once(self, method: str, path: str, **request: Any) -> httpx2.Response:
-        """An answer to a request that counts once, by its key or its nature: it is repeated if it breaks off.
+        """The response to an idempotent request (by key or by nature), which is repeated if it breaks off.
 
-        Where there is no connection to begin with, it is not repeated.
+        It isn't repeated if no connection could be opened at all.
         """
         retries = _Retries()
         while True:
@@ -102,7 +102,7 @@ class Connection:
                 raise error
 
     async def pieces(self, path: str, **request: Any) -> AsyncGenerator[bytes]:
-        """An answer that may be large, piece by piece."""
+        """A possibly large response, piece by piece."""
         try:
             async with self._http.stream("GET", path, **request) as answer:
                 if not answer.is_success:
@@ -114,11 +114,11 @@ class Connection:
             raise self._away() from exc
 
     async def ask(self, kind: type[T], method: str, path: str, **request: Any) -> T:
-        """An answer as the type that the contract promises."""
+        """A response as the type that the contract promises."""
         return self.read(kind, await self.send(method, path, **request))
 
     def read(self, kind: type[T], answer: httpx2.Response) -> T:
-        """An answer that has come, as this type."""
+        """A received response as this type."""
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except msgspec.DecodeError as exc:
@@ -127,7 +127,7 @@ class Connection:
             ) from exc
 
     async def pages(self, kind: type[T], path: str, query: Mapping[str, Any]) -> AsyncGenerator[T]:
-        """All items of a list, page by page as they are taken."""
+        """All items of a list; loads pages on demand."""
         asked: dict[str, Any] = {"limit": PAGE_SIZE, **without_none(query)}
         page_kind = PageView[kind]
         while True:
@@ -141,7 +141,7 @@ class Connection:
     async def stream(self, method: str, path: str, **request: Any) -> AsyncGenerator[TurnEvent]:
         """The events of a turn until it has ended, each once, however often the connection breaks.
 
-        A message that is queued, or steers a turn, has none.
+        A message that is queued or steers a turn has none.
 
         A request that starts a turn is repeated only if it carries an `Idempotency-Key`: otherwise it
         could start a second one.
@@ -157,7 +157,7 @@ class Connection:
                         if not retries.comes_back(broke, answer.status_code):
                             raise broke
                     elif answer.status_code in {204, 202}:
-                        return  # it had ended, and everything was seen; or the message is queued
+                        return  # the turn had ended and all events were seen, or the message is queued
                     else:
                         if method != "GET":
                             method, path, request = "GET", f"{answer.headers['location']}/events", {}
@@ -179,7 +179,7 @@ class Connection:
 
 
 class _Retries:
-    """Whether and when a request is repeated: for longer where the server was there, and ever more slowly."""
+    """Whether and when to repeat a request: longer if the server has responded before, and ever slower."""
 
     def __init__(self) -> None:
         self.was_there = False
@@ -188,25 +188,25 @@ class _Retries:
         self._lost_at = time.monotonic()
 
     def connected(self, at: float) -> None:
-        """There is a connection, since then."""
+        """A connection has existed since then."""
         self.was_there = True
         self._connected_at = at
 
     def progressed(self) -> None:
-        """Something came that had not come before."""
+        """Something new has arrived."""
         self._tries = 0
         self._lost_at = time.monotonic()
 
     def comes_back(self, error: Exception, status: int) -> bool:
-        """Whether such an answer is no refusal: the server ends, restarts or waits for its database."""
+        """Whether a retry may succeed: the server is ending, restarting or waiting for its database."""
         if isinstance(error, ClientError):
             is_ending = error.code == ShuttingDown.code
             self.was_there |= is_ending
             return is_ending or (self.was_there and error.code == StorageUnavailable.code)
-        return status in _GATEWAY or (self.was_there and status == 500)  # of a server that was cut off
+        return status in _GATEWAY or (self.was_there and status == 500)  # from a server that was cut off
 
     async def pause(self) -> bool:
-        """Waits for the next try; False where it is time to give up."""
+        """Waits for the next try; False if it is time to give up."""
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at >= STEADY_S:
             self._tries, self._lost_at = 0, now
@@ -233,7 +233,7 @@ def _no_address(url: str) -> NotReached:
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what the caller gave."""
+    """Only the values that the caller set."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -243,5 +243,5 @@ async def _events(answer: httpx2.Response) -> AsyncGenerator[TurnEvent]:
         for event in reader.feed(piece):
             try:
                 yield decode_event(event.data)
-            except UnreadableEvent:  # of a newer server: what we do not know does not stop the rest
+            except UnreadableEvent:  # from a newer server: unknown events don't stop the rest
                 continue

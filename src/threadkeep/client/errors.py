@@ -70,7 +70,7 @@ class _Answer(msgspec.Struct):
 
 
 def to_error(answer: httpx2.Response) -> ThreadkeepError:
-    """The error that an answer tells."""
+    """The error in a response."""
     try:
         told = msgspec.json.decode(answer.content, type=_Answer).error
     except msgspec.DecodeError:

@@ -25,7 +25,7 @@ class MessageFiles:
         self._connection = connection
 
     async def ids(self, files: Sequence[GivenFile]) -> list[str]:
-        """What a message names its files by; those that are not on the server are sent there first."""
+        """The ids of a message's files; uploads those that aren't on the server first."""
         for file in files:
             _check_readable(file)
         return [await self._id(file) for file in files]
@@ -33,7 +33,7 @@ class MessageFiles:
     async def upload(
         self, file: GivenFile, on_progress: Callable[[Sending], None] | None = None
     ) -> UploadedFileView:
-        """Sends a file; a refusal names it."""
+        """Uploads a file; an error names it."""
         match file:
             case UploadedFileView():
                 return file
@@ -61,7 +61,7 @@ class MessageFiles:
         return answer.content
 
     async def save(self, file_id: str, target: Path, *, preview: bool) -> None:
-        """Writes a file to the disk as it arrives; what breaks off leaves nothing there."""
+        """Writes a file to disk as it arrives; leaves nothing there if it breaks off."""
         partial = target.with_name(f"{target.name}.part")
         pieces = self._connection.pieces(_path(file_id), params=_form(preview=preview))
         try:
@@ -78,7 +78,7 @@ class MessageFiles:
 
     async def _send(self, name: str, content: SentFile | bytes) -> UploadedFileView:
         try:
-            # Nothing is lost where it arrives twice: a file that no message has is removed.
+            # Uploading twice does no harm: the server removes a file that no message uses.
             answer = await self._connection.send_once("POST", "/api/files", files={"files": (name, content)})
         except ClientError as refusal:
             raise _naming(name, refusal) from refusal
@@ -86,7 +86,7 @@ class MessageFiles:
 
 
 def _check_readable(file: GivenFile) -> None:
-    """Finds a path that is wrong before the files in front of it are sent."""
+    """Finds a wrong path before the files ahead of it are sent."""
     if isinstance(file, str | PathLike):
         with Path(file).open("rb"):
             pass

@@ -14,23 +14,23 @@ AsgiApplication = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
     Awaitable[None],
 ]
-"""An application as ASGI defines it; written out here, so that a client needs no web framework."""
+"""An ASGI application; defined here, so that a client needs no web framework."""
 
 
 class InProcessTransport(httpx2.AsyncBaseTransport):
-    """A transport without a network. httpx2's own one gives an answer only when it is complete."""
+    """A transport without a network. httpx2's own returns a response only when it is complete."""
 
     def __init__(self, app: AsgiApplication) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Runs the application until it has begun to answer; the rest is read from the answer's stream."""
+        """Runs the application until its response begins; the rest is read from the response's stream."""
         assert isinstance(request.stream, httpx2.AsyncByteStream)
         exchange = _Exchange(request.stream)
         exchange.begin(self._app, _scope(request))
         try:
             head = await exchange.messages.get()
-        except BaseException:  # who is cancelled hangs up
+        except BaseException:  # a cancelled caller hangs up
             await exchange.aclose()
             raise
         if head is None:
@@ -42,7 +42,7 @@ class InProcessTransport(httpx2.AsyncBaseTransport):
 
 
 class _Exchange(httpx2.AsyncByteStream):
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self.messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=1)  # at the reader's pace
@@ -76,7 +76,7 @@ class _Exchange(httpx2.AsyncByteStream):
                 return
 
     async def aclose(self) -> None:
-        """Hangs up; the application is given no further chance to answer."""
+        """Hangs up; the application can't respond any more."""
         self._hung_up.set()
         if self._running is not None:
             await end_tasks(self._running)

@@ -71,7 +71,7 @@ class Recorder:
             await asyncio.sleep(PAUSE_S)
 
     async def _send_one_by_one(self, batch: list[Mapping[str, Any]], refusal: ClientError) -> None:
-        """One bad event must not take the others with it."""
+        """Sends events singly, so that a bad one doesn't lose the others."""
         if len(batch) == 1:
             about = f" ({refusal.param})" if refusal.param else ""
             log.error("couldn't record an event: %s%s", refusal.message, about)

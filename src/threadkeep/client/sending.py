@@ -17,7 +17,7 @@ class Sending:
 
 
 class SentFile(FileIO):
-    """A file that tells how far it has been read; it is never held in memory as a whole."""
+    """A file that reports its progress; never in memory as a whole."""
 
     def __init__(self, path: Path, on_progress: Callable[[Sending], None] | None) -> None:
         super().__init__(path)

@@ -1,4 +1,4 @@
-"""Looks Threadkeep over: what is well, what is not, what to do about it. Changes nothing, shows no secret."""
+"""Checks an installation: what is fine, what isn't, how to fix it. Changes nothing, shows no secrets."""
 
 from collections.abc import AsyncGenerator, Mapping
 
@@ -20,7 +20,7 @@ from threadkeep.storage.inspection import inspect_database
 async def examine(
     settings: Settings, environment: Mapping[str, str], *, internet: bool = False
 ) -> AsyncGenerator[Finding]:
-    """Looks at everything, one thing after the other; on request also at what matters to strangers."""
+    """Runs all checks, one after the other; on request also those for a server on the internet."""
     for finding in check_settings(settings, environment):
         yield finding
     for finding in check_folder(settings):

@@ -1,4 +1,4 @@
-"""Whether the database can be used, and its secrets be read."""
+"""Whether the database is usable and its secrets are readable."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from threadkeep.storage.secrets import SealedSecret
 
 
 def check_database(inspection: Inspection | None) -> Iterator[Finding]:
-    """Whether it is of this version and can be written; without one there is no file yet."""
+    """Whether it is writable and of this version; without an inspection there is no file yet."""
     if inspection is None:
         yield Finding("database", "ok", "SQLite file, created at the first start.")
         return
@@ -31,7 +31,7 @@ def check_database(inspection: Inspection | None) -> Iterator[Finding]:
 def check_secret_key(
     settings: Settings, inspection: Inspection | None, sealing_key: str | None
 ) -> Iterator[Finding]:
-    """Whether the secrets that are kept can be read, and new ones be kept."""
+    """Whether stored secrets are readable, and new ones can be stored."""
     kept = [
         secret
         for agent in (inspection.agents if inspection else ())

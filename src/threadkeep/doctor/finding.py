@@ -1,4 +1,4 @@
-"""What the doctor says of one thing."""
+"""A finding of the doctor."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Verdict = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; `advice` tells what to do where something is wrong."""
+    """The result of one check; `advice` says what to do if something is wrong."""
 
     check: str
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Whether the data folder can be used, and is safe from others."""
+"""Whether the data folder is usable, and safe from others."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ MUCH_DISK, LITTLE_DISK = 1_000_000_000, 100_000_000
 
 
 def check_folder(settings: Settings) -> Iterator[Finding]:
-    """Whether it is there or can be made, whose it is, and how much room there is."""
+    """Whether it exists or can be created, who owns it, and how much space is free."""
     folder = settings.data
     if not folder.exists():
         parent = next(it for it in folder.absolute().parents if it.exists())
@@ -43,7 +43,7 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
 
 
 def _holder(folder: Path) -> str:
-    """Whether a server runs on it; for a moment the lock is shared, which hinders nobody."""
+    """Whether a server runs on it; takes a shared lock for a moment, which blocks nobody."""
     holder = "unknown"
     try:
         with (folder / LOCK_NAME).open() as lock:

@@ -1,4 +1,4 @@
-"""Whether all is there that Threadkeep is made of."""
+"""Whether Threadkeep is completely installed."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ def check_page() -> Finding:
 
 
 def check_extras(settings: Settings) -> Iterator[Finding]:
-    """Whether the libraries are installed that these settings need."""
+    """Whether the libraries that these settings need are installed."""
     needed = {
         "documents": True,
         "postgres": not settings.on_sqlite,
@@ -40,7 +40,7 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
         elif not needed[extra]:
             yield Finding("extras", "ok", f"{what}: not installed, and not needed.")
         else:
-            # Other documents are read and found by their words without it.
+            # Without it, other documents are still read and found by their words.
             verdict: Verdict = "warning" if extra == "documents" else "problem"
             message = f"{what}: not installed ({', '.join(missing)})."
             yield Finding("extras", verdict, message, f"pip install 'threadkeep[{extra}]'")

@@ -1,4 +1,4 @@
-"""What matters before strangers reach the server: one finding for each point of docs/operating.md."""
+"""Checks for a server on the internet: one finding for each point of docs/operating.md."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _ROOT = 0
 
 
 def check_internet(settings: Settings) -> Iterator[Finding]:
-    """Who gets in, what programs may do, and what each user may spend."""
+    """Who can sign in, what programs may do, and what each user may spend."""
     yield from _who_gets_in(settings)
     yield from _what_runs(settings)
     yield from _what_is_spent(settings)
@@ -117,5 +117,5 @@ def _cap(check: str, most: int, what: str, setting: str) -> Finding:
 def _point(
     check: str, well: str | None, *, otherwise: str, advice: str, verdict: Verdict = "warning"
 ) -> Finding:
-    """What is said of one point: that it is well, or what is not and what to do."""
+    """The finding for one point: it is fine, or what is wrong and how to fix it."""
     return Finding(check, "ok", well) if well else Finding(check, verdict, otherwise, advice)

@@ -15,7 +15,7 @@ GATEWAY_S = 30.0
 
 
 async def check_model(settings: Settings) -> Finding:
-    """Asks the model the smallest question that there is."""
+    """Asks the model the smallest possible question."""
     if settings.gateway == "local":
         return _local_model(settings)
     gateway = build_gateway(settings)
@@ -39,12 +39,12 @@ async def check_model(settings: Settings) -> Finding:
 
 
 async def _ask(gateway: Gateway) -> None:
-    """The first sign of an answer will do."""
+    """Waits for the first sign of an answer."""
     question = ModelMessage("user", (TextBlock("Say OK."),))
     stream = gateway.stream(ModelRequest(None, "", (question,), max_tokens=16))
     try:
         async for event in stream:
-            if isinstance(event, Retrying):  # by itself; whoever looks wants to know why
+            if isinstance(event, Retrying):  # the gateway retries by itself; the operator wants to know why
                 raise Unanswered(event.message.partition(" Asking again")[0], code=event.code)
             return
     finally:
@@ -67,7 +67,7 @@ def _advice(error: GatewayError, settings: Settings, model: str) -> str:
 
 
 def _host(settings: Settings) -> str:
-    """Where the model is, without what else may be in an address."""
+    """The model's host, without the rest of the address."""
     return urlsplit(settings.gateway_url or "").hostname or "the provider"
 
 

@@ -1,4 +1,4 @@
-"""Whether the programs of MCP servers are shut in: one is, and tries to get out."""
+"""Whether MCP servers' programs are confined: runs one in the sandbox that tries to get out."""
 
 import asyncio
 import sys
@@ -34,7 +34,7 @@ UPGRADE = (
 
 
 async def check_sandbox(settings: Settings) -> Finding:
-    """Runs a program in the sandbox that tries to see the data, and to write where it may not."""
+    """Runs a program in the sandbox that tries to read the data, and to write where it may not."""
     if settings.mcp_sandbox == "off":
         told = "Off: programs of MCP servers have all the rights of this account."
         return Finding("sandbox", "warning", told, f"Set {PREFIX}MCP_SANDBOX to auto or require.")

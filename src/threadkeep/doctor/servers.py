@@ -1,4 +1,4 @@
-"""Whether the MCP servers of agents run, and their roles are whole."""
+"""Whether agents' MCP servers run, and their roles are complete."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -23,7 +23,7 @@ SERVERS_AT_ONCE = 4
 
 
 async def check_servers(settings: Settings, inspection: Inspection) -> AsyncGenerator[Finding]:
-    """Connects every MCP server that agents have, a few at once, and ends those that it started."""
+    """Connects to every MCP server of agents, a few at a time, and ends those that it started."""
     found = [
         (agent, name, server)
         for agent in inspection.agents
@@ -54,21 +54,21 @@ async def _connect(
 ) -> ServerStatus:
     if problem := build_catalog(settings).problem(server):
         return ServerStatus(ServerState.FAILED, problem)
-    # Where its folder is not there yet, it is run in one that goes again.
+    # If its folder doesn't exist yet, it runs in a temporary one.
     inner = server.cwd if isinstance(server, StdioServer) else None
     is_there = (settings.workspaces.of(agent.id) / (inner or "")).is_dir()
     workspaces = settings.workspaces if is_there else Workspaces(elsewhere)
     pool = Pool(build_server_environment(settings, workspaces), Limits())
     try:
         return await pool.test(ServerKey.of(agent.id, name, server, UserId("doctor")), server)
-    except ThreadkeepError as exc:  # a secret of it cannot be read
+    except ThreadkeepError as exc:  # one of its secrets is unreadable
         return ServerStatus(ServerState.FAILED, exc.message)
     finally:
         await pool.close()
 
 
 def check_roles(settings: Settings) -> Iterator[Finding]:
-    """Whether what the files of roles refer to is there."""
+    """Whether everything that role files refer to exists."""
     problems = list(role_problems(settings.workspaces))
     for problem in problems:
         yield Finding("roles", "warning", f"{problem}.", "Add the files, or remove the references.")

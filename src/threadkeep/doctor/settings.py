@@ -1,4 +1,4 @@
-"""Whether the settings are known and fit together."""
+"""Whether the settings are known and consistent."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,14 +8,14 @@ from threadkeep.settings import Settings, misnamed
 
 
 def refused_settings(error: SettingsError) -> Finding:
-    """Settings with which nothing else can be looked at."""
+    """The finding for invalid settings, without which nothing else can be checked."""
     return Finding(
         "settings", "problem", error.message, "Fix it; `threadkeep settings` describes each setting."
     )
 
 
 def check_settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Names that are mistyped, and a server that strangers would reach."""
+    """Checks for mistyped names, and for a server that strangers could reach."""
     unknown = misnamed(environment)
     for it in unknown:
         yield Finding("settings", "warning", it.message, it.advice)

@@ -1,4 +1,4 @@
-"""An agent: whom a user talks to. The requirements also call it a domain."""
+"""An agent, which users talk to. The requirements also call it a domain."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -27,21 +27,21 @@ class Visibility(Choice):
 
 
 class RetrievalMode(Choice):
-    """Who decides to search the documents: the model by a tool, or every message by itself."""
+    """When to search the documents: when the model calls the tool, or automatically for every message."""
 
     TOOL = "tool"
     AUTO = "auto"
 
 
 class ConversationMode(Choice):
-    """Whether a user may have further conversations beside the main one."""
+    """Whether a user may have conversations besides the main one."""
 
     MULTIPLE = "multiple"
     SINGLE = "single"
 
 
 class OnCrash(Choice):
-    """What becomes of a turn whose node is lost: another one continues it, or it ends."""
+    """What happens to a turn whose node dies: another node continues it, or it ends."""
 
     CONTINUE = "continue"
     INTERRUPT = "interrupt"
@@ -76,7 +76,7 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Whom a user talks to. `version` counts the changes and guards against lost ones."""
+    """An agent. `version` counts its changes and guards against lost updates."""
 
     id: AgentId
     owner_id: UserId | None
@@ -107,7 +107,7 @@ class Agent:
             check_storable(text, param)
 
     def is_visible_to(self, user: User) -> bool:
-        """Whether a user may know of this agent and talk to it."""
+        """Whether a user may see this agent and talk to it."""
         return self.deleted_at is None and (self.visibility is Visibility.PUBLIC or self.is_open_to(user))
 
     def is_open_to(self, user: User) -> bool:
@@ -115,7 +115,7 @@ class Agent:
         return self.deleted_at is None and (self.owner_id == user.id or user.is_admin)
 
     def check_visible_to(self, user: User) -> None:
-        """Refuses a user who may not know of this agent."""
+        """Refuses a user who may not see this agent."""
         if not self.is_visible_to(user):
             raise AgentNotFound
 
@@ -126,7 +126,7 @@ class Agent:
             raise Forbidden("Only the agent's owner or an admin can do this.")
 
     def check_name_is_free(self, default: "Agent") -> None:
-        """Refuses a public agent that others would take for the default one by its name."""
+        """Refuses a public agent whose name others could mistake for the default agent's."""
         if (
             self.visibility is Visibility.PUBLIC
             and not self.is_default
@@ -139,7 +139,7 @@ class Agent:
             )
 
     def delete(self, now: int) -> "Agent":
-        """Hides the agent; conversations with it stay readable. Its servers and their secrets go."""
+        """Hides the agent and removes its servers with their secrets; conversations with it stay readable."""
         if self.is_default:
             raise Forbidden("You can't delete the default agent.")
         settings = replace(self.settings, mcp_servers=_NO_SERVERS)
@@ -147,14 +147,14 @@ class Agent:
 
 
 def _letters(name: str) -> str:
-    """A name as people read it: whatever the case, width and spaces; signs that are not seen do not count."""
+    """A name as people read it: regardless of case, width, spaces and invisible characters."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return "".join(filter(str.isalnum, folded)) or folded
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDraft:
-    """What a user says of an agent to be made."""
+    """A user's input for a new agent."""
 
     name: str
     description: str = ""

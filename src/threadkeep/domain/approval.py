@@ -8,7 +8,7 @@ from threadkeep.domain.choice import Choice
 
 
 class ApprovalKind(Choice):
-    """What a turn waits for: leave to call a tool, an answer for the model, or one for an MCP server."""
+    """What a turn waits for: approval of a tool call, an answer for the model, or one for an MCP server."""
 
     TOOL = "tool"
     QUESTION = "question"
@@ -16,7 +16,7 @@ class ApprovalKind(Choice):
 
 
 class ApprovalAction(Choice):
-    """How a request ended; nobody but the clock chooses `expire`."""
+    """How a request ended; users can't choose `expire`."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -26,7 +26,7 @@ class ApprovalAction(Choice):
 
 
 class ApprovalScope(Choice):
-    """How far leave goes: this call, or every call of this tool in the conversation."""
+    """What an approval covers: this call, or every call of this tool in the conversation."""
 
     ONCE = "once"
     CONVERSATION = "conversation"
@@ -34,7 +34,7 @@ class ApprovalScope(Choice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a user answered. `arguments` are those of an edited call, `content` answers a question."""
+    """A user's answer. `arguments` are those of an edited call, `content` answers a question."""
 
     action: ApprovalAction
     at: int
@@ -50,7 +50,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallApproval:
-    """What a tool call's user was asked about it; `answer` is None while it waits."""
+    """The request to the user about a tool call; `answer` is None while it waits."""
 
     request_id: str
     message: str

@@ -20,7 +20,7 @@ class Priority(Choice):
 
 @dataclass(frozen=True, slots=True)
 class BriefingCard:
-    """A briefing as it stands in a conversation: a copy that later changes do not touch."""
+    """A briefing in a conversation: a copy that later changes don't affect."""
 
     briefing_id: BriefingId
     title: str
@@ -32,13 +32,13 @@ class BriefingCard:
 
     @property
     def text(self) -> str:
-        """What it says, for whoever searches."""
+        """Its text, for searching."""
         return f"{self.title}\n{self.summary}"
 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """A notice for one user from one agent. `message_id` is its card, once there is one."""
+    """A notice for one user from one agent. `message_id` is its card's, once there is one."""
 
     id: BriefingId
     agent_id: AgentId
@@ -63,7 +63,7 @@ class Briefing:
         return self if self.read_at is not None else replace(self, read_at=now)
 
     def card(self) -> BriefingCard:
-        """The card that is put into the conversation."""
+        """The card for the conversation."""
         return BriefingCard(
             self.id, self.title, self.summary, self.priority, self.created_at, self.data, self.actions
         )

@@ -1,4 +1,4 @@
-"""The operator's caps: what they allow at most, whatever an agent's owner sets."""
+"""The operator's caps on what an agent's owner can set."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCaps:
-    """What the operator allows at most; 0 or nothing means no cap."""
+    """The operator's maximums; 0 or empty means no cap."""
 
     models: tuple[str, ...] = ()
-    """The models that an agent may name, the default one among them."""
+    """The models that an agent may name, including the default one."""
     reply_tokens: int = 0
     iterations: int = 0
     message_chars: int = 0
@@ -25,7 +25,7 @@ class OperatorCaps:
     publish: Literal["owner", "admin"] = "owner"
 
     def check(self, user: User, draft: AgentDraft, before: Agent | None = None) -> None:
-        """Refuses a draft that asks for more than the caps; what it leaves as it was is not asked for."""
+        """Refuses a draft that exceeds the caps; values that it doesn't change are accepted."""
         asked, was = draft.settings, before.settings if before else None
         if draft.model != (before.model if before else None):
             self._check_model(draft.model)
@@ -43,7 +43,7 @@ class OperatorCaps:
         self._check_visibility(user, draft, before)
 
     def limited(self, agent: Agent) -> Agent:
-        """An agent as it may work here. A model that is no longer allowed is refused, not replaced."""
+        """An agent within the caps. A model that is no longer allowed is refused, not replaced."""
         self._check_model(agent.model)
         settings = replace(
             agent.settings,
@@ -54,11 +54,11 @@ class OperatorCaps:
         return agent if settings == agent.settings else replace(agent, settings=settings)
 
     def allows_model(self, model: str | None) -> bool:
-        """Whether an agent may be answered by a model; None is the default one."""
+        """Whether agents may use a model; None is the default one."""
         return model is None or not self.models or model in self.models
 
     def check_room(self, documents: int, size: int) -> None:
-        """Refuses a document with which a user's agents would have so many documents of so many bytes."""
+        """Refuses a document if a user's agents would then have too many documents or bytes."""
         for name, value, most in (("documents", documents, self.documents), ("bytes", size, self.bytes)):
             if most and value > most:
                 raise LimitNotAllowed(
@@ -86,7 +86,7 @@ NO_CAPS = OperatorCaps()
 
 
 def _at_most(value: int, most: int) -> int:
-    """The smaller of two limits, of which 0 is none."""
+    """The smaller of two limits; 0 means no limit."""
     return min(value, most) if value and most else value or most
 
 
@@ -98,7 +98,7 @@ class TurnCaps:
     per_minute: int = 0
 
     def too_many_at_once(self) -> RateLimited:
-        """What a user is told of whom so many turns run."""
+        """The error for a user who has too many turns running."""
         return RateLimited(
             f"You already have {self.at_once} turns running, the most allowed at once. Wait for one to "
             "finish.",
@@ -106,7 +106,7 @@ class TurnCaps:
         )
 
     def too_many_a_minute(self, *, wait_s: float) -> RateLimited:
-        """What a user is told who has begun so many turns."""
+        """The error for a user who has started too many turns."""
         wait_s = max(1, math.ceil(wait_s))
         return RateLimited(
             f"You can start {self.per_minute} turns per minute. Try again in {wait_s} s.",

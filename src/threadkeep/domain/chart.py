@@ -1,4 +1,4 @@
-"""Charts: what a tool gives as `chart_data`, an ECharts option or rows with a kind, and what it shows."""
+"""Charts from a tool's `chart_data`: an ECharts option, or rows with a kind."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _KINDS = {kind.value: kind for kind in ChartKind}
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Numbers of one kind; a missing one is a gap. For a scatter chart `xs` are where they stand."""
+    """Numbers of one kind; a missing one is a gap. For a scatter chart, `xs` are their x values."""
 
     kind: ChartKind
     name: str
@@ -47,7 +47,7 @@ class Chart:
 def chart_option(
     kind: ChartKind, rows: Sequence[Mapping[str, Any]], x: str, y: Sequence[str], title: str = ""
 ) -> dict[str, Any]:
-    """An ECharts option that draws columns `y` of rows over column `x`; refuses what cannot be drawn."""
+    """An ECharts option that draws columns `y` of rows over column `x`; refuses data that can't be drawn."""
     _check(rows, x, y)
     numbers = {name: [_number_in(row, name) for row in rows] for name in y}
     option: dict[str, Any] = {"tooltip": {}, "legend": {"data": list(y)}}
@@ -77,7 +77,7 @@ def chart_option(
 
 
 def read_chart(value: object) -> Chart | None:
-    """What can be drawn of a tool's `chart_data`; None where that is nothing we know."""
+    """The drawable part of a tool's `chart_data`; None if the format is unknown."""
     option = _mapping(value)
     if "rows" in option and "kind" in option:
         try:
@@ -150,7 +150,7 @@ def _labels(option: Mapping[str, Any], series: Sequence[Series]) -> tuple[str, .
 
 
 def _value(point: object) -> object:
-    """A point of an option is its value, or an object that has it."""
+    """A point's value: an option has the value itself, or an object with it."""
     return cast("Mapping[str, Any]", point).get("value") if isinstance(point, Mapping) else point
 
 

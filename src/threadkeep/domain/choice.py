@@ -6,7 +6,7 @@ from threadkeep.domain.errors import InvalidRequest
 
 
 class Choice(StrEnum):
-    """An enumeration that refuses an unknown word with the words that are allowed."""
+    """An enumeration whose error for an unknown word lists the allowed ones."""
 
     @classmethod
     def _missing_(cls, value: object) -> None:

@@ -1,4 +1,4 @@
-"""A compaction: a summary that stands in the context for a run of older messages, which stay archived."""
+"""A compaction: a summary that replaces a run of older messages in the context; they stay archived."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class Compaction:
 
 
 def to_archive(messages: Sequence[Message], *, keep_last: int | None, threshold: int) -> Sequence[Message]:
-    """Those of the messages, oldest first, for which a summary shall stand; too few are refused.
+    """Which of the messages, oldest first, a summary is to replace; refuses too few.
 
-    What is kept never begins with a reply: without its question it says little, and no model takes it.
+    The rest never begins with a reply: without its question it says little, and no model accepts it.
     """
     count = len(messages)
     keep_last = min(KEPT_BY_DEFAULT, count // 4) if keep_last is None else keep_last

@@ -1,4 +1,4 @@
-"""A conversation: the aggregate root. It alone decides what may be added to it."""
+"""A conversation: the aggregate root, which alone decides what may be added to it."""
 
 import secrets
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ MOST_TITLE_CHARACTERS = 200
 
 
 class ConversationStatus(Choice):
-    """Whether the owner keeps it at hand or has put it away."""
+    """Whether it is active, or its owner has archived it."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
 
 
 class ListedStatus(Choice):
-    """How lists show it: as the owner keeps it, or as deleted, until it is purged."""
+    """Its status in lists: active or archived, or deleted until it is purged."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -36,7 +36,7 @@ _LISTED = {status: ListedStatus(status.value) for status in ConversationStatus}
 
 
 class TitleSource(Choice):
-    """Who gave the title; a user's own is never replaced."""
+    """Who set the title; a user's own is never replaced."""
 
     DERIVED = "derived"
     MODEL = "model"
@@ -45,25 +45,25 @@ class TitleSource(Choice):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A way through the tree of messages that leaves the active path somewhere."""
+    """A path through the message tree that diverges from the active one."""
 
     fork_seq: int
     """The last message that the branch and the active path share (0 = they share none)."""
     hidden: int
-    """How many messages of the active path come after that one; they leave it."""
+    """How many messages come after that one on the active path; they leave it."""
     shown: tuple[MessageId, ...] = ()
-    """The branch's own messages, which come onto the path."""
+    """The branch's own messages, which join the path."""
     tip_id: MessageId | None = None
     """The last message of the branch."""
     archived_to_seq: int = 0
-    """The last message that a summary stands for on the branch."""
+    """The last message that a summary covers on the branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class BegunTurn:
-    """All that is stored when a turn begins: the conversation moved on, the turn and its messages.
+    """Everything stored when a turn begins: the updated conversation, the turn and its messages.
 
-    A regenerated turn has no new question. A turn that does not follow the end of the active path moves the
+    A regenerated turn has no new question. A turn that doesn't follow the end of the active path moves the
     path to its branch.
     """
 
@@ -71,14 +71,14 @@ class BegunTurn:
     turn: Turn
     assistant_message: Message
     previous_tip_id: MessageId | None
-    """The end of the active path before; where it is another by now, the turn does not begin."""
+    """The end of the active path before; if it has changed, the turn doesn't begin."""
     user_message: Message | None = None
     branch: Branch | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """All that is stored when a turn ends."""
+    """Everything stored when a turn ends."""
 
     conversation: "Conversation"
     turn: Turn
@@ -90,7 +90,7 @@ class Conversation:
     """One user, one agent, a tree of messages with one active path through it.
 
     `last_seq` is the number of the newest message. Together with the tip of the path it serves as the
-    version: the store refuses an append that was prepared on another.
+    version: the store refuses an append based on another.
     """
 
     id: ConversationId
@@ -113,7 +113,7 @@ class Conversation:
     tip_id: MessageId | None = None
     """The last message of the active path."""
     is_pinned: bool = False
-    """Whether its user wants it at the top of the list; it may be archived too."""
+    """Whether its user pinned it to the top of the list; it may also be archived."""
 
     @staticmethod
     def start(
@@ -146,7 +146,7 @@ class Conversation:
         return started.rename(title) if title is not None else started
 
     def rename(self, title: str | None) -> "Conversation":
-        """Takes the user's own title, or forgets it. A title never moves a conversation in the list."""
+        """Sets or clears the user's own title. A title never moves a conversation in the list."""
         if title is None:
             return replace(self, title=None, title_source=None)
         title = check_line(one_line(title), "title", most=MOST_TITLE_CHARACTERS)
@@ -165,8 +165,8 @@ class Conversation:
     ) -> BegunTurn:
         """Adds the user's message and an empty reply, and starts the turn that fills it.
 
-        The message follows the active path, or a branch. `title` is what the conversation is called from now
-        on, unless it has a title already. `message_id` is that of a message that was queued.
+        The message follows the active path, or a branch. `title` becomes the conversation's unless it has one
+        already. `message_id` is that of a queued message.
         """
         self.check_idle()
         before = self.following(branch) if branch else self
@@ -193,9 +193,9 @@ class Conversation:
     def regenerate(
         self, question_id: MessageId, branch: Branch, now: int, *, model: str | None = None
     ) -> BegunTurn:
-        """Starts a turn that answers a question again, beside the answers that it has.
+        """Starts a turn that answers a question again; its other answers stay.
 
-        `branch` ends with the message that the answer follows, which is the question.
+        `branch` ends with the question.
         """
         self.check_idle()
         before = self.following(branch)
@@ -223,7 +223,7 @@ class Conversation:
         )
 
     def check_tip(self, shown_tip: str | None) -> None:
-        """Refuses what a person decided while looking at another path than the active one."""
+        """Refuses an action that a user took while seeing a path other than the active one."""
         if (shown_tip.lower() if shown_tip else None) != self.tip_id:
             raise PathChanged(
                 "The conversation has moved to another branch. Reload it, then repeat the request.",
@@ -232,7 +232,7 @@ class Conversation:
             )
 
     def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
-        """Ends the running turn the way its reply ended, and frees the conversation for the next."""
+        """Ends the running turn with its reply's outcome, and frees the conversation for the next."""
         if self.active_turn_id != turn.id or reply.id != turn.assistant_message_id:
             raise IllegalTransition("This turn is not the one running in this conversation.")
         ended = turn.end(ENDS[reply.status], now, usage=reply.usage, error=reply.error)
@@ -256,7 +256,7 @@ class Conversation:
         return self._grown(1, message, active_turn_id=self.active_turn_id), message
 
     def check_idle(self) -> None:
-        """Refuses what cannot be done while the agent answers."""
+        """Refuses an action while the agent answers."""
         if self.active_turn_id is not None:
             raise TurnInProgress(
                 "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
@@ -302,5 +302,5 @@ class Conversation:
 
 
 def new_session_id() -> Secret:
-    """256 random bits: whoever knows it may follow the conversation's events, and nothing else."""
+    """256 random bits: its holder may follow the conversation's events, and do nothing else."""
     return Secret(secrets.token_urlsafe(32))

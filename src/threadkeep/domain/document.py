@@ -10,7 +10,7 @@ from threadkeep.domain.text import check_line
 
 
 class DocumentStatus(Choice):
-    """A document is worked on, then ready or failed; a failed one can be retried."""
+    """A document is processed, then ready or failed; a failed one can be retried."""
 
     PROCESSING = "processing"
     READY = "ready"
@@ -33,7 +33,7 @@ TEXT = "text/plain"
 
 MOST_NAME_CHARACTERS = 255
 HEAD_BYTES = 4096
-"""How much of a file tells what it is."""
+"""How much of a file is needed to detect its type."""
 
 _TEXTS = {
     ".html": HTML, ".htm": HTML, ".xhtml": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".csv": CSV,
@@ -43,13 +43,13 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def media_type_of(file_name: str, head: bytes) -> str:
-    """What a file is, by its first bytes; its name only tells texts apart. Refuses what cannot be read."""
+    """A file's type by its first bytes; its name only distinguishes kinds of text. Refuses other types."""
     if not head:
         raise UnsupportedDocument(f"{file_name} is empty.", param="fileName")
     if b"%PDF-" in head[:1024]:
         return PDF
     if head.startswith(b"PK\x03\x04"):
-        return DOCX  # whether it is one shows when it is opened
+        return DOCX  # opening it will show whether it is one
     ending = PurePath(file_name).suffix.lower()
     is_text = head.startswith(_BYTE_ORDER_MARKS) or b"\x00" not in head
     if not is_text or ending not in _TEXTS:

@@ -1,6 +1,6 @@
-"""Turn events: everything that happens in a turn, numbered from 1 without a gap.
+"""Turn events: everything that happens in a turn, numbered from 1 without gaps.
 
-The log of these events is the only source from which live streams, replays and messages are made.
+The log of these events is the only source of live streams, replays and messages.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class TurnResumed:
 
 @dataclass(frozen=True, slots=True)
 class IterationRestart:
-    """A model call that was cut off is made again: its events from `from_seq` on are superseded."""
+    """An interrupted model call starts again: its events from `from_seq` on are superseded."""
 
     type: ClassVar[str] = "iteration_restart"
     iteration: int
@@ -67,7 +67,7 @@ class IterationRestart:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """The turn took in a message that its user sent while it ran."""
+    """The turn accepted a message that its user sent while it ran."""
 
     type: ClassVar[str] = "user_message"
     message_id: str
@@ -90,7 +90,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResponse:
-    """What the user answered, or that they did not in time."""
+    """The user's answer, or that the request expired."""
 
     type: ClassVar[str] = "approval_response"
     request_id: str
@@ -118,7 +118,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """The model asked for a tool. `refs` names the fields that lie in the payload store."""
+    """The model called a tool. `refs` names the fields whose values are in the payload store."""
 
     type: ClassVar[str] = "tool_call"
     tool_call_id: str
@@ -127,7 +127,7 @@ class ToolCalled:
     arguments: Mapping[str, Any]
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
     model_name: str = ""
-    """The name by which the model called the tool. Only the server needs it; no client is shown it."""
+    """The model's name for the tool. Only the server needs it; clients never see it."""
     asks: bool = False
     """Whether it waits for the user before it runs."""
 
@@ -145,7 +145,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedImage:
-    """An image that a tool returned, or brought back. Only the server needs `refs`: no client is shown it."""
+    """An image that a tool returned or brought back. Only the server needs `refs`; clients never see it."""
 
     file_id: PayloadId
     file_name: str
@@ -158,7 +158,7 @@ class ReturnedImage:
 
 @dataclass(frozen=True, slots=True)
 class ToolResulted:
-    """The one result of a tool call. `refs` names the fields that lie in the payload store."""
+    """The one result of a tool call. `refs` names the fields whose values are in the payload store."""
 
     type: ClassVar[str] = "tool_result"
     tool_call_id: str
@@ -175,7 +175,7 @@ class ToolResulted:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something degraded, and the turn goes on."""
+    """Something degraded, but the turn continues."""
 
     type: ClassVar[str] = "notice"
     code: str
@@ -184,7 +184,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """What a call of the model has cost."""
+    """The usage of a model call."""
 
     type: ClassVar[str] = "usage"
     input_tokens: int
@@ -195,7 +195,7 @@ class UsageReported:
 
     @staticmethod
     def of(usage: Usage) -> "UsageReported":
-        """The event that reports what was spent."""
+        """The event that reports this usage."""
         return UsageReported(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -206,7 +206,7 @@ class UsageReported:
 
     @property
     def usage(self) -> Usage:
-        """What was spent."""
+        """The usage."""
         return Usage(
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
@@ -218,7 +218,7 @@ class UsageReported:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The turn ended well, or was stopped."""
+    """The turn completed, or was stopped."""
 
     type: ClassVar[str] = "done"
     status: Literal["COMPLETED", "CANCELLED"]
@@ -260,7 +260,7 @@ Terminal = Done | Failed
 
 
 def joined(before: object, after: object) -> Text | Thought | None:
-    """Two adjacent pieces of text, or of thought, as one; None for all else."""
+    """Two adjacent pieces of text, or of thought, as one; None for anything else."""
     match before, after:
         case Text(begun), Text(text):
             return Text(begun + text)
@@ -272,7 +272,7 @@ def joined(before: object, after: object) -> Text | Thought | None:
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    """One thing that happened in a turn: its number, its time (ms), and what it was."""
+    """One event of a turn: its number, its time (ms) and its body."""
 
     turn_id: str
     seq: int

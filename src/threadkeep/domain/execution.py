@@ -1,4 +1,4 @@
-"""A run of another engine, told to us by its own events, in any order and more than once."""
+"""A run of another engine, reported by its own events, in any order and possibly repeated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MOST_ID_CHARACTERS = 200
 
 
 class ExecutionEventType(Choice):
-    """What an engine tells of a run."""
+    """What an engine reports about a run."""
 
     STARTED = "ExecutionStarted"
     NODE_COMPLETED = "NodeCompleted"
@@ -31,7 +31,7 @@ ENDS = {ExecutionEventType.COMPLETED, ExecutionEventType.FAILED, ExecutionEventT
 
 @dataclass(frozen=True, slots=True)
 class ExecutedTool:
-    """A tool that a node of the run has used."""
+    """A tool that a node of the run used."""
 
     tool_name: str
     arguments: Mapping[str, Any]
@@ -42,7 +42,7 @@ class ExecutedTool:
     duration_ms: int | None = None
     tool_call_id: str | None = None
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
-    """The fields whose values lie in the payload store."""
+    """The fields whose values are in the payload store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ExecutionEvent:
     citations: tuple[Citation, ...] = ()
     artifact_ids: tuple[str, ...] = ()
     files: tuple[FilePart, ...] = ()
-    """The artifacts, once they are known to be the conversation's own."""
+    """The artifacts, once they are verified to belong to the conversation."""
     usage: Usage | None = None
     model: str | None = None
     error: str | None = None

@@ -1,18 +1,17 @@
-"""What a file of a message is: told by its content, for a name and a header can say anything.
+"""Detects the type of a message's file by its content: a name and a header can say anything.
 
 The rules, from the first and the last bytes of a file:
 
 - PNG, JPEG, GIF, WebP, PDF and DOCX begin with their magic number, at byte 0. Everything else must be text:
-  UTF-8, or UTF-16 with a byte order mark, without control characters. The name only tells texts apart.
-- A text with the name of an image, a PDF or a DOCX is refused: HTML that is called photo.png, a PDF that
-  begins after something else. So is a file that is called .svg: browsers run its scripts. As a text of
-  another name SVG is text.
+  UTF-8, or UTF-16 with a byte order mark, without control characters. The name only selects the kind of text.
+- A text with the name of an image, a PDF or a DOCX is refused: HTML named photo.png, a PDF that begins after
+  something else. So is a file named .svg: browsers run its scripts. Under another name, SVG is text.
 - HTML with the name of a text or a source file is accepted as source code, `text/x-source`. No file has the
   media type `text/html`, so nothing that serves a file by its media type can serve a page.
 - Polyglots: a file that is a PDF for readers that search for its beginning, and something else for others, is
   refused; so is a PDF that begins with HTML. An image with anything behind or inside it (a ZIP, a script, a
-  PDF further down) is accepted: only its pixels, encoded again, are shown or sent to a model. The original is
-  for downloading as an attachment, never inline.
+  PDF further down) is accepted: only its re-encoded pixels are shown or sent to a model. The original is only
+  for download as an attachment, never inline.
 """
 
 import codecs
@@ -37,11 +36,11 @@ ACCEPTED = IMAGES | TEXTS | {PDF, DOCX}
 
 HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 64 * 1024
-"""How much of a file's beginning and end tells what it is; a DOCX lists its members at its end."""
+"""How much of a file's beginning and end to read; a DOCX lists its members at the end."""
 
 _KINDS = "PNG, JPEG, GIF and WebP images, PDF, DOCX, text, CSV, Markdown, JSON and source code"
 _PDF_MAGIC = b"%PDF-"
-_PDF_READERS_SEARCH = 1024  # bytes, within which most readers find the beginning of a PDF
+_PDF_READERS_SEARCH = 1024  # most readers look for the beginning of a PDF in so many bytes
 
 _CODE_SUFFIXES = {
     ".bash", ".bat", ".c", ".cc", ".cfg", ".clj", ".cmake", ".conf", ".cpp", ".cs", ".css", ".dart",
@@ -77,14 +76,14 @@ _HEIF_BRANDS = {
     b"avif": "an AVIF image",
 }
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-"""Characters that no text has; ESC is missing, for logs of terminals have their colours in them."""
+"""Characters that no text has; ESC isn't among them, for terminal logs use it for colours."""
 _MARKUP = re.compile(rb"<(!doctype\s+html|html|head|body|script|svg|iframe)[\s>]", re.IGNORECASE)
 
 
 def detect(head: bytes, file_name: str, *, tail: bytes = b"") -> str:
-    """The media type of a file; raises UnsupportedFile with the reason where a message cannot have it.
+    """The media type of a file; raises UnsupportedFile with the reason if messages don't accept it.
 
-    Takes the first HEAD_BYTES and, for a file that is longer, the last TAIL_BYTES.
+    Takes the first HEAD_BYTES and, for a longer file, the last TAIL_BYTES.
     """
     if not head:
         raise _refusal(f"{file_name} is empty.")
@@ -136,7 +135,7 @@ def _binary_type(head: bytes) -> str | None:
 
 
 def _refuse_two_kinds(head: bytes, file_name: str) -> None:
-    """Refuses what readers would disagree about: each would see another file."""
+    """Refuses a file that different readers would read differently."""
     begin = head[:_PDF_READERS_SEARCH]
     if begin.find(_PDF_MAGIC) > 0:
         raise _refusal(f"{file_name} is two file types at once: it contains a PDF.")
@@ -154,7 +153,7 @@ def _archive_type(head: bytes, tail: bytes, file_name: str) -> str:
 
 
 _MEMBER = re.compile(rb"PK(?:\x03\x04.{22}(..)..|\x01\x02.{24}(..).{16})", re.DOTALL)
-"""The header of a ZIP's member, in its place or in the directory, with the length of its name."""
+"""The header of a ZIP member, local or in the directory, with the length of its name."""
 
 
 def _member_names(part: bytes) -> Iterator[bytes]:
@@ -177,7 +176,7 @@ def _text_type(head: bytes, file_name: str) -> str:
 
 
 def _decoded(head: bytes) -> str | None:
-    """The text that a file begins with; the last character may be cut off. None where it is no text."""
+    """The text that a file begins with, without a last character that is cut off; None if it isn't text."""
     encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head)
@@ -187,7 +186,7 @@ def _decoded(head: bytes) -> str | None:
 
 
 def _name_kind(head: bytes) -> str | None:
-    """What a file is that we know but do not take."""
+    """The name of a type that we recognize but don't accept."""
     if head[4:8] == b"ftyp":
         return _HEIF_BRANDS.get(head[8:12], "a video or audio file")
     if b"\x00" not in head and not head.startswith(b"\x1f\x8b"):

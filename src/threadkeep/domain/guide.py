@@ -1,11 +1,11 @@
-"""The Guide: an agent that shows what there is to see, without a model."""
+"""The Guide: an agent that demonstrates the features, without a model."""
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.ids import AgentId
 
 GUIDE_MODEL = "guide"
 GUIDE_ID = AgentId("01900000-0000-7000-8000-00000000901d")
-"""Always the same: a Guide that was deleted stays deleted."""
+"""Always the same, so that a deleted Guide stays deleted."""
 
 
 class Show(Choice):

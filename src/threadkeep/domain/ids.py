@@ -30,10 +30,10 @@ _last = 0
 
 
 def new_uuid() -> str:
-    """A UUIDv7, greater than every one made before it in this process and not to be guessed from it."""
+    """A UUIDv7, greater than all earlier ones of this process and not guessable from them."""
     global _last
     # 48 bits of milliseconds, then 12 + 62 random bits. Within one millisecond a random number of 64 bits is
-    # added to the previous id: ids of one process ascend, and who knows one does not know the next.
+    # added to the previous id: ids of one process ascend, and one doesn't reveal the next.
     random = int.from_bytes(os.urandom(18))
     fresh, step = (time.time_ns() // 1_000_000) << 74 | random >> 70, (random & STEP_MASK) + 1
     with _lock:
@@ -42,7 +42,7 @@ def new_uuid() -> str:
 
 
 def derived_uuid(at: int, *names: str) -> str:
-    """A UUIDv7 of a time in ms, always the same for the same names: what comes twice is recognised."""
+    """A UUIDv7 of a time in ms, always the same for the same names, so that duplicates are recognised."""
     text = "\n".join(names).encode("utf-8", "surrogatepass")
     return _uuid(min(max(at, 0), 2**48 - 1), int.from_bytes(hashlib.sha256(text).digest()[:10]) >> 6)
 
@@ -53,12 +53,12 @@ def time_of(uuid: str) -> int:
 
 
 def _uuid(milliseconds: int, random: int) -> str:
-    """48 bits of milliseconds and 74 others."""
+    """A UUIDv7 of 48 bits of milliseconds and 74 other bits."""
     random_a, random_b = random >> 62 & 0xFFF, random & (1 << 62) - 1
     digits = f"{milliseconds << 80 | 7 << 76 | random_a << 64 | 2 << 62 | random_b:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def is_uuid(value: str) -> bool:
-    """Whether a text from outside has the form of an id."""
+    """Whether a text has the form of an id."""
     return _UUID.fullmatch(value) is not None

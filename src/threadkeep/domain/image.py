@@ -1,6 +1,6 @@
 """How large an image may be for a model, and how many tokens it costs there.
 
-The figures are the providers' own, of November 2026, and for estimates: what counts is the provider's count.
+The figures are the providers' own, of November 2026, and only for estimates: the provider's count is final.
 """
 
 from math import ceil
@@ -9,14 +9,14 @@ from typing import assert_never
 from threadkeep.domain.choice import Choice
 
 MOST_PIXELS = 50_000_000
-"""Of an original: the largest that phones take. More is refused by its header, before anything is decoded."""
+"""The largest original: what phones take. A larger one is refused by its header, before decoding."""
 MODEL_EDGE = 1568
-"""The longest edge that every Claude model takes as it is; OpenAI shrinks to 2048 and 768.
+"""The longest edge that every Claude model accepts as is; OpenAI shrinks to 2048 and 768.
 
-It also stays below 2000, the most that Claude takes in a request of more than 20 images.
+It also stays below 2000, Claude's maximum in a request of more than 20 images.
 """
 MODEL_BYTES = 3_500_000
-"""Anthropic takes 5 MB as base64, which is 3.75 MB; OpenAI takes more."""
+"""Anthropic accepts 5 MB as base64, which is 3.75 MB; OpenAI accepts more."""
 PREVIEW_EDGE = 512
 PREVIEW_BYTES = 60_000
 
@@ -30,15 +30,15 @@ class ImageTokenRule(Choice):
     """How a family of models counts an image."""
 
     ANTHROPIC = "anthropic"
-    """Patches of 28 × 28. Models before Opus 4.7 shrink to about 1568 of them; this estimate has them all."""
+    """Patches of 28 × 28. Models before Opus 4.7 shrink to about 1568 of them; this estimate counts all."""
     OPENAI_TILES = "openai_tiles"
-    """GPT-4o, GPT-4.1 and the like: 85, and 170 for each tile of 512 × 512; others take a little less."""
+    """GPT-4o, GPT-4.1 and the like: 85, plus 170 for each tile of 512 × 512; others take a little less."""
     OPENAI_PATCHES = "openai_patches"
     """GPT-4.1 mini, o4-mini, GPT-5.4 mini and the like: at most 1536 patches of 32 × 32, at 1.62 each."""
 
 
 def shrunk(width: int, height: int, *, longest_edge: int) -> tuple[int, int]:
-    """The size of an image whose longer edge is at most so long, in the same proportions; never enlarged."""
+    """An image's size with its longer edge limited, in the same proportions; never enlarged."""
     longer = max(width, height)
     if longer <= longest_edge:
         return width, height
@@ -47,13 +47,13 @@ def shrunk(width: int, height: int, *, longest_edge: int) -> tuple[int, int]:
 
 
 def image_bytes(width: int, height: int) -> int:
-    """About how many bytes a detailed photograph of this size has, after we have shrunk it."""
+    """The approximate bytes of a detailed photograph of this size, after we have shrunk it."""
     width, height = shrunk(width, height, longest_edge=MODEL_EDGE)
     return min(width * height // 2, MODEL_BYTES)
 
 
 def image_tokens(width: int, height: int, family: ImageTokenRule = ImageTokenRule.ANTHROPIC) -> int:
-    """What an image of this size costs as part of a request, after we have shrunk it."""
+    """What an image of this size costs in a request, after we have shrunk it."""
     width, height = shrunk(width, height, longest_edge=MODEL_EDGE)
     match family:
         case ImageTokenRule.ANTHROPIC:

@@ -19,7 +19,7 @@ FILES = "files"
 GUIDE = "guide"
 USER = "user"
 OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, FILES, GUIDE, USER})
-"""Whose tools the model knows by their bare names."""
+"""The model knows these servers' tools by their bare names."""
 
 DEFAULT_TIMEOUT_S = 60.0
 MOST_SERVERS = 32
@@ -27,7 +27,7 @@ MOST_SERVERS = 32
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 
 _NO_SECRETS: Mapping[str, Secret] = {}
-# Shorter texts stand in ordinary words too; hiding those would only make an error unreadable.
+# Shorter texts also occur in ordinary words; hiding those would only make an error unreadable.
 _SHORTEST_HIDDEN = 4
 
 
@@ -40,7 +40,7 @@ class ServerScope(Choice):
 
 
 class ServerSource(Choice):
-    """Who put a server there: the product for everyone, the product where it is needed, or the owner."""
+    """Who added a server: the product for everyone, the product where needed, or the owner."""
 
     SYSTEM = "system"
     BUILTIN = "builtin"
@@ -48,9 +48,9 @@ class ServerSource(Choice):
 
 
 class McpServer:
-    """What an owner says of a server of their own: a StdioServer or a RemoteServer.
+    """An owner's configuration of their own server: a StdioServer or a RemoteServer.
 
-    Which of them may be saved and run is decided by the catalog, for it depends on the operator.
+    The catalog decides which may be saved and run, for that depends on the operator.
     """
 
     __slots__ = ()
@@ -59,23 +59,23 @@ class McpServer:
     timeout_s: float
     scope: ServerScope
     trust_annotations: bool
-    """Whether what the server says of its tools' effects counts: that they only read, or may be repeated."""
+    """Whether to trust the server's claims that its tools only read, or may be repeated."""
 
     @property
     def secrets(self) -> Mapping[str, Secret]:
-        """What must never be shown, by name."""
+        """The values that must never be shown, by name."""
         raise NotImplementedError
 
     def without_secrets(self) -> "McpServer":
-        """The same server, switched off until somebody gives it secrets again."""
+        """The same server without its secrets, switched off until somebody sets them again."""
         raise NotImplementedError
 
     def is_like(self, other: "McpServer") -> bool:
-        """Whether another server does the same with its secrets, as far as that is known without them."""
+        """Whether another server uses its secrets in the same way, as far as one can tell without them."""
         raise NotImplementedError
 
     def hide(self, text: str) -> str:
-        """A text of the server, such as its error or its log, without the secrets that it was given."""
+        """A text of the server, such as an error or a log, without its secrets."""
         values = {secret.reveal() for secret in self.secrets.values()}
         for value in sorted(values, key=len, reverse=True):
             if len(value) >= _SHORTEST_HIDDEN:
@@ -85,7 +85,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class StdioServer(McpServer):
-    """A program on our machine that speaks over its standard streams. A time-out of 0 means no limit.
+    """A program on our machine that communicates over its standard streams. A time-out of 0 means no limit.
 
     `cwd` is a path within the agent's workspace.
     """
@@ -109,7 +109,7 @@ class StdioServer(McpServer):
         return replace(self, env=_NO_SECRETS, disabled=True)
 
     def is_like(self, other: McpServer) -> bool:
-        """Whether another one runs the same in the same way."""
+        """Whether another one runs the same program in the same way."""
         return isinstance(other, StdioServer) and (
             (self.command, self.args, self.cwd, self.scope)
             == (other.command, other.args, other.cwd, other.scope)
@@ -118,7 +118,7 @@ class StdioServer(McpServer):
 
 @dataclass(frozen=True, slots=True)
 class RemoteServer(McpServer):
-    """A server that is reached by streamable HTTP. A time-out of 0 means no limit."""
+    """A server on streamable HTTP. A time-out of 0 means no limit."""
 
     url: str
     headers: Mapping[str, Secret] = field(default_factory=lambda: _NO_SECRETS)
@@ -137,12 +137,12 @@ class RemoteServer(McpServer):
         return replace(self, headers=_NO_SECRETS, disabled=True)
 
     def is_like(self, other: McpServer) -> bool:
-        """Whether another one is the same address, used in the same way."""
+        """Whether another one has the same address, used in the same way."""
         return isinstance(other, RemoteServer) and (self.url, self.scope) == (other.url, other.scope)
 
 
 def check_server_names(names: Collection[str]) -> None:
-    """Not too many, and each of letters, digits, `-` and `_`: it becomes a part of its tools' names."""
+    """Refuses too many, and names not of letters, digits, `-` and `_`: they become part of tools' names."""
     if len(names) > MOST_SERVERS:
         raise McpConfigInvalid(
             f"An agent can have at most {MOST_SERVERS} servers.", param="settings.mcpServers"
@@ -156,6 +156,6 @@ def check_server_names(names: Collection[str]) -> None:
 
 
 def fingerprint(tools: Iterable[tuple[str, str, Mapping[str, object]]]) -> str:
-    """What tells whether a server's tools have changed: a hash of their names, descriptions and schemas."""
+    """A hash of tools' names, descriptions and schemas, to detect changes."""
     known = sorted(tools, key=lambda tool: tool[0])
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()

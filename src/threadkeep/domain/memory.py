@@ -1,4 +1,4 @@
-"""A memory: something that an agent keeps in mind about a user, from one conversation to the next."""
+"""A memory: something that an agent remembers about a user across conversations."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ MOST_TAGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is remembered, with the words that it was filed under."""
+    """A remembered text, with its keywords."""
 
     id: MemoryId
     content: str

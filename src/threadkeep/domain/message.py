@@ -1,4 +1,4 @@
-"""A message: one entry of a conversation, and the states it may pass through."""
+"""A message: one entry of a conversation, and its state machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class ContentType(Choice):
 
 
 class MessageStatus(Choice):
-    """Where a message is on its way: it is asked for, streams, and ends; a reply may be regenerated."""
+    """A message's state: it is pending, streams, and ends; a reply may be regenerated."""
 
     PENDING = "PENDING"
     STREAMING = "STREAMING"
@@ -67,16 +67,16 @@ NEXT_STATUSES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
 
 
 def check_step(before: MessageStatus, after: MessageStatus) -> None:
-    """Refuses a step that the state machine does not have."""
+    """Refuses a step that the state machine doesn't allow."""
     if after not in NEXT_STATUSES[before]:
         raise IllegalTransition(f"A message can't go from {before} to {after}.", param="status")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that were spent; `estimated` where the provider gave no numbers.
+    """Tokens spent; `estimated` if the provider reported no numbers.
 
-    `input_tokens` counts all of the input, also what was read from or written to the provider's cache.
+    `input_tokens` counts the whole input, including what was read from or written to the provider's cache.
     """
 
     input_tokens: int
@@ -86,7 +86,7 @@ class Usage:
     cache_write_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """What both were; estimated where one of them is."""
+        """The sum of both; estimated if one of them is."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
@@ -107,9 +107,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of a conversation: parts in the order in which they arrived. A finished one never changes.
+    """One entry of a conversation: parts in order of arrival. A finished message never changes.
 
-    `status` is the state that it is in or ended in, wherever it lies; clients see `shown_status`.
+    `status` is its current or final state, on the path or not; clients see `shown_status`.
     """
 
     id: MessageId
@@ -127,10 +127,10 @@ class Message:
     error: Failure | None = None
     parent_id: MessageId | None = None
     on_path: bool = True
-    """Whether it lies on the path that is shown, continued and sent to the model."""
+    """Whether it is on the path that is shown, continued and sent to the model."""
 
     def __post_init__(self) -> None:
-        # Looked at first because it is quick, and pages have many messages.
+        # First because it is quick, and pages have many messages.
         if type(self.role) is not MessageRole or type(self.status) is not MessageStatus:
             MessageRole(self.role)
             MessageStatus(self.status)
@@ -152,27 +152,27 @@ class Message:
 
     @property
     def shown_status(self) -> MessageStatus:
-        """The status that clients see: a finished message that has left the path reads as overwritten."""
+        """The status that clients see: a finished message off the path appears as overwritten."""
         return self.status if self.on_path or self.status not in ENDS else MessageStatus.OVERWRITTEN
 
     @property
     def text(self) -> str:
-        """What it says; empty for a card."""
+        """Its text; empty for a card."""
         return content_of(self.parts)
 
     @property
     def content(self) -> str | BriefingCard:
-        """What it says, or the briefing that it shows."""
+        """Its text, or the briefing that it shows."""
         return card_of(self.parts) or content_of(self.parts)
 
     @property
     def content_type(self) -> ContentType:
-        """What kind of content it is."""
+        """The kind of its content."""
         return ContentType.BRIEFING_CARD if card_of(self.parts) else ContentType.TEXT
 
     @property
     def thought_process(self) -> tuple[ThoughtStep, ...]:
-        """How the agent came to its answer, step by step."""
+        """How the agent reached its answer, step by step."""
         return thought_process_of(self.parts)
 
     @property
@@ -194,11 +194,11 @@ class Message:
 
     @property
     def artifact_ids(self) -> tuple[PayloadId, ...]:
-        """The files that the turn produced; a user's message has attachments instead."""
+        """The files that the turn produced; for a user's message, see `files`."""
         return artifact_ids_of(self.parts) if self.role is MessageRole.ASSISTANT else ()
 
     def become(self, status: MessageStatus) -> "Message":
-        """Takes one step of the state machine; any other step is refused."""
+        """Takes one step of the state machine; refuses an illegal one."""
         check_step(self.shown_status, status)
         if status is MessageStatus.OVERWRITTEN:
             return replace(self, on_path=False)
@@ -213,10 +213,10 @@ class Message:
         usage: Usage | None = None,
         error: Failure | None = None,
     ) -> "Message":
-        """Ends a reply with what arrived."""
+        """Ends a reply with the parts that arrived."""
         if status not in ENDS:
             raise IllegalTransition(f"{status} is not a final message status.", param="status")
-        # A reply that is finished in one go was never seen streaming, but it has passed that state.
+        # A reply that arrives in one piece has also passed the streaming state.
         pending = self.status is MessageStatus.PENDING
         check_step(MessageStatus.STREAMING if pending else self.shown_status, status)
         check_storable(content_of(parts), "content")
@@ -232,7 +232,7 @@ class Message:
 
 
 def check_user_content(content: str, *, most: int, has_files: bool = False) -> str:
-    """What a user may send: something to read, within the agent's limit (0 = none); with files, no text."""
+    """Refuses blank text without files, and text beyond the agent's limit (0 = no limit)."""
     if is_blank(content) and not has_files:
         raise MessageContentRequired("A message can't be blank.", param="content")
     if most and len(content) > most:

@@ -1,7 +1,7 @@
-"""A reply as version 1 kept it, with its steps, citations, tool calls and files beside its text, as parts.
+"""Converts a version 1 reply, with its steps, citations, tool calls and files beside its text, to parts.
 
-Databases and exports of that version hold such replies. What came before what is known within the steps only,
-so the text, which was one string, comes last.
+Databases and exports of that version contain such replies. Only the order of the steps is known, so the text,
+which was one string, comes last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from threadkeep.domain.tool_call import ToolCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldReply:
-    """What was kept of a reply."""
+    """A reply as version 1 stored it."""
 
     content: str
     created_at: int
@@ -35,7 +35,7 @@ class OldReply:
     calls: tuple[ToolCall, ...] = ()
 
     def parts(self) -> Parts:
-        """The same in parts."""
+        """The reply in parts."""
         return tuple(_Rebuilding(self).parts())
 
 
@@ -107,12 +107,12 @@ class _ModelCalls:
         return self._next() if self.current == 0 or self._tools_ended_at is not None else self.current
 
     def of_node(self) -> int:
-        """A step of another engine is what a model call is here."""
+        """A step of another engine corresponds to a model call here."""
         self._has_nodes = True
         return self._next()
 
     def of_tool(self, started_at: int, duration_ms: int) -> int:
-        """Tools that ran at the same time were asked for together."""
+        """Tools that ran at the same time belong to one model call."""
         ended_at = self._tools_ended_at
         if self.current == 0 or (ended_at is not None and started_at > ended_at):
             self._next()
@@ -126,7 +126,7 @@ class _ModelCalls:
 
 
 def _shares(searches: Sequence[str], citations: Sequence[Citation]) -> Iterator[tuple[RetrievalHit, ...]]:
-    """The hits of each search, in order, then those of none: a step names the sources that it found."""
+    """The hits of each search, in order, then the rest: a step names the sources that it found."""
     titles = [citation.title for citation in citations]
     hits = [_hit(citation) for citation in citations]
     begin = 0
@@ -137,7 +137,7 @@ def _shares(searches: Sequence[str], citations: Sequence[Citation]) -> Iterator[
 
 
 def _ends(searches: Sequence[str], titles: Sequence[str]) -> tuple[int, ...] | None:
-    """Where the hits of each search end so that each has the sources that its step names; None if nowhere."""
+    """Where each search's hits end so that it has the sources that its step names; None if impossible."""
 
     @cache
     def ends(search: int, begin: int) -> tuple[int, ...] | None:

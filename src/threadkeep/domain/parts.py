@@ -1,7 +1,7 @@
-"""Parts: what a message is made of, in the order in which it arrived.
+"""The parts of a message, in order of arrival.
 
 Everything else that a message shows (its text, its thought process, its tool calls, its citations, its
-artifacts) is a view of its parts, made here and nowhere else.
+artifacts) is a view of its parts, computed only here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ class TextPart:
     iteration: int = 0
     """The model call that it belongs to, from 1; 0 before the first, and in messages of users."""
     superseded: bool = False
-    """Whether its model call was made again: it stays visible, and counts for nothing."""
+    """Whether its model call was repeated: it stays visible but no longer counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class ThoughtPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallPart:
-    """A tool call with its result, and what its user was asked about it."""
+    """A tool call with its result, and the request to the user about it."""
 
     type: ClassVar[str] = "tool_call"
     call: ToolCall
@@ -56,7 +56,7 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalPart:
-    """Passages that were found, before the reply or by a tool call."""
+    """Passages found before the reply or by a tool call."""
 
     type: ClassVar[str] = "retrieval"
     query: str
@@ -86,7 +86,7 @@ class QuestionPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserTextPart:
-    """What the user sent while the turn ran, where the turn took it in."""
+    """The user's message while the turn ran, at the point where the turn accepted it."""
 
     type: ClassVar[str] = "user_text"
     message_id: str
@@ -98,7 +98,7 @@ class UserTextPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticePart:
-    """Something degraded, and the turn went on."""
+    """Something degraded, but the turn continued."""
 
     type: ClassVar[str] = "notice"
     code: str
@@ -110,7 +110,7 @@ class NoticePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePart:
-    """A file that the user attached, an image that a tool returned, or what another engine's run produced."""
+    """A file that the user attached, an image that a tool returned, or a file from another engine's run."""
 
     type: ClassVar[str] = "file"
     file_id: PayloadId
@@ -120,9 +120,9 @@ class FilePart:
     width: int | None = None
     height: int | None = None
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
-    """Other forms of a file: an image as models are sent it and as lists show it, a document's text."""
+    """Other forms of a file: an image for models and for lists, a document's text."""
     pages: int | None = None
-    """How many a PDF has that anybody can open."""
+    """The page count of a PDF that opens without a password."""
     tool_call_id: str | None = None
     """The call that returned it."""
     iteration: int = 0
@@ -155,7 +155,7 @@ Parts = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class ThoughtStep:
-    """One step of how the agent came to its answer, for the folding card."""
+    """One step of the agent's way to its answer, for the folding card."""
 
     kind: str
     title: str
@@ -166,9 +166,9 @@ class ThoughtStep:
 
 
 class TextJoin:
-    """Joins the texts of a reply: a blank line wherever a tool call or another model call lies between.
+    """Joins the texts of a reply, with a blank line where a tool call or another model call separates them.
 
-    Streams that can only append use it too, so what they show is what the message says in the end.
+    Append-only streams use it too, so what they show equals the final message.
     """
 
     def __init__(self) -> None:
@@ -176,11 +176,11 @@ class TextJoin:
         self._is_broken = False
 
     def interrupt(self) -> None:
-        """A tool call or another model call lies between what came and what comes."""
+        """A tool call or another model call separates the next text from the previous one."""
         self._is_broken = True
 
     def add(self, text: str) -> str:
-        """The next text with what separates it from the text before."""
+        """The next text with its separator."""
         separator = BLANK_LINE if self._is_broken and self._has_text else ""
         self._is_broken = False
         self._has_text = self._has_text or not is_blank(text)
@@ -188,7 +188,7 @@ class TextJoin:
 
 
 class SaidText:
-    """The text of a reply as its message will have it, from its pieces as they come."""
+    """The text of a reply as its message will have it, from its pieces as they arrive."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -197,7 +197,7 @@ class SaidText:
 
     @property
     def text(self) -> str:
-        """What the message says so far."""
+        """The text so far."""
         return "".join(self._pieces)
 
     def add(self, text: str) -> None:
@@ -205,7 +205,7 @@ class SaidText:
         self._pieces.append(self._join.add(text))
 
     def interrupt(self) -> None:
-        """A tool call or another model call lies between what came and what comes."""
+        """A tool call or another model call separates the next text from the previous one."""
         self._join.interrupt()
 
     def begin_iteration(self) -> None:
@@ -214,7 +214,7 @@ class SaidText:
         self._begun_at = len(self._pieces)
 
     def restart(self) -> None:
-        """The model call is made again: what it had said counts for nothing."""
+        """The model call is repeated: its text so far no longer counts."""
         del self._pieces[self._begun_at :]
         self._join = TextJoin()
         self._join.add(self.text)
@@ -222,7 +222,7 @@ class SaidText:
 
 
 def text_parts(text: str) -> Parts:
-    """The parts of a message that is nothing but text."""
+    """The parts of a text-only message."""
     return (TextPart(text=text),) if text else ()
 
 
@@ -232,7 +232,7 @@ def card_of(parts: Parts) -> BriefingCard | None:
 
 
 def content_of(parts: Parts) -> str:
-    """What a message says."""
+    """A message's text."""
     # Most messages are one text, and pages have many messages.
     if len(parts) == 1 and isinstance(parts[0], TextPart) and not parts[0].superseded:
         return parts[0].text
@@ -240,7 +240,7 @@ def content_of(parts: Parts) -> str:
 
 
 def joined_texts(parts: Iterable[Part]) -> Iterator[tuple[TextPart, str]]:
-    """The text parts that count, each with what separates it from the one before."""
+    """The text parts that count, each with its separator from the one before."""
     join, iteration = TextJoin(), 0
     for part in _counting(parts):
         if part.iteration != iteration:
@@ -258,14 +258,14 @@ def tool_calls_of(parts: Parts) -> tuple[ToolCall, ...]:
 
 
 def with_calls(parts: Parts, change: Callable[[ToolCall], ToolCall]) -> Parts:
-    """The same parts with each tool call changed, the superseded ones too."""
+    """The same parts with each tool call changed, including superseded ones."""
     return tuple(
         replace(part, call=change(part.call)) if isinstance(part, ToolCallPart) else part for part in parts
     )
 
 
 def citations_of(parts: Parts) -> tuple[Citation, ...]:
-    """Everything that was found, a chunk only once, under the number by which the model cites it."""
+    """Everything found, each chunk once, under the number by which the model cites it."""
     hits = [hit for part in _counting(parts) if isinstance(part, RetrievalPart) for hit in part.hits]
     numbers = PassageNumbers().add(hits)
     places = enumerate(zip(numbers, hits, strict=True), 1)
@@ -278,13 +278,13 @@ def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:
     for part in _counting(parts):
         if isinstance(part, ToolCallPart):
             found += part.call.artifact_ids
-        elif isinstance(part, FilePart) and not part.tool_call_id:  # its call names those of a tool
+        elif isinstance(part, FilePart) and not part.tool_call_id:  # a tool's files are in its call
             found.append(part.file_id)
     return tuple(found)
 
 
 def thought_process_of(parts: Parts) -> tuple[ThoughtStep, ...]:
-    """How the agent came to its answer, step by step."""
+    """How the agent reached its answer, step by step."""
     return tuple(step for part in _counting(parts) if (step := _step(part)) is not None)
 
 
@@ -298,7 +298,7 @@ def _step(part: Part) -> ThoughtStep | None:
             took = call.duration_ms or 0
             error = call.error or ""
             return ThoughtStep("tool", call.tool_name, error, call.created_at, took, call.tool_call_id)
-        case RetrievalPart(query=""):  # sources that came without a search
+        case RetrievalPart(query=""):  # sources without a search
             return None
         case RetrievalPart():
             sources = ", ".join(dict.fromkeys(hit.source for hit in part.hits))

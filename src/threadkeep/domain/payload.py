@@ -1,4 +1,4 @@
-"""A payload: a large value kept outside the message row, named by its content."""
+"""A payload: a large value stored outside the message row, addressed by its content."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
 
 
 class PayloadKind(Choice):
-    """A value set aside for its size, or a file that a turn produced."""
+    """A large value, or a file that a turn produced."""
 
     VALUE = "value"
     ARTIFACT = "artifact"
@@ -16,7 +16,7 @@ class PayloadKind(Choice):
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What is known of a large value; the bytes lie in the payload store under `sha256`."""
+    """The metadata of a payload; its bytes are in the payload store under `sha256`."""
 
     id: PayloadId
     conversation_id: ConversationId
@@ -37,16 +37,16 @@ class Payload:
         *,
         file_name: str | None = None,
     ) -> "Payload":
-        """What is known of a content that is to be kept."""
+        """The metadata for a content to store."""
         id_, sha256 = PayloadId(new_uuid()), content_hash(content)
         return Payload(id_, conversation_id, kind, media_type, file_name, len(content), sha256, now)
 
 
 def content_hash(content: bytes) -> str:
-    """The name of a content: equal contents are kept once."""
+    """The hash that addresses a content: equal contents are stored once."""
     return hashlib.sha256(content).hexdigest()
 
 
 def text_hash(text: str) -> str:
-    """The name of a text that is kept by its content."""
+    """The hash that addresses a stored text."""
     return content_hash(text.encode())

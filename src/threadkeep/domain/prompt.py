@@ -1,10 +1,10 @@
-"""The files of which a system prompt is made."""
+"""The files that make up a system prompt."""
 
 from threadkeep.domain.choice import Choice
 
 
 class PromptComponent(Choice):
-    """The components by their file names, in the order in which they stand in the prompt."""
+    """The components by their file names, in the order of the prompt."""
 
     IDENTITY = "IDENTITY.md"
     ROLE = "ROLE.md"

@@ -1,4 +1,4 @@
-"""Messages that wait: each is sent when the turn before it has completed, or joins the one that it steers."""
+"""Queued messages: each is sent when the turn before it completes, or joins the turn that it steers."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ MOST_QUEUED = 50
 
 
 class WhenBusy(Choice):
-    """What becomes of a message that is sent while the agent answers."""
+    """What to do with a message that arrives while the agent answers."""
 
     REJECT = "reject"
     QUEUE = "queue"
@@ -20,14 +20,14 @@ class WhenBusy(Choice):
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message that waits. While its conversation has no active turn, it is held until its user sends."""
+    """A queued message. While its conversation has no active turn, it is held until its user sends."""
 
     id: MessageId
     conversation_id: ConversationId
     content: str
     created_at: int
     steers_turn_id: TurnId | None = None
-    """The turn that takes it in before its next model call, unless the turn ends first."""
+    """The turn that accepts it before its next model call, unless the turn ends first."""
     files: tuple[FilePart, ...] = ()
 
     @staticmethod
@@ -39,12 +39,12 @@ class QueuedMessage:
         steers_turn_id: TurnId | None = None,
         files: tuple[FilePart, ...] = (),
     ) -> "QueuedMessage":
-        """A new one."""
+        """A new queued message."""
         return QueuedMessage(MessageId(new_uuid()), conversation_id, content, now, steers_turn_id, files)
 
 
 def check_room(waiting: int) -> None:
-    """Refuses a further message where so many wait."""
+    """Refuses another message if too many are queued."""
     if waiting >= MOST_QUEUED:
         raise RateLimited(
             f"{waiting} messages are already queued in this conversation, the most allowed. Remove one, or "

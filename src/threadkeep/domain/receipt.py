@@ -1,4 +1,4 @@
-"""The receipt of a turn: what its model was sent."""
+"""The receipt of a turn: what its model received."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class ComponentReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a model was sent, by name: enough to build the very same request again."""
+    """What a model received, by hash: enough to rebuild the very same request."""
 
     model: str | None
     components: tuple[ComponentReceipt, ...]
@@ -27,19 +27,19 @@ class Receipt:
     token_estimate: int
     dropped_messages: int
     tools_sha256: str | None = None
-    """Names the text of the tools' descriptions, which is kept as the components' texts are."""
+    """The hash of the tools' descriptions, whose text is stored like the components'."""
     sha256: str = ""
-    """Names the context, which is the system prompt and the messages, by its content."""
+    """The hash of the context: the system prompt and the messages."""
     thoughts: bool = False
-    """Whether the reasoning of earlier replies was sent with them."""
+    """Whether earlier replies were sent with their reasoning."""
     segments: tuple[str, ...] = ()
-    """Name the messages as they were rendered, which are kept as the components' texts are."""
+    """The hashes of the rendered messages, whose texts are stored like the components'."""
     first_seq: int = 0
-    """The number of the first message that was sent: the next request starts there too, if it can."""
+    """The number of the first message sent: the next request starts there too, if possible."""
     shortened: tuple[str, ...] = ()
-    """The calls whose results were not sent whole, and stay so."""
+    """The calls whose results are no longer sent whole."""
     outlined: tuple[str, ...] = ()
-    """Those of them of which only name, size and id were sent."""
+    """The calls whose results are sent as name, size and id only."""
     prefix_share: float | None = None
     """How much of the request equals the start of the previous one, 0 to 1."""
     cache_key: str | None = None

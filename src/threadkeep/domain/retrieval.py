@@ -1,4 +1,4 @@
-"""What was found in documents and memories, and how an answer cites it."""
+"""Hits in documents and memories, and how an answer cites them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ MOST_SNIPPET_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class RetrievalHit:
-    """A piece of a document, or a memory, that was found."""
+    """A found piece of a document, or a memory."""
 
     source: str
     text: str
@@ -22,7 +22,7 @@ class RetrievalHit:
 
 
 class PassageNumbers:
-    """The numbers by which a model cites what a turn finds; a chunk that is found again keeps its first one.
+    """The numbers by which a model cites a turn's hits; a chunk that is found again keeps its first number.
 
     Only our own searches name chunks: replies of version 1 and of other engines keep the numbers that their
     texts cite.
@@ -34,7 +34,7 @@ class PassageNumbers:
         self.add(hits)
 
     def add(self, hits: Iterable[RetrievalHit]) -> list[int]:
-        """The numbers of further hits; one that is found again uses up a number that nothing has."""
+        """The numbers of further hits; a repeated one leaves a number unused."""
         numbers: list[int] = []
         for hit in hits:
             self._count += 1

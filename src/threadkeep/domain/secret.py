@@ -6,9 +6,9 @@ MASK = "••••••••"
 
 
 class Secret:
-    """Shows nothing of itself in a log, an error or an answer, and no encoder takes it by accident.
+    """Never appears in a log, an error or a response, and no encoder accepts it by accident.
 
-    Two are equal only where that is known without opening them.
+    Two are equal only if that is known without decrypting them.
     """
 
     __slots__ = ("_kept",)
@@ -17,7 +17,7 @@ class Secret:
         self._kept = kept
 
     def reveal(self) -> str:
-        """The value itself, for the one place that hands it on. SecretUnreadable where its key is gone."""
+        """The value itself, for the one place that passes it on; SecretUnreadable if its key is missing."""
         return self._kept
 
     @final

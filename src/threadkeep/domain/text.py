@@ -1,9 +1,9 @@
-"""Rules that hold for every text a person or a model writes."""
+"""Rules for every text that a person or a model writes."""
 
 from threadkeep.domain.errors import InvalidRequest
 
-# Everything that shows nothing on its own: white space of every script (Unicode White_Space), the
-# zero-width characters, and the invisible fillers. The database's CHECK constraints are made from it.
+# Everything invisible on its own: white space of every script (Unicode White_Space), zero-width characters
+# and invisible fillers. The database's CHECK constraints are built from it.
 BLANK_CHARACTERS = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -14,12 +14,12 @@ BLANK_CHARACTERS = (
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing."""
+    """Whether a text has nothing visible."""
     return not text.strip(BLANK_CHARACTERS)
 
 
 def check_storable(text: str, param: str) -> str:
-    """Refuses what no database keeps faithfully: NUL characters and lone surrogates."""
+    """Refuses characters that databases can't store: NUL and lone surrogates."""
     if "\x00" in text:
         raise InvalidRequest("Text can't contain NUL characters.", param=param)
     try:
@@ -30,14 +30,14 @@ def check_storable(text: str, param: str) -> str:
 
 
 def storable(text: str) -> str:
-    """A text from a model or a tool with what no database keeps replaced, so that nothing else is lost."""
+    """A text from a model or a tool, with characters replaced that databases can't store."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str) -> str:
-    """A text in which nothing breaks the line: a name or a title stays one, wherever it is written."""
+    """A text without line breaks, such as a name or a title."""
     return " ".join(part for it in text.splitlines() if (part := it.strip()))
 
 

@@ -1,4 +1,4 @@
-"""A tool call: one use of a tool in a turn, with its result, kept as a record of its own."""
+"""A tool call: one use of a tool in a turn, with its result, stored as its own record."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
 SENT_TO_MODEL = "shown"
-"""Names, among the references, what the model was sent of a result where that is not all of it."""
+"""The reference to the text that the model received, if that wasn't the whole result."""
 
 
 def field_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
-    """The references that stand for fields of a call, which whoever reads the call is shown."""
+    """The references that replace fields of a call, which readers of the call see."""
     return {name: ref for name, ref in refs.items() if name != SENT_TO_MODEL}
 
 
 def derived_id(turn_id: TurnId, tool_call_id: str) -> str:
-    """An id that every provider takes, for a call whose own may be another call's too."""
+    """An id that every provider accepts, for a call whose own id may not be unique."""
     name = f"{turn_id}\n{tool_call_id}"
     return f"call_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
@@ -33,7 +33,7 @@ class ToolCallStatus(Choice):
     DENIED = "denied"
     INTERRUPTED = "interrupted"
     UNKNOWN = "unknown"
-    """It was handed to its tool, and whether it took effect is not known."""
+    """Its tool received it, but whether it took effect is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,16 @@ class ToolCall:
     duration_ms: int | None = None
     artifact_ids: tuple[PayloadId, ...] = ()
     model_name: str = ""
-    """What the model called the tool; its requests name it so ever after. Empty for other engines' calls."""
+    """The model's name for the tool, which later requests keep. Empty for other engines' calls."""
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
-    """The fields whose values lie in the payload store."""
+    """The fields whose values are in the payload store."""
 
     @property
     def sent_id(self) -> str:
-        """The id under which models are sent the call, and read its result again; unique in a conversation.
+        """The call's id for models, which they also use to read its result again; unique in a conversation.
 
-        Ids of calls that models of ours made were settled when they arrived. Those of records from before,
-        or from elsewhere, may repeat from turn to turn.
+        Ids of our models' calls were made unique on arrival. Those of older or imported records may repeat
+        from turn to turn.
         """
         return self.tool_call_id if self.model_name else derived_id(self.turn_id, self.tool_call_id)
 

@@ -1,4 +1,4 @@
-"""What an agent's owner says of tools: which may run, and what running one twice would do."""
+"""An owner's rules for tools: which may run, and what running one twice would do."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ToolAccess(Choice):
 
 
 class ToolEffect(Choice):
-    """What a call does: nothing but read, the same however often it runs, or more each time."""
+    """What a call does: it only reads, has the same effect however often it runs, or more each time."""
 
     READ = "read"
     IDEMPOTENT = "idempotent"
@@ -30,24 +30,24 @@ class ToolEffect(Choice):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a call may run again when nobody knows whether it took effect."""
+        """Whether a call may run again if it's unknown whether it took effect."""
         return self is not ToolEffect.WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """What is said of a tool, of all tools of a server, or of all; None says nothing."""
+    """A rule for a tool, for all tools of a server, or for all; None leaves a property open."""
 
     access: ToolAccess | None = None
     effect: ToolEffect | None = None
 
 
 Rules = Mapping[str, ToolRule]
-"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, for each of the two by itself."""
+"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, separately for each property."""
 
 
 def check_rules(names: Collection[str]) -> None:
-    """Refuses too many rules, and names that cannot be those of a tool, a server or all."""
+    """Refuses too many rules, and names that don't match a tool, a server or all."""
     if len(names) > MOST_RULES:
         raise InvalidRequest(f"An agent can have at most {MOST_RULES} tool rules.", param="settings.tools")
     for name in names:
@@ -55,13 +55,13 @@ def check_rules(names: Collection[str]) -> None:
 
 
 def access_of(rules: Rules, server: str, tool: str) -> ToolAccess:
-    """Whether a tool may run; what nobody spoke of may."""
+    """Whether a tool may run; it may if no rule says otherwise."""
     found = (rule.access for rule in _rules_for(rules, server, tool) if rule.access)
     return next(found, ToolAccess.ALLOW)
 
 
 def effect_of(rules: Rules, server: str, tool: str) -> ToolEffect | None:
-    """What a call does, where a rule says so."""
+    """What a call does, if a rule says so."""
     return next((rule.effect for rule in _rules_for(rules, server, tool) if rule.effect), None)
 
 

@@ -1,4 +1,4 @@
-"""A turn: one request of a user and all that the agent does for it."""
+"""A turn: one request of a user and everything that the agent does for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from threadkeep.domain.message import Failure, MessageStatus, Usage
 
 
 class TurnStatus(Choice):
-    """A turn runs, may wait for a person, and ends in one of three ways."""
+    """A turn runs, may wait for its user, and ends in one of three ways."""
 
     RUNNING = "RUNNING"
     WAITING = "WAITING"
@@ -20,7 +20,7 @@ class TurnStatus(Choice):
 
 
 class TurnOrigin(Choice):
-    """Where a turn ran: here, holding a lease, or in another engine that told us of it afterwards."""
+    """Where a turn ran: here, holding a lease, or in another engine that reported it afterwards."""
 
     LIVE = "live"
     RECORDED = "recorded"
@@ -55,7 +55,7 @@ class Turn:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it hasn't ended."""
         return self.status in ACTIVE
 
     def end(
@@ -64,5 +64,5 @@ class Turn:
         """Ends the turn, once."""
         if not self.is_active or status in ACTIVE:
             raise IllegalTransition(f"A turn can't go from {self.status} to {status}.", param="status")
-        # Another node may end it, by a clock of its own.
+        # Another node may end it, by its own clock.
         return replace(self, status=status, ended_at=max(now, self.started_at), usage=usage, error=error)

@@ -16,7 +16,7 @@ AS_TEXT = "text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRendition:
-    """Another form of an image: as a model takes it, or as a list shows it."""
+    """Another form of an image: for a model, or for a list."""
 
     id: PayloadId
     media_type: str
@@ -26,7 +26,7 @@ class KeptRendition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadedFile:
-    """A file that waits for its message, or that a message has: then it is a payload of the conversation."""
+    """A file that waits for its message or is in one; then it is a payload of the conversation."""
 
     id: PayloadId
     file_name: str
@@ -81,7 +81,7 @@ class UploadedFile:
 
     @staticmethod
     def of(part: FilePart, payloads: Mapping[PayloadId, Payload]) -> "UploadedFile":
-        """What a part of a message tells of its file, with what its conversation has of it."""
+        """The file of a message's part, with the conversation's payloads of it."""
         original = payloads[part.file_id]
         return UploadedFile(
             id=part.file_id,
@@ -98,7 +98,7 @@ class UploadedFile:
 
 
 def check_none_expired(ids: Sequence[PayloadId], known: Iterable[str]) -> None:
-    """Refuses a message whose files are not all there."""
+    """Refuses a message if any of its files is missing."""
     there = set(known)
     if missing := [it for it in ids if it not in there]:
         raise FileNotFound(

@@ -12,7 +12,7 @@ from threadkeep.domain.text import check_storable, is_blank
 MOST_USER_ID_CHARACTERS = 255
 
 LOCAL = UserId("local")
-"""Who everybody is where nobody signs in."""
+"""Everybody's id if there is no sign-in."""
 
 
 class UserRole(Choice):
@@ -23,7 +23,7 @@ class UserRole(Choice):
 
 
 def user_id(value: str, param: str = "user") -> UserId:
-    """A user's id as the sign-in gives it: any short text."""
+    """A user's id from the sign-in: any short text."""
     if is_blank(value) or len(value) > MOST_USER_ID_CHARACTERS:
         raise InvalidRequest(f"A user id must have 1 to {MOST_USER_ID_CHARACTERS} characters.", param=param)
     return UserId(check_storable(value, param))
@@ -36,7 +36,7 @@ class User:
     id: UserId
     role: UserRole = UserRole.USER
     may_run_programs: bool = True
-    """Whether they are let near what runs a program here, if their role is; not everybody on a machine is."""
+    """Whether they may save servers that run programs, if their role may; not everybody on a machine may."""
 
     @property
     def is_admin(self) -> bool:
@@ -46,7 +46,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class AdminClaim:
-    """The claim of a token that makes its user an admin, and the value that it must have or hold."""
+    """The token claim that makes its user an admin, and the value that it must have or contain."""
 
     name: str
     value: str

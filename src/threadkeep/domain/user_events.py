@@ -1,4 +1,4 @@
-"""What happens to things that are a user's, without their contents."""
+"""Events about a user's resources, without their contents."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from threadkeep.domain.ids import BriefingId, ConversationId, TurnId, UserId
 
 
 class UserEventType(StrEnum):
-    """What has happened."""
+    """What happened."""
 
     CONVERSATION_CREATED = "conversation_created"
     CONVERSATION_RENAMED = "conversation_renamed"
@@ -24,7 +24,7 @@ class UserEventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserEvent:
-    """Something that has happened, and to what."""
+    """Something that happened, and to which resource."""
 
     user_id: UserId
     type: UserEventType

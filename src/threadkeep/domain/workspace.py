@@ -1,4 +1,4 @@
-"""Workspaces: a folder for each agent, where its prompt, its roles and the files of its servers lie."""
+"""Workspaces: a folder for each agent, with its prompt, its roles and its servers' files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,23 +7,23 @@ from threadkeep.domain.ids import AgentId
 
 AGENTS = "agents"
 CACHE = ".cache"
-"""What servers have fetched, in the folder of their agent: it can be fetched again."""
+"""What servers have downloaded, in the folder of their agent: they can download it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspaces:
-    """Where the agents' folders are: below the data folder. Whoever puts something into one makes it."""
+    """The agents' folders, below the data folder. Code that writes into one creates it."""
 
     data: Path
 
     @property
     def root(self) -> Path:
-        """The folder in which all of them are."""
+        """The folder that contains all of them."""
         return self.data / AGENTS
 
     @property
     def shared(self) -> Path:
-        """What all agents have in common."""
+        """The folder that all agents share."""
         return self.root / "shared"
 
     def of(self, agent_id: AgentId) -> Path:
@@ -32,5 +32,5 @@ class Workspaces:
 
 
 def is_cached(path: Path) -> bool:
-    """Whether a path within the data folder is something that a server can fetch again."""
+    """Whether a path within the data folder is something that a server can download again."""
     return len(path.parts) > 3 and (path.parts[0], path.parts[2]) == (AGENTS, CACHE)

@@ -1,8 +1,7 @@
 """Validates a tool call's arguments against the tool's schema.
 
 A schema is untrusted text. Validation must end soon, fetch nothing and block nobody, so it skips patterns,
-which can take forever, and counts its steps. A schema that is broken or takes too long is no reason to reject
-a call.
+which can take forever, and counts its steps. A call whose schema is broken or takes too long is not rejected.
 """
 
 import logging
@@ -48,7 +47,7 @@ def _errors(schema: Mapping[str, Any], arguments: Any) -> Iterator[Any]:
     from referencing import Registry  # noqa: PLC0415 - slow to load
 
     kind = _bounded(validators.validator_for(schema, default=Draft202012Validator))
-    # With a registry of its own it fetches nothing.
+    # An empty registry of its own keeps it from fetching anything.
     registry: Any = Registry()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return kind(_without_versions(schema), registry=registry).iter_errors(arguments)
 
@@ -84,7 +83,7 @@ def _pass(*details: Any) -> None:
 
 
 def _without_versions(schema: Any) -> Any:
-    """The schema without the versions that its parts name: they would choose another kind of validator."""
+    """The schema without its parts' `$schema` versions, which would select another kind of validator."""
     if isinstance(schema, Mapping):
         return {
             key: _without_versions(part)

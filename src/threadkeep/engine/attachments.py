@@ -1,7 +1,7 @@
-"""Files of messages and of tools as a model is sent them: as themselves, as text, or as a line.
+"""How a model receives the files of messages and tools: as themselves, as text, or as a line.
 
-An earlier turn's file is sent as long as all of them fit, so that providers' caches keep it. Then the oldest
-and largest become a line, for good; `recall_file` brings one back.
+Files of earlier turns are sent as long as all of them fit, so that providers' caches keep them. Then the
+oldest and largest permanently become a line; `recall_file` brings one back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ RECALL_FILE = "recall_file"
 MOST_CHARACTERS = 100_000
 """The maximum text of a file to send; a note marks the omission."""
 MOST_TEXT_BYTES = 4 * MOST_CHARACTERS + 1
-"""More of a text need not be read for that: a character takes at most 4 bytes."""
+"""How much of a text to read for that: a character takes at most 4 bytes."""
 SHARE_FOR_A_MESSAGE = 2
 """The maximum share of the model's context for the texts of a message's files."""
 
@@ -47,10 +47,10 @@ MOST_EARLIER_FILES = 80
 MOST_EARLIER_BYTES = 16_000_000
 """Providers accept requests of 32 MB, or more, and base64 turns 3 bytes into 4."""
 MOST_DOCUMENT_BYTES = 16_000_000
-"""Of a message's PDFs together; those after are lines, and `recall_file` reads their texts."""
+"""The maximum for all PDFs of a message; the rest become lines, and `recall_file` reads their texts."""
 MOST_FILES_OF_A_REQUEST = 100
 MOST_BYTES_OF_A_REQUEST = 22_000_000
-"""With what tools returned in the turn. Beyond it the provider would refuse the request."""
+"""Includes what tools returned in the turn. The provider would refuse a larger request."""
 _WHOLE = 10_000
 
 MOST_PDF_PAGES = 100
@@ -111,7 +111,7 @@ class FileRules:
             yield DocumentBlock(part.file_id, part.file_name, PDF_PAGE_TOKENS * (part.pages or 0))
         elif isinstance(content := large.get(self.content_ref(part) or PayloadId("")), bytes):
             yield TextBlock(_text(part, content, text_tokens, recall=self.can_recall))
-        elif not tool_use_id:  # what a tool returned names its files itself
+        elif not tool_use_id:  # a tool's result names its files itself
             yield TextBlock(_line(part, recall=False, lost=content))
 
     def returned(self, images: Iterable[FilePart], tool_use_id: str) -> Iterator[Block]:
@@ -131,9 +131,7 @@ class FileRules:
         before: Mapping[str, Form],
         large: Mapping[PayloadId, bytes | Lost],
     ) -> dict[str, Form]:
-        """Which files of earlier turns to send as a line: those that already were, and more if they don't all
-        fit.
-        """
+        """Files of earlier turns to send as a line: those that already were, and more if not all fit."""
         files = [part for message in path if message.id != question_id for part in message.files]
         shares = {
             form_key(it): SizedResult(
@@ -147,7 +145,7 @@ class FileRules:
         return choose_forms(list(shares.values()), _WHOLE) | self._documents_beyond(asked)
 
     def _documents_beyond(self, asked: Sequence[FilePart]) -> dict[str, Form]:
-        """The PDFs of the question that exceed the limit together."""
+        """The question's PDFs beyond the limit."""
         documents = [it for it in asked if self.is_document(it)]
         sizes = accumulate(it.size for it in documents)
         return {
@@ -157,7 +155,7 @@ class FileRules:
         }
 
     def _share(self, part: FilePart, large: Mapping[PayloadId, bytes | Lost]) -> int:
-        """How much of what fits a file takes, in ten thousandths: of tokens, bytes or number."""
+        """The share of the room that a file takes, in ten thousandths: of tokens, bytes or file count."""
         tokens, size = 0, 0
         if is_image(part.media_type) and self.taken.images:
             tokens = image_tokens(part.width or 0, part.height or 0, self.taken.images)
@@ -175,7 +173,7 @@ NO_FILES = FileRules(TAKES_NO_FILES, 0)
 
 
 def returned_image(part: FilePart) -> ReturnedImage:
-    """An image of a tool as its event tells of it."""
+    """A tool's image as its event describes it."""
     return ReturnedImage(
         file_id=part.file_id,
         file_name=part.file_name,
@@ -188,7 +186,7 @@ def returned_image(part: FilePart) -> ReturnedImage:
 
 
 def form_key(part: FilePart) -> str:
-    """What a receipt calls a file that is sent as a line; a file that a tool brought back is another one."""
+    """A receipt's key for a file that is sent as a line; a file that a tool brought back has its own."""
     return f"{part.tool_call_id}/{part.file_id}" if part.tool_call_id else part.file_id
 
 
@@ -204,16 +202,16 @@ def tokens_of_files(messages: Iterable[ModelMessage]) -> int:
 
 
 def with_contents(request: ModelRequest, found: Mapping[PayloadId, bytes | Lost]) -> ModelRequest:
-    """A request with the contents of its files; tells the model if one is lost or too large."""
+    """A request with the contents of its files; a line takes the place of one that is lost or too large."""
     contents = {**request.contents, **{id_: it for id_, it in found.items() if isinstance(it, bytes)}}
     room = _Room(contents)
-    # The latest count most.
+    # The latest files have priority.
     messages = [room.filled(message) for message in reversed(request.messages)]
     return replace(request, messages=tuple(reversed(messages)), contents=room.taken)
 
 
 class _Room:
-    """What still fits into a request, from its end on."""
+    """What still fits into a request, counted from its end."""
 
     def __init__(self, contents: Mapping[str, bytes]) -> None:
         self.taken: dict[str, bytes] = {}

@@ -1,7 +1,7 @@
 """The tools of one model call: those that need no approval run immediately, the others wait for the user.
 
-Each call ends in exactly one result. A call is passed to its tool only after that is stored, and never again
-unless running it twice is known to be safe.
+Each call ends in exactly one result. The journal records a call before its tool receives it; it runs again
+only if running it twice is known to be safe.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class Approvals(Protocol):
         ...
 
     def expires_in(self, seconds: float) -> int:
-        """The same for a request that can't wait longer than this."""
+        """When a request expires that can wait at most this long."""
         ...
 
     async def granted(self) -> frozenset[tuple[str, str]]:
@@ -102,7 +102,7 @@ class _Call:
 
     @property
     def given(self) -> GivenInput | None:
-        """What the user answered to its server's requests, once that is complete."""
+        """The user's answers to its server's requests, once all are there."""
         awaited, inputs = self.state.awaited, self.state.inputs
         if awaited is None or any(it.request_id not in inputs for it in awaited.requests):
             return None
@@ -129,10 +129,10 @@ class _Awaits:
 
 
 class Batch:
-    """Runs the calls of one model call, from wherever each of them stands.
+    """Runs the tool calls of one model call, each from its current state.
 
-    `room` is how many tokens their results may take in the next request. Each is cut as it comes, to an equal
-    share: the next turns are sent the same.
+    `room` is how many tokens their results may take in the next request. Each result is cut on arrival to an
+    equal share; later turns receive the same text.
     """
 
     def __init__(
@@ -155,11 +155,11 @@ class Batch:
         self._stands_still = stands_still
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
         self._waiting: dict[str, _TakeAnswer] = {}
-        """What is done with the answer to each open request."""
+        """What accepts the answer to each open request."""
         self._listening: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        """Those that run calls, and the one that listens for answers."""
+        """The tasks that run calls, and the one that listens for answers."""
         self._events: asyncio.Queue[BatchStep | _Awaits | BaseException | None] = asyncio.Queue()
         self._missing = 0
 
@@ -199,7 +199,7 @@ class Batch:
         return bool(self._running) or not self._events.empty()
 
     async def _next(self) -> BatchStep | _Awaits | None:
-        """What a call tells next; None when there may be an answer, or nothing else can happen."""
+        """The next event of a call; None when there may be an answer, or nothing else can happen."""
         event = await self._events.get() if self._is_busy else None
         if isinstance(event, BaseException):
             raise event  # our own failure; a tool's would be a result
@@ -218,7 +218,7 @@ class Batch:
                     preface = _preface(call.state.answer, is_restarted=False)
                     self._start(self._toolbox.finish(call.use, outcome, self._tell, preface=preface))
                 case Dispatch() as dispatch:
-                    if call.given is None:  # what its server may ask, it asks from the beginning
+                    if call.given is None:  # the server asks from the beginning
                         call.state = replace(call.state, rounds=0)
                     ready.append((call, dispatch))
                 case None:
@@ -251,7 +251,7 @@ class Batch:
         return None if must_ask else Dispatch(use.id, tool.effect)
 
     def _note_unknown(self, call: _Call) -> None:
-        """To repeat this call needs leave, as the model made it and as the user changed it."""
+        """Repeating this call requires approval, both as the model made it and as the user changed it."""
         if call.tool is not None:
             for arguments in (call.use.arguments, call.arguments):
                 self._leave.note_unknown(call.tool, arguments)
@@ -263,7 +263,7 @@ class Batch:
         return [ApprovalResponse(request_id, ApprovalAction.EXPIRE) for request_id in ended]
 
     async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
-        """Asks the user about a call, or what its server asks them; the requests that are new."""
+        """Asks the user about a call, or passes on its server's questions; returns the new requests."""
         tool = call.tool
         assert tool is not None
         if (awaited := call.state.awaited) is not None:
@@ -350,7 +350,7 @@ class Batch:
             await asyncio.wait(
                 [answered, asked.waiting], timeout=HELD_OPEN_S, return_when=asyncio.FIRST_COMPLETED
             )
-            if not answered.done():  # then the answer is that there is none, or it is there by now
+            if not answered.done():  # then the request expires, unless an answer arrived just now
                 await self._approvals.withdraw(request.request_id)
                 self._events.put_nowait(None)
             asked.answer(await answered)
@@ -412,7 +412,7 @@ class Batch:
         if isinstance(outcome, InputRequired):
             self._events.put_nowait(_Awaits(call, outcome))
             return
-        for response in await self._withdraw(call):  # what it asked before it ran again, and now did not
+        for response in await self._withdraw(call):  # questions that only an earlier run asked
             self._tell(response)
         if outcome.lost and call.asked_count and not call.tool.effect.is_repeatable:
             self._note_unknown(call)
@@ -442,12 +442,12 @@ class Batch:
         self._tasks.discard(task)
         if not task.cancelled() and (exc := task.exception()):
             self._events.put_nowait(exc)
-        elif self._waiting and not self._running:  # it has told all: whoever expects more from it looks again
+        elif self._waiting and not self._running:  # wakes `run`, which expects more events
             self._events.put_nowait(None)
 
 
 def _asked(asked: Asked | InputRequest) -> str:
-    """What a user is asked: a call that runs again may ask something else, which has no answer yet."""
+    """The question, for its id: a call that runs again may ask something else, which has no answer yet."""
     return msgspec.json.encode((asked.message, asked.schema, asked.url), order="deterministic").decode()
 
 
@@ -464,7 +464,7 @@ def _again(before: Dispatch) -> Dispatch:
 
 
 def _answered_outcome(answer: Answer) -> Outcome | None:
-    """What an answer makes of a call that is not handed over."""
+    """The outcome of a call that an answer settles; None if the call is to run."""
     match answer.action:
         case ApprovalAction.DENY:
             return Outcome("denied", error=DENIED_BY_USER)

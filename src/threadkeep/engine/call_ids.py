@@ -7,7 +7,7 @@ from dataclasses import replace
 from threadkeep.domain.ids import new_uuid
 from threadkeep.ports.gateway import ModelMessage, ToolUse, ToolUseBlock
 
-# Anthropic takes these characters, OpenAI this length.
+# Anthropic accepts these characters, OpenAI this length.
 _SENDABLE = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
@@ -17,7 +17,7 @@ def is_sendable_id(id_: str) -> bool:
 
 
 TakenIds = Callable[[Collection[str]], Awaitable[Collection[str]]]
-"""Which of these ids earlier calls of the conversation have."""
+"""Which of these ids the conversation's earlier calls already use."""
 
 
 async def none_taken(ids: Collection[str]) -> Collection[str]:
@@ -26,9 +26,9 @@ async def none_taken(ids: Collection[str]) -> Collection[str]:
 
 
 class CallIds:
-    """The ids of one turn's calls: each is one that every provider takes, and unique in the conversation.
+    """The ids of one turn's calls: every provider accepts them, and each is unique in the conversation.
 
-    `messages` are those of the request; `taken` knows the calls that the request leaves out.
+    `messages` are the request's; `taken` knows the calls that the request leaves out.
     """
 
     def __init__(self, messages: Iterable[ModelMessage], taken: TakenIds = none_taken) -> None:

@@ -45,7 +45,7 @@ _LEFT_OUT = "…"
 
 
 async def summarise(gateway: Gateway, model: str | None, earlier: str | None, texts: Iterable[str]) -> str:
-    """A summary of an earlier one and the messages described after it, in as many model calls as it takes."""
+    """Summarises an earlier summary and the messages after it, in as many model calls as it takes."""
     most = min(MOST_SUMMARY_CHARACTERS, gateway.context_tokens // 4)
     summary = earlier
     for part in _parts(texts, min(gateway.context_tokens // 2, MOST_TOKENS_A_CALL)):
@@ -56,7 +56,7 @@ async def summarise(gateway: Gateway, model: str | None, earlier: str | None, te
 def describe(message: Message, zone: tzinfo) -> str | None:
     """A message for the model that summarises: its text and its tool calls with their results, in order.
 
-    None where there is nothing to say of it.
+    None if it has none of these.
     """
     if not message.on_path:
         return None
@@ -128,7 +128,7 @@ async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | No
 
 
 def _parts(texts: Iterable[str], most_tokens: int) -> Iterator[str]:
-    """The texts, together, as parts that each fit into one call."""
+    """The texts joined into parts that each fit into one call."""
     part: list[str] = []
     room = most_tokens
     for whole in texts:
@@ -144,14 +144,14 @@ def _parts(texts: Iterable[str], most_tokens: int) -> Iterator[str]:
 
 
 def _shortened(text: str, most_tokens: int) -> str:
-    """Head and tail of a text that is too much for one call; a character takes up to a token."""
+    """Head and tail of a text that is too long for one call; a character takes up to a token."""
     if estimate_tokens(text) <= most_tokens or len(text) <= most_tokens:
         return text
     return f"{text[: most_tokens * 2 // 3]}\n…\n{text[-most_tokens // 4 :]}"
 
 
 def extract_lines(message: Message) -> Iterator[str]:
-    """What an extract has of a message: what its tools returned, and the first sentence of what was said."""
+    """A message's lines in an extract: its tools' results, and the first sentence of its text."""
     if not message.on_path:
         return
     for call in message.tool_calls:

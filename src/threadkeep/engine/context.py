@@ -48,7 +48,7 @@ SHARE_FOR_RESULTS = 4
 
 @dataclass(frozen=True, slots=True)
 class ContextMessage:
-    """One entry of a model's history as text. Every provider takes these two roles, and no other."""
+    """One entry of a model's history as text. Every provider accepts these two roles, and no others."""
 
     role: Literal["user", "assistant"]
     content: str
@@ -90,7 +90,7 @@ class Sources:
     found: Sequence[RetrievalHit] = ()
     """The passages found for the question before the reply."""
     large: Mapping[PayloadId, bytes | Lost] | None = None
-    """The values of the path's calls that lie in the payload store."""
+    """The values of the path's calls that are in the payload store."""
     prior: Receipt | None = None
     """The newest receipt on the active path."""
     model: str | None = None
@@ -106,7 +106,7 @@ class BuiltRequest(NamedTuple):
 
 
 def is_in_context(message: Message) -> bool:
-    """What has left the path, and replies with neither text nor calls, stay out."""
+    """Whether to send a message: it is on the path, and has text, a card, a file or a tool call."""
     return message.on_path and any(map(_counts, message.parts))
 
 
@@ -131,7 +131,7 @@ def to_context(
 
 
 def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
-    """A request in which the history is as it happened, and that begins as the previous one did if it can."""
+    """A request with the history as it happened; it begins like the previous one if possible."""
     components = [it for it in sources.components if not is_blank(it.text)]
     described = tools_text(sources.tools) if sources.tools else ""
     overhead = sum(map(estimate_tokens, (described, *(it.text for it in components))))
@@ -179,11 +179,11 @@ def _hashes(receipt: Receipt) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The messages that a request holds, each as the model is sent it."""
+    """A request's messages, as the model receives them."""
 
     path: Sequence[Message]
     entries: Sequence[Sequence[tuple[ModelMessage, str]]]
-    """For each message of the path what the model is sent, and its lines in the receipt's texts."""
+    """What the model receives for each message of the path, with its lines in the receipt's texts."""
     tokens: int
     left_out: int
     forms: Mapping[str, Form]
@@ -217,13 +217,13 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
 
 
 def _index_of(question_id: MessageId, path: Sequence[Message]) -> int:
-    """Where the question is; by default it is the last message."""
+    """The question's index; by default that of the last message."""
     found = (at for at, message in enumerate(path) if message.id == question_id)
     return next(found, max(len(path) - 1, 0))
 
 
 def _from(path: list[Message], first: int, asked: int) -> tuple[list[Message], int]:
-    """The path from a message on; the question stays even where it lies before."""
+    """The path from a message on; an earlier question stays."""
     if asked >= first:
         return path[first:], asked - first
     return [path[asked], *path[first:]], 0
@@ -231,7 +231,7 @@ def _from(path: list[Message], first: int, asked: int) -> tuple[list[Message], i
 
 def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
     passages: dict[str, Sequence[RetrievalHit]] = {}
-    for message in sources.path:  # a reply that failed without a word was sent passages too
+    for message in sources.path:  # passages were sent even for a reply that failed without text
         if message.on_path and message.parent_id and (hits := _found_before(message)):
             passages[message.parent_id] = hits
     if sources.found:
@@ -251,13 +251,13 @@ def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
 
 
 def _found_before(reply: Message) -> list[RetrievalHit]:
-    """What was found before a reply, which its question carried."""
+    """The passages found before a reply, which were sent with its question."""
     parts = (it for it in reply.parts if isinstance(it, RetrievalPart) and not it.iteration)
     return [hit for part in parts if not part.superseded for hit in part.hits]
 
 
 def _forms(path: Sequence[Message], rendering: Rendering, sources: Sources, budget: int) -> dict[str, Form]:
-    """What is not sent whole of earlier turns: what was shorter before, and more if need be."""
+    """The parts of earlier turns that are not sent whole: those shortened before, and more if necessary."""
     prior = sources.prior
     before = forms_before(prior.shortened, prior.outlined) if prior else {}
     files = rendering.files.forms(path, sources.question_id, before, rendering.large)
@@ -270,7 +270,7 @@ def _result_forms(
     parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
     calls = [(it.call, before.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
     if sum(len(rendering.result_as(form, call)) for call, form in calls) <= budget:
-        # They fit: a character is at most a token.
+        # They fit, for a character takes at most a token.
         return {call.sent_id: form for call, form in calls if form is not Form.WHOLE}
     return choose_forms([_sized(call, form, rendering) for call, form in calls], budget)
 
@@ -281,7 +281,7 @@ def _sized(call: ToolCall, form: Form, rendering: Rendering) -> SizedResult:
 
 
 def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:
-    """Valid for every provider: begins and ends with the user, and the roles alternate."""
+    """Messages that every provider accepts: they begin and end with the user, and the roles alternate."""
     entries = [
         (message.role is MessageRole.ASSISTANT, entry)
         for message, entry in zip(window.path, window.entries, strict=True)

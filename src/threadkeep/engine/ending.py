@@ -22,7 +22,7 @@ MAX_ITERATIONS = "max_iterations"
 
 INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged.")
 ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", retryable=True)
-"""The end of a turn whose node is gone."""
+"""The end of a turn whose node disappeared."""
 
 NOT_ANSWERED = "The user didn't answer."
 TURN_ENDED = "The turn ended before the tool finished."
@@ -86,10 +86,10 @@ def last_events(
     unreported: Usage | None,
     waiting: Collection[str] = (),
 ) -> Iterator[EventBody]:
-    """What a turn's log still lacks: results of open calls, the usage of an open call of the model, the end.
+    """What a turn's log still lacks: results of open tool calls, usage of an open model call, the end.
 
-    `why` is what happened to the open calls; those that were waiting for their user are denied. The end of a
-    turn that went well has all that was spent.
+    `why` is what happened to the open calls; those that were waiting for their user are denied. A successful
+    turn's end includes its total usage.
     """
     for call in open_calls:
         if call.tool_call_id in waiting:
@@ -109,10 +109,9 @@ def cut_off(
     open_iteration: int | None,
     request_tokens: int,
 ) -> Iterator[EventBody]:
-    """The last events of a turn of which only the log is left, folded to `reply`.
+    """The last events of a turn that exists only as its log, folded to `reply`.
 
-    `open_iteration` is the call of the model that reported no usage; the turn's first request had
-    `request_tokens`.
+    `open_iteration` is the model call that reported no usage; the turn's first request had `request_tokens`.
     """
     unreported = None
     if open_iteration is not None:

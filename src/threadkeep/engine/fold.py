@@ -61,14 +61,14 @@ class _Growing:
     iteration: int
 
     def part(self) -> Part:
-        """The part as far as it has come."""
+        """The part so far."""
         text = "".join(self.pieces)
         if self.kind == "text":
             return TextPart(text=text, iteration=self.iteration)
         return ThoughtPart(
             text=text,
             started_at=self.started_at,
-            # Clocks are set back, and nodes have their own.
+            # Clocks can be set back, and each node has its own.
             duration_ms=max(self.last_at - self.started_at, 0),
             iteration=self.iteration,
         )
@@ -81,9 +81,9 @@ class Folding:
         self._parts: list[Part] = []
         self._growing: _Growing | None = None
         self._calls: dict[str, int] = {}
-        """Where in the parts each tool call is."""
+        """Each tool call's index in the parts."""
         self._requests: dict[str, int] = {}
-        """Where in the parts each request to the user is: with its tool call, or as a question."""
+        """The index of the part for each request to the user: its tool call, or a question."""
         self._iteration = 0
         self._is_asking = True
         self._usage: Usage | None = None
@@ -116,7 +116,7 @@ class Folding:
     def add(self, event: TurnEvent) -> None:
         """Adds the next event."""
         self.last_seq, at = event.seq, event.at
-        match event.body:  # the commonest first: each case is looked at in turn
+        match event.body:  # the most common first: cases are tried in order
             case Text(text):
                 self._grow("text", text, at)
             case Thought(text):

@@ -43,7 +43,7 @@ def fork(conversation: Conversation, forked: Forked, now: int) -> WholeConversat
         tip_id=messages[-1].id,
     )
     kept = [it if it.turn_id in turn_ids else replace(it, turn_id=None) for it in messages]
-    # A run that another engine reported belongs to the original.
+    # A run reported by another engine belongs to the original.
     turns = [replace(it, run_id=None) for it in turns]
     return with_new_ids(WholeConversation(copy, turns, kept, compactions, forked.payloads), _renaming(), {})
 

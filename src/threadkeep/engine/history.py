@@ -60,19 +60,19 @@ class Rendering:
 
     zone: tzinfo
     thoughts: bool
-    """Whether the reasoning of earlier replies is sent with them."""
+    """Whether earlier replies are sent with their reasoning."""
     calls_as_blocks: bool
     """Whether the request has tools; providers reject tool blocks if it has none."""
     files: FileRules = NO_FILES
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
-    """What was found before a reply, by the id of its question."""
+    """The passages found before each reply, by its question's id."""
     large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
-    """The values that lie in the payload store."""
+    """The values from the payload store."""
     forms: Mapping[str, Form] = field(default_factory=dict[str, Form])
     """The results that are not sent whole, by the ids of their calls."""
     _sent_ids: set[str] = field(default_factory=set[str])
     _renamed: Counter[str] = field(default_factory=Counter[str])
-    """How often an id was given another; to begin at 0 again would take longer each time."""
+    """How often each id was replaced; starting at 0 again would take longer each time."""
     _results: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
@@ -172,7 +172,7 @@ class Rendering:
 
     def result_of(self, call: ToolCall) -> str:
         """What the model received of a result in its own turn."""
-        # Asked for twice: to see whether all fit, and to be sent.
+        # Cached, for it is needed twice: to check whether all results fit, and to send it.
         text = self._results.get(id(call))
         if text is None:
             text = self._results[id(call)] = self._read_result(call)
@@ -182,22 +182,22 @@ class Rendering:
         if call.status is ToolCallStatus.RUNNING:
             return TURN_ENDED
         sent = self._value(call, SENT_TO_MODEL)
-        if sent is None and call.error is None:  # a record that was made before, or elsewhere
+        if sent is None and call.error is None:  # an older record, or an imported one
             sent = self._value(call, "result")
         match sent:
             case Lost(reason):
                 return f"[The result is no longer available: {reason}]"
             case bytes():
-                # A text as itself, anything else as JSON.
+                # A string as is, anything else as JSON.
                 text = sent.decode("utf-8", "replace")
                 return cut_result(call.sent_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
-            case None if excerpt := carried_excerpt(call):  # it was shortened, so it was not loaded
+            case None if excerpt := carried_excerpt(call):  # shortened, so not loaded
                 return short_form(call.tool_name, call.sent_id, excerpt)
             case None:
                 return result_text(call.sent_id, call.result, call.error)
 
     def arguments_of(self, call: ToolCall) -> Mapping[str, Any]:
-        """The arguments of a call, also those that lie in the payload store."""
+        """The arguments of a call, even if they are in the payload store."""
         match self._value(call, "arguments"):
             case Lost(reason):
                 return {"unavailable": True, "reason": reason}
@@ -211,7 +211,7 @@ class Rendering:
         return self.large.get(ref) if ref else None
 
     def _sent_id(self, call: ToolCall) -> str:
-        """The id that the call is always sent under; another where that would make the request invalid."""
+        """The id that the call always has in requests; another if that would make this one invalid."""
         wanted, name = call.sent_id, f"{call.turn_id}\n{call.tool_call_id}"
         while wanted in self._sent_ids or not is_sendable_id(wanted):
             self._renamed[name] += 1
@@ -223,23 +223,23 @@ class Rendering:
 def _model_call(blocks: list[Block], results: list[Block]) -> Iterator[ModelMessage]:
     if blocks:
         yield ModelMessage("assistant", tuple(blocks))
-    if results:  # which come first: providers take nothing before them
+    if results:  # first of all: providers accept nothing before them
         results.sort(key=lambda block: not isinstance(block, ToolResultBlock))
         yield ModelMessage("user", tuple(results))
 
 
 def _as_thought(text: str) -> str:
-    """Earlier reasoning as text: a provider takes its own blocks of it only within their turn."""
+    """Earlier reasoning as text: a provider accepts its own reasoning blocks only within their turn."""
     return f"<thinking>\n{text}\n</thinking>"
 
 
 def carried_excerpt(call: ToolCall) -> Excerpt | None:
-    """The excerpt that stands in the place of a result that lies in the payload store."""
+    """The excerpt that replaces a result whose full text is in the payload store."""
     return Excerpt.stored(call.result) if "result" in call.refs else None
 
 
 def sent_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
-    """Which of a call's values that lie in the payload store a model is sent."""
+    """Which of a call's values in the payload store the model receives."""
     if "arguments" in call.refs:
         yield call.refs["arguments"]
     result = call.refs.get(SENT_TO_MODEL) or call.refs.get("result")
@@ -248,7 +248,7 @@ def sent_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
 
 
 def model_name_of(call: ToolCall) -> str:
-    """What the model called the tool; a record of before, or of elsewhere, is given the name by our rule."""
+    """The model's name for the tool; for an older or imported record, the name by our rule."""
     if call.model_name:
         return call.model_name
     is_own = not call.server or call.server in OWN_SERVERS
@@ -258,7 +258,7 @@ def model_name_of(call: ToolCall) -> str:
 def render_card(card: BriefingCard, zone: tzinfo) -> str:
     """A briefing card as the model reads it."""
     sent = time_in(card.sent_at, zone)
-    # One line each: a break in what somebody wrote would begin a line that looks like ours.
+    # One line each: a line break in somebody's text would start a line that looks like ours.
     title, summary = one_line(card.title), one_line(card.summary)
     if len(summary) > MOST_SUMMARY_CHARACTERS:
         summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."

@@ -33,7 +33,7 @@ Rename = Callable[[str], str]
 
 
 def check_whole(whole: WholeConversation) -> WholeConversation:
-    """A conversation in which everything refers to what is there, counted anew; InvalidRequest otherwise."""
+    """The conversation with its counts recomputed; InvalidRequest if a reference in it is broken."""
     conversation = whole.conversation
     turn_ids = _unique("turn", (kept.turn.id for kept in whole.turns))
     message_ids = _unique("message", (message.id for message in whole.messages))
@@ -109,7 +109,7 @@ def _check_call(call: ToolCall, message: Message, turn_ids: set[str], payload_id
 
 
 def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]) -> WholeConversation:
-    """The same conversation under other ids; `documents` are the ids of those that it cites."""
+    """The same conversation under other ids; `documents` maps those of the documents that it cites."""
     conversation_id = ConversationId(rename(whole.conversation.id))
 
     def turn(kept: KeptTurn) -> KeptTurn:

@@ -19,7 +19,7 @@ class UseNoted(Struct, frozen=True, omit_defaults=True, tag="use"):
 
 
 class CallFinished(Struct, frozen=True, omit_defaults=True, tag="call"):
-    """A model call is complete. The blocks are those that go back with the results of its tools."""
+    """A model call is complete. The blocks are sent back with the results of its tools."""
 
     iteration: int
     stop_reason: str
@@ -35,13 +35,13 @@ class Dispatch(Struct, frozen=True, omit_defaults=True):
 
 
 class Dispatched(Struct, frozen=True, tag="dispatched"):
-    """Calls that are passed to their tools as soon as this is stored."""
+    """Calls that their tools receive as soon as this is stored."""
 
     calls: tuple[Dispatch, ...]
 
 
 class InputNoted(Struct, frozen=True, omit_defaults=True):
-    """One thing that a server asks the user about a call, and the request by which they are asked."""
+    """One question of a server to the user about a call, and the id of its request."""
 
     key: str
     request_id: str
@@ -51,7 +51,7 @@ class InputNoted(Struct, frozen=True, omit_defaults=True):
 
 
 class InputAwaited(Struct, frozen=True, tag="input"):
-    """A call has returned: its server needs these answers, and then the call again with `state`."""
+    """A call returned because its server needs these answers, and then the call again with `state`."""
 
     id: str
     state: str

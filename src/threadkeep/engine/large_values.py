@@ -39,7 +39,7 @@ class LargeValues:
         self._keep = keep
 
     async def store(self, values: Mapping[str, Any], *, always: Iterable[str] = ()) -> dict[str, PayloadId]:
-        """Keeps those values that are too large for a row, and those that always lie apart; tells where."""
+        """Stores the values that are too large for a row, and those in `always`; returns their ids."""
         refs: dict[str, PayloadId] = {}
         for name, value in values.items():
             if value is None:
@@ -77,7 +77,7 @@ class LargeValues:
 
 
 def is_possible_image(file: ProducedFile) -> bool:
-    """Whether a file is called an image, and is small enough to be kept."""
+    """Whether a file's media type is an image's, and it is small enough to store."""
     return safe_media_type(file.media_type).startswith("image/") and len(file.content) <= MOST_FILE_BYTES
 
 

@@ -10,9 +10,9 @@ from threadkeep.ports.tools import Tool
 
 
 class Leave:
-    """What the agent's owner says of tools, what the user allows in the conversation, and what may be done.
+    """Which calls may run, by the owner's rules for tools and the user's approvals in the conversation.
 
-    `unknown` are calls of which nobody knows whether they took effect: to repeat one needs leave, too.
+    `unknown` are calls that may or may not have taken effect: repeating one requires approval, too.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class HandOff:
 
 
 TurnStep = EventBody | JournalEntry | Pause | HandOff
-"""What a turn does: what its log and its journal keep, or that it goes on later."""
+"""A turn's output: an entry for its log or journal, or a sign that it continues later."""
 
 LoadContents = Callable[[Iterable[PayloadId]], Awaitable[Mapping[PayloadId, bytes | Lost]]]
 """Reads files of the conversation."""
@@ -128,10 +128,10 @@ async def run_turn(
     opening: Sequence[Notice | Retrieval | TurnResumed] = (),
     steering: Steering = nobody_steers,
 ) -> AsyncGenerator[TurnStep]:
-    """Everything that happens in a turn from where it stands.
+    """Runs a turn from its current state, step by step.
 
-    It ends in exactly one Done or Failed, unless it pauses or is handed off. `opening` is what was amiss or
-    was found before it began, or that it is resumed.
+    It ends in exactly one Done or Failed, unless it pauses or is handed off. `opening` are the events before
+    it: notices, passages found, or that it is resumed.
     """
     for event in opening:
         yield event
@@ -212,7 +212,7 @@ class _Run:
 
     async def steps(self) -> AsyncGenerator[EventBody | JournalEntry]:
         """The normal course of a turn."""
-        if self._state.stop_reason is not None:  # nothing but the end is missing
+        if self._state.stop_reason is not None:  # only the end is missing
             return
         for notice in await self._toolbox.open():
             if (notice.code, notice.message) not in self._state.noticed:
@@ -242,7 +242,7 @@ class _Run:
             batch = None
 
     async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry]:
-        """One model call, or the one that was cut off once more; it ends with what it has cost."""
+        """One model call, or an interrupted one again; ends with its usage."""
         self._check_boundary()
         for event in await self._begin_call():
             yield event
@@ -260,7 +260,7 @@ class _Run:
         yield UsageReported.of(self._spent)
 
     async def _load_contents(self) -> None:
-        """Reads the files of the request that it has not yet: those of its beginning, or what tools gave."""
+        """Loads the request's files that it doesn't have yet: from its beginning, or from tools."""
         ids = {PayloadId(it.content_id) for it in files_in(self._request.messages)}
         if missing := ids - self._request.contents.keys():
             self._request = with_contents(self._request, await self._load(missing))
@@ -270,7 +270,7 @@ class _Run:
             self._stop.check_boundary()
 
     async def _begin_call(self) -> list[EventBody]:
-        """What comes before a model call: what the user has sent meanwhile, and that it begins, or again."""
+        """The events before a model call, which starts or restarts; adds what the user has sent meanwhile."""
         if self._restart_from is not None:
             restart = IterationRestart(self._iteration, self._restart_from)
             spent, self._unreported, self._restart_from = self._unreported, None, None
@@ -317,7 +317,7 @@ class _Run:
             await stream.aclose()
 
     def _room_for_results(self) -> int:
-        """How many tokens the results of an answer may take: half of what is left, for more may follow."""
+        """How many tokens a call's tool results may take: half of the rest, for more calls may follow."""
         reply = self._request.max_tokens or TOKENS_KEPT_FOR_THE_REPLY
         spent = self._spent.input_tokens + self._spent.output_tokens
         return (self._gateway.context_tokens - reply - spent) // 2
@@ -341,7 +341,7 @@ class _Run:
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:
-        """The usage of a call; estimated if the provider reported none, or an impossible one."""
+        """The usage of a call; estimated if the provider reported none or implausible numbers."""
         if call.usage is not None:
             return Usage(
                 input_tokens=call.usage.input_tokens,

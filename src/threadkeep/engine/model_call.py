@@ -17,7 +17,7 @@ from threadkeep.ports.gateway import (
 )
 
 CallResult = tuple[ToolResultBlock, *tuple[Block, ...]]
-"""What the model gets of a call that has ended: its result, and the images that it returned."""
+"""What the model receives when a call has ended: its result and its images."""
 
 
 class ModelCall:
@@ -28,18 +28,18 @@ class ModelCall:
         self.stop_reason = "end_turn"
         self._signed_by = signed_by
         self._blocks: list[TextBlock | ThinkingBlock | ToolUse] = []
-        self._text: list[str] = []  # of the block under way
+        self._text: list[str] = []  # of the current block
         self._thought: list[str] = []
         self._written: list[str] = []
 
     @property
     def written(self) -> str:
-        """All that was said and thought."""
+        """The whole text and reasoning."""
         return "".join(self._written)
 
     def add_text(self, text: str) -> None:
         """A chunk of the reply."""
-        self._thought.clear()  # nobody signed it, so it does not go back
+        self._thought.clear()  # unsigned, so it is not sent back
         self._text.append(text)
         self._written.append(text)
 
@@ -50,7 +50,7 @@ class ModelCall:
         self._written.append(text)
 
     def end_thought(self, signature: str) -> None:
-        """A block of reasoning is complete; without a signature it does not go back."""
+        """A block of reasoning is complete; without a signature it is not sent back."""
         self._close_text()
         if signature:
             self._blocks.append(ThinkingBlock("".join(self._thought), signature, self._signed_by))
@@ -63,7 +63,7 @@ class ModelCall:
         self._blocks.append(use)
 
     def finished(self, iteration: int) -> "FinishedCall":
-        """The call now that it is complete, its blocks in the order in which they came."""
+        """The complete call, its blocks in order of arrival."""
         return FinishedCall(iteration, self.stop_reason, (*self._blocks, *self._open_text()))
 
     def _open_text(self) -> Sequence[TextBlock]:
@@ -77,7 +77,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
-    """A model call that is complete: what it said, and the tools that it asks for."""
+    """A complete model call: its text and its tool calls."""
 
     iteration: int
     stop_reason: str
@@ -89,7 +89,7 @@ class FinishedCall:
         return [block for block in self.blocks if isinstance(block, ToolUse)]
 
     def entry(self) -> CallFinished:
-        """The call in the journal; where it asks for no tools, nothing of it goes back."""
+        """The call in the journal; without tool calls, none of its blocks is sent back."""
         uses = bool(self.tool_uses)
         return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
 
@@ -98,7 +98,7 @@ class FinishedCall:
     ) -> tuple[ModelMessage, ModelMessage]:
         """The call and the results of its tools as messages of the history.
 
-        Providers refuse tool blocks where no tools are offered: then both are text.
+        Providers refuse tool blocks in requests without tools; then both are text.
         """
         if as_blocks:
             return ModelMessage("assistant", tuple(map(_block, self.blocks))), ModelMessage(
@@ -112,7 +112,7 @@ class FinishedCall:
 
 
 def with_user_text(messages: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:
-    """A history to which the user has added something: roles alternate, so it joins their last message."""
+    """Adds the user's text to a history: to their last message if that ends it, for roles alternate."""
     *before, last = messages
     if last.role != "user":
         return (*messages, ModelMessage("user", (TextBlock(text),)))

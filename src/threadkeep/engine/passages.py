@@ -40,5 +40,5 @@ def numbered_passages(hits: Sequence[RetrievalHit], numbers: Sequence[int]) -> l
 
 
 def _source(hit: RetrievalHit) -> str:
-    source = one_line(hit.source)  # a file's name may hold a line that looks like one of ours
+    source = one_line(hit.source)  # a file's name may contain a line that looks like ours
     return source if hit.page is None else f"{source}, page {hit.page}"

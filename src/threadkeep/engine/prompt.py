@@ -16,20 +16,20 @@ LEAST_SHARE = 200
 SYSTEM_PROMPT, ROLE, SUMMARY = "systemPrompt", "role", "summary"
 SUMMARY_HEADING = "[摘要 Summary]\n"
 
-# Cleaning takes characters away: enough is cleaned that a component is still full after it.
+# Cleaning removes characters; this much still fills a component afterwards.
 _CLEANED_AN_END = 2 * MOST_COMPONENT_CHARACTERS
 _SEPARATOR = "\n\n"
 _NEW_LINE = re.compile("\r\n?|[\x85\u2028\u2029]")
-# Control characters save tab and line feed, those that turn the direction of text, and all others that
-# show nothing: what people cannot see when they read a file must not be told to a model.
+# Control characters except tab and line feed, characters that change the text's direction, and all other
+# invisible ones: what people can't see when they read a file must not reach a model.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# One selects how a character looks; more of them in a row only hide something.
+# One selects a character's look; several in a row only hide something.
 _SELECTORS = re.compile("([\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
-# What models are trained to take for the frame around a message or a tool's result.
+# What models are trained to read as the frame around a message or a tool's result.
 _MARKUP = re.compile(
     r"""<(\|[^<>|\n]{1,60}\|)>
     | <(/?(?:antml:)?(?:
@@ -44,7 +44,7 @@ _SPEAKER = re.compile(r"^([ \t]*(?:system|human|user|assistant|tool)[ \t]*):", r
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that is to become a component; `unread` counts what lies unread in its middle."""
+    """A text that is to become a component; `unread` counts the characters skipped in its middle."""
 
     name: str
     text: str
@@ -74,7 +74,7 @@ class Prompt:
 
 
 def assemble(sources: Iterable[Source], *, most: int = MOST_PROMPT_CHARACTERS) -> Prompt:
-    """The components of these sources, in their order, that together have at most so many characters."""
+    """The components of these sources, in order, within the limit on their total length."""
     cleaned = [Source(it.name, clean(it.text), it.unread) for it in map(_with_ends, sources)]
     present = [source for source in cleaned if not is_blank(source.text)]
     room = most - len(_SEPARATOR) * max(len(present) - 1, 0)
@@ -84,7 +84,7 @@ def assemble(sources: Iterable[Source], *, most: int = MOST_PROMPT_CHARACTERS) -
 
 
 def joined(components: Iterable[Component]) -> str:
-    """The components as the one text that a model gets."""
+    """The components as the one text that a model receives."""
     return _SEPARATOR.join(component.text for component in components)
 
 
@@ -97,14 +97,14 @@ def role_guidance(role_id: str) -> str:
 
 
 def role_in_force(role: Role) -> str:
-    """The text of an activated role: its call may have left the window since."""
+    """The text of an activated role, whose call may have left the window since."""
     return (
         f"You have activated the role `{role.id}` in this conversation; be what it says. `promptx_action` "
         f"would change it.\n\n{role.text}"
     )
 
 
-# Files hardly ever change, and every turn reads the same texts again.
+# Files rarely change, and every turn reads the same texts again.
 @lru_cache(maxsize=256)
 def clean(text: str) -> str:
     """A text without invisible characters, in which nothing looks like the frame around a message."""
@@ -124,7 +124,7 @@ def _with_ends(source: Source) -> Source:
 
 
 def _share(lengths: Sequence[int], most: int) -> int:
-    """How long a component may be, so that all fit: the longest give way first."""
+    """How long a component may be so that all fit: the longest are cut first."""
     left = len(lengths)
     for length in sorted(min(length, MOST_COMPONENT_CHARACTERS) for length in lengths):
         if length * left > most:
@@ -140,7 +140,7 @@ def _needed(source: Source) -> int:
 
 
 def _cut(source: Source, most: int) -> Component:
-    """A component with head and tail of its source around a mark, where it is too long."""
+    """A component; if its source is too long, head and tail around a mark."""
     whole = len(source.text) + source.unread
     if not source.unread and whole <= most:
         return Component(source.name, source.text)

@@ -1,6 +1,6 @@
-"""Events of a run elsewhere to the messages of a turn, pure.
+"""Turns the events of another engine's run into the messages of a turn; pure.
 
-A node of the run is what a model call is in a turn of ours, an iteration: a thought with the node's name, the
+A node of the run becomes an iteration, like a model call in our turns: a thought with the node's name, the
 tools that it used, what it found and the files that it produced. The output is the last iteration.
 """
 
@@ -149,7 +149,7 @@ class _Recording:
             yield TextPart(text=self._end.output, iteration=last)
 
     def _found(self, event: ExecutionEvent, iteration: int) -> Iterator[Part]:
-        """The sources and the files of a node, or of the end; the question is what was looked for."""
+        """The sources and files of a node, or of the end; the question counts as the query."""
         if event.citations:
             yield RetrievalPart(
                 query=self._start.input or "",
@@ -171,7 +171,7 @@ class _Recording:
             tool_name=tool.tool_name,
             server=tool.server,
             arguments=tool.arguments,
-            # What ended without a word about it has been cut off.
+            # A call without a reported end was cut off.
             status=ToolCallStatus.INTERRUPTED if tool.status is ToolCallStatus.RUNNING else tool.status,
             created_at=_began(node),
             result=tool.result,

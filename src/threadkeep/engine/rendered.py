@@ -1,7 +1,7 @@
-"""A request as it was rendered, in texts kept by their content: building it again runs no rendering code.
+"""A request as rendered, in texts stored by hash: rebuilding it runs no rendering code.
 
-The messages are kept in segments, one for each question with all that followed it. An earlier turn's segment
-is the same text in every later request, so it is kept once.
+Messages are stored in segments, one for each question with everything that followed it. An earlier turn's
+segment is the same text in every later request, so it is stored once.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def segments(messages: Sequence[ModelMessage], lines: Sequence[str]) -> list[str
 
 
 def messages_of(texts: Iterable[str]) -> Iterator[ModelMessage]:
-    """The messages of segments."""
+    """The messages in the segments."""
     for text in texts:
         yield from map(_decode, text.split("\n"))
 
@@ -52,21 +52,21 @@ def tools_of(text: str) -> tuple[ToolSpec, ...]:
 
 
 def common_share(before: Sequence[str], texts: Sequence[str], hashes: Sequence[str]) -> float:
-    """How much of a request, by its texts and their hashes, equals the start of an earlier one, by hashes."""
+    """The share of a request (its texts and hashes) that equals the start of an earlier one (its hashes)."""
     total = sum(map(len, texts))
     common = 0
     for sha256, text, own in zip(before, texts, hashes, strict=False):
         if own == sha256:
             common += len(text)
             continue
-        # An earlier request ends in the middle of this segment: with the question that is answered since.
+        # The earlier request ends within this segment, with a question that has since been answered.
         common += _length_of_beginning(text, sha256)
         break
     return round(common / total, 4) if total else 0.0
 
 
 def _length_of_beginning(text: str, sha256: str) -> int:
-    """How long the first lines of a text are that have this hash; 0 where none have."""
+    """The length of a text's first lines whose hash this is; 0 if there are none."""
     hashed, length = hashlib.sha256(), 0
     for line in text.split("\n")[:-1]:
         start = "\n" if length else ""

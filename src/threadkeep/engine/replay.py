@@ -37,13 +37,13 @@ Signature = tuple[str, str, str]
 
 
 def signature(server: str, tool_name: str, arguments: Mapping[str, object]) -> Signature:
-    """What two calls have in common that do the same."""
+    """Equal for calls that do the same."""
     return server, tool_name, msgspec.json.encode(arguments, order="deterministic").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class CallState:
-    """How far one tool call has come."""
+    """The progress of one tool call."""
 
     dispatch: Dispatch | None = None
     """It was passed to its tool."""
@@ -53,16 +53,16 @@ class CallState:
     """The requests without an answer."""
     answer: Answer | None = None
     awaited: InputAwaited | None = None
-    """It has come back, for its server needs answers of the user."""
+    """Set if it returned because its server needs answers from the user."""
     inputs: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
     """Those answers, by the ids of the requests."""
     rounds: int = 0
-    """How often it has come back since it was handed over without answers."""
+    """How often it has returned since its server received it without answers."""
     result: CallResult | None = None
 
     @property
     def open_requests(self) -> frozenset[str]:
-        """What its user was asked and has not answered, while nothing of it runs."""
+        """The unanswered requests to its user, while the call isn't running."""
         if self.dispatch is not None or self.result is not None:
             return frozenset()
         if self.awaited is not None:
@@ -76,7 +76,7 @@ class OpenBatch:
 
     call: FinishedCall
     states: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
-    """How far each call has come, by its id."""
+    """The progress of each call, by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ class TurnState:
     iteration: int = 0
     """The model call that started last."""
     restart_from: int | None = None
-    """The number of the event with which that call began, where it was cut off."""
+    """The number of that call's first event, if the call was cut off."""
     batch: OpenBatch | None = None
     stop_reason: str | None = None
-    """Why the model stopped, where its last call asks for no tools: nothing but the end is missing."""
+    """Why the model stopped, if its last call asks for no tools: only the end is missing."""
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
     unreported: Usage | None = None
-    """What the call that was cut off has cost, as far as nobody has told."""
+    """The usage of the call that was cut off, if not yet reported."""
     has_spoken: bool = False
     found: tuple[RetrievalHit, ...] = ()
     """All passages, in the order in which the model cites them."""
@@ -108,7 +108,7 @@ class TurnState:
 
     @property
     def waiting(self) -> frozenset[str]:
-        """The calls that their user has been asked about, and has not answered."""
+        """The calls that wait for the user's answer."""
         states = self.batch.states.items() if self.batch else ()
         return frozenset(id_ for id_, state in states if state.open_requests)
 
@@ -120,7 +120,7 @@ class TurnState:
 
     @property
     def is_new(self) -> bool:
-        """Whether the turn has not come to its first request."""
+        """Whether the turn hasn't reached its first request."""
         return self.request is None
 
 
@@ -133,7 +133,7 @@ def replay(
     large: Mapping[PayloadId, bytes | Lost],
     files: FileRules = NO_FILES,
 ) -> TurnState:
-    """The state of a turn's loop; `request` is that of its receipt, `large` what its calls refer to."""
+    """The state of a turn's loop; `request` is its receipt's, `large` the values its calls refer to."""
     replaying = _Replaying()
     for entry in entries:
         replaying.add(entry)
@@ -141,7 +141,7 @@ def replay(
 
 
 class _Replaying:
-    """Collects what happened, in order."""
+    """Collects a turn's events and journal entries, in order."""
 
     def __init__(self) -> None:
         self._folding = Folding()
@@ -192,7 +192,7 @@ class _Replaying:
                 pass
 
     def _count_time(self, event: TurnEvent) -> None:
-        """Adds the time since the event before, unless nobody ran the turn, or it waited for its user."""
+        """Adds the time since the previous event, unless no node ran the turn or it waited for its user."""
         is_idle = self._is_waiting or isinstance(event.body, TurnResumed | ApprovalResponse)
         if self._last_at is not None and not is_idle:
             self._ran_ms += max(event.at - self._last_at, 0)
@@ -200,7 +200,7 @@ class _Replaying:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether the user has to answer before anything can go on."""
+        """Whether nothing can continue before the user answers."""
         if not self._unanswered:
             return False
         return not any(call.tool_call_id in self._dispatches for call in self._folding.open_calls)
@@ -263,7 +263,7 @@ class _Replaying:
 
 
 class _KnownCalls:
-    """The tool calls of a turn as its log knows them."""
+    """A turn's tool calls, from its log."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class _KnownCalls:
     def exchanges(
         self, messages: Sequence[ModelMessage], steps: Iterable[CallFinished | UserMessage]
     ) -> tuple[tuple[ModelMessage, ...], OpenBatch | None, CallFinished | None]:
-        """The messages up to now, the call whose tools have not all returned, and the last that finished."""
+        """The messages so far, the call whose tools have not all returned, and the last finished call."""
         history, batch, last = tuple(messages), None, None
         for step in steps:
             if isinstance(step, UserMessage):
@@ -301,7 +301,7 @@ class _KnownCalls:
         return history, batch, last
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
-        """The arguments of a call, also those in the payload store, and what its user made of them."""
+        """A call's arguments, stored apart or not: the model's, and the user's if they changed them."""
         answer = part.approval.answer if part.approval else None
         edited = answer.arguments if answer else None
         return [self._rendering.arguments_of(part.call), *([edited] if edited is not None else ())]

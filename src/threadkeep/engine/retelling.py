@@ -1,7 +1,7 @@
-"""A conversation that was had in another product, as one of ours; pure.
+"""Converts a conversation from another product into one of ours; pure.
 
-All ids are made from the other product's, and of the time at which things were said: whoever brings the same
-file in again makes the same ids, and what is listed or found by time stands where it belongs.
+All ids derive from the other product's ids and times: importing the same file again yields the same ids, and
+lists and searches by time show everything in its place.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,8 +51,8 @@ NO_FILES: Mapping[ForeignFile, UploadedFile] = {}
 
 
 def foreign_id(foreign: ForeignConversation) -> ConversationId:
-    """The id of another product's conversation here."""
-    # Not of the time of the import: the same file gives the same ids tomorrow.
+    """Our id for another product's conversation."""
+    # Independent of the time of import: the same file yields the same ids tomorrow.
     return ConversationId(derived_uuid(_told_at(foreign) or 0, foreign.product, foreign.id))
 
 
@@ -63,10 +63,9 @@ def retell(
     now: int,
     files: Mapping[ForeignFile, UploadedFile] = NO_FILES,
 ) -> tuple[WholeConversation, Mapping[str, bytes]]:
-    """The whole conversation of a user with an agent, and the contents of its values by their hashes.
+    """The complete conversation of a user with an agent, and the contents of its values by their hashes.
 
-    `now` stands in for times that nobody told. Of `files` the contents are elsewhere; a file that is not
-    among them is named in its place.
+    `now` replaces unknown times. `files` are stored elsewhere; a text replaces any other file.
     """
     foreign = replace(foreign, messages=[_with_known_files(it, files) for it in foreign.messages])
     telling = _Telling(foreign, now, files)
@@ -92,7 +91,7 @@ def retell(
 
 
 class _Telling:
-    """What has been told so far."""
+    """The conversation as converted so far."""
 
     def __init__(
         self, foreign: ForeignConversation, now: int, files: Mapping[ForeignFile, UploadedFile]
@@ -109,11 +108,11 @@ class _Telling:
         self._last = foreign.last
         self._messages: dict[MessageId, Message] = {}
         self._told: dict[str | None, Message | None] = {None: None}
-        """By the other product's ids; what was left out is what it follows."""
+        """Messages by the other product's ids; one that was left out maps to the message before it."""
         self._call_count = 0
 
     def messages(self) -> list[Message]:
-        """All messages; those of the branch that was shown are on the path."""
+        """All messages; those of the visible branch are on the path."""
         shown: set[MessageId] = set()
         at = self._told.get(self._last)
         while at is not None:
@@ -122,7 +121,7 @@ class _Telling:
         return [it if it.id in shown else replace(it, on_path=False) for it in self._messages.values()]
 
     def add(self, said: ForeignMessage) -> None:
-        """A message; one that says and does nothing is left out."""
+        """Adds a message, unless it is empty."""
         before = self._told[said.follows]
         says_nothing = is_blank(storable(said.text)) and not _has_files(said)
         if says_nothing if said.is_question else not said.parts:
@@ -151,11 +150,11 @@ class _Telling:
         )
 
     def _answer(self, said: ForeignMessage, before: Message | None) -> Message:
-        """An answer, with the turn that made it where there is a question; a greeting has none."""
+        """An answer, with its turn if there is a question; a greeting has none."""
         question = before if before and before.role is MessageRole.USER else None
         turn_id = TurnId(self._id("turn", said.id, said.at)) if question else None
         id_ = self._message_id(said)
-        # Nothing was said, only thought or done: the answer was stopped.
+        # Thoughts or calls but no text: the answer was stopped.
         is_stopped = is_blank(storable(said.text)) and not _has_files(said)
         answer = Message(
             id=id_,
@@ -185,7 +184,7 @@ class _Telling:
         return MessageId(self._id("message", said.id, said.at))
 
     def _id(self, kind: str, id_: str, at: int | None) -> str:
-        # Ascending, as all our ids are: the index of words has room for few of the same millisecond.
+        # Ascending like all our ids: the word index has room for few in the same millisecond.
         self._id_at = max(at or 0, self._id_at + 1)
         return derived_uuid(self._id_at, *self._names, kind, id_)
 
@@ -206,7 +205,7 @@ class _Telling:
                         yield ToolCallPart(call=call, iteration=part.iteration)
 
     def _call(self, call: ForeignCall, message_id: MessageId, turn_id: TurnId) -> ToolCall:
-        """A tool call; what is too large for a row lies apart, as with our own."""
+        """A tool call; values too large for a row are stored separately, as for our own."""
         self._call_count += 1
         values = {"arguments": clean(call.arguments), "result": clean(call.result)}
         refs: dict[str, PayloadId] = {}
@@ -217,7 +216,7 @@ class _Telling:
                 values[name] = {} if name == "arguments" else None
         return ToolCall(
             turn_id=turn_id,
-            # Numbered over the whole conversation: models take no id twice.
+            # Numbered throughout the conversation: models reject duplicate ids.
             tool_call_id=f"call_{self._call_count}",
             message_id=message_id,
             tool_name=storable(call.name)[:MOST_NAME_CHARACTERS] or "tool",
@@ -230,7 +229,7 @@ class _Telling:
         )
 
     def _file(self, file: ForeignFile, message_id: MessageId, number: int, *, iteration: int) -> FilePart:
-        """A file that the conversation has from now on."""
+        """Adds a file to the conversation."""
 
         def id_of(form: str) -> PayloadId:
             name = f"file {number} {form}"
@@ -251,7 +250,7 @@ class _Telling:
 
 
 def _with_known_files(said: ForeignMessage, files: Mapping[ForeignFile, UploadedFile]) -> ForeignMessage:
-    """The same message with a text in place of each file that cannot be kept."""
+    """The same message with a text in place of each file that isn't stored."""
     parts: list[ForeignPart] = []
     for part in said.parts:
         if not isinstance(part, ForeignFile) or part in files:

@@ -1,4 +1,4 @@
-"""Stops a turn from outside, at any moment, without losing what has arrived."""
+"""Stops a turn from outside, at any moment, without losing its output so far."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class Stop:
         """Stops the turn at the await it is in; the first reason counts."""
         if self.reason is None:
             self.reason = reason
-            # Not at once: the request may come out of the very step that is guarded.
+            # Not immediately: the guarded step itself may have made the request.
             asyncio.get_running_loop().call_soon(self._cancel)
 
     def check_boundary(self) -> None:
@@ -57,7 +57,7 @@ class Stop:
             return await work()
         except asyncio.CancelledError:
             if self.reason is None or not self._has_cancelled or task.cancelling() > 1:
-                raise  # somebody else's
+                raise  # somebody else cancelled the task
             raise Stopped(self.reason) from None
         finally:
             self._guarded = None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class TurnTimer:
-    """Calls `on_end` once the turn has run for `limit_s`, of which `used_s` are over; 0 means no limit."""
+    """Calls `on_end` once the turn has run for `limit_s`, including `used_s` so far; 0 means no limit."""
 
     def __init__(self, limit_s: float, used_s: float, on_end: Callable[[], None]) -> None:
         self._left_s = max(limit_s - used_s, 0) if limit_s else None

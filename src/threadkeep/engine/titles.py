@@ -14,7 +14,7 @@ MOST_READ_CHARACTERS = 20_000
 MOST_TITLE_TOKENS = 60
 
 _MARKUP = re.compile(r"```.*?(?:```|$)|[#>*_`~|]+", re.DOTALL)
-# What people say before they say what they want.
+# Openings before the actual request.
 _POLITE = re.compile(
     r"^(?:(?:请问|请帮我|请你|请|麻烦你|麻烦|帮我|帮忙|你好|您好|能不能|可以|hi|hello|hey|please|"
     r"can you|could you|would you|help me|i want to|i'd like to)[\s,，。!！:：]*)+",
@@ -27,7 +27,7 @@ _INSTRUCTION = (
 
 
 def derive_title(content: str) -> str | None:
-    """A title from what the user said first, without a model."""
+    """A title from the user's first message, without a model."""
     content = content[:MOST_READ_CHARACTERS]
     plain = " ".join(_MARKUP.sub(" ", content).split()) or " ".join(content.split())
     return _shortened(_POLITE.sub("", plain) or plain)
@@ -52,6 +52,6 @@ def _shortened(text: str) -> str | None:
     if len(text) <= MOST_TITLE_CHARACTERS:
         return text
     cut = text[: MOST_TITLE_CHARACTERS - 1]
-    # At a word's end where there is one not far back; Chinese has none.
+    # After a word, if one ends not far back; Chinese has no spaces.
     at_word = cut.rfind(" ")
     return (cut[:at_word] if at_word > MOST_TITLE_CHARACTERS // 2 else cut).rstrip() + "…"

@@ -22,10 +22,10 @@ def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 
 
 def outside_name(server: str, tool: str) -> str:
-    """The name of a tool that is not ours: `server__tool`, or with a hash where that would not do.
+    """The name of another server's tool: `server__tool`, or with a hash if that is unsuitable.
 
-    It depends on nothing but the two, so it stays the same whichever other tools there are. Two tools never
-    share one: a plain name is split again at its first `__`, and a hashed one has no `__`.
+    It depends only on the two, so it doesn't change with the other tools. No two tools share a name: a plain
+    one splits at its first `__`, and a hashed one has no `__`.
     """
     plain = f"{server}__{tool}"
     if _SENDABLE.fullmatch(plain) and plain.partition("__")[0] == server and not server.endswith("_"):

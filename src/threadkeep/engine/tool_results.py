@@ -12,10 +12,10 @@ from threadkeep.domain.text import storable
 from threadkeep.engine.token_estimates import beginning_of
 
 MOST_RESULT_CHARACTERS = 20_000
-"""Of a result, for the model; the record has all of it."""
+"""The maximum of a result for the model; the record has all of it."""
 
 LEAST_RESULT_TOKENS = 100
-"""So much is sent of a result of the running turn, however little room there is."""
+"""The minimum of a result in the running turn, however little room there is."""
 
 SHORT_HEAD_CHARACTERS = 600
 SHORT_TAIL_CHARACTERS = 200
@@ -38,7 +38,7 @@ class Form(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What the short form has of a result; a call whose result lies in the payload store carries it."""
+    """A result's short form; a call whose result is in the payload store carries it."""
 
     characters: int
     head: str
@@ -46,7 +46,7 @@ class Excerpt:
 
     @staticmethod
     def of(text: str) -> "Excerpt":
-        """The excerpt of a result as it is sent whole."""
+        """The excerpt of a result that is sent whole."""
         return Excerpt(len(text), text[:SHORT_HEAD_CHARACTERS], text[-SHORT_TAIL_CHARACTERS:])
 
     @staticmethod
@@ -77,12 +77,12 @@ def as_text(result: Any, error: str | None) -> str:
 
 
 def result_text(call_id: str, result: Any, error: str | None) -> str:
-    """A result as the model is sent it in its own turn, and after it until it is shortened."""
+    """A result as the model receives it in its own turn, and later until it is shortened."""
     return cut_result(call_id, as_text(result, error))
 
 
 def cut_result(call_id: str, text: str, most_tokens: int | None = None) -> str:
-    """The beginning of a text that is too long for a request, and how to read on."""
+    """A text, or the beginning of one that is too long for a request, and how to read on."""
     kept = text[:MOST_RESULT_CHARACTERS]
     if most_tokens is not None:
         kept = beginning_of(kept, most_tokens)
@@ -128,8 +128,8 @@ def forms_before(shortened: Collection[str], outlined: Collection[str]) -> dict[
 def choose_forms(results: Sequence[SizedResult], budget: int) -> dict[str, Form]:
     """The forms of results, oldest first, by the ids of their calls; those sent whole are left out.
 
-    Those that exceed the budget together shrink at once until half of it is free, so that the request's
-    beginning changes seldom. The oldest and largest go first.
+    If together they exceed the budget, they shrink until half of it is free, so that the request's beginning
+    rarely changes. The oldest and largest shrink first.
     """
     forms = {it.call_id: it.form for it in results if it.form is not Form.WHOLE}
     total = sum(it.tokens[it.form] for it in results)
@@ -147,7 +147,7 @@ def choose_forms(results: Sequence[SizedResult], budget: int) -> dict[str, Form]
 
 
 class _Step(NamedTuple):
-    """A result that could become shorter; the one to begin with sorts first."""
+    """A result that can be shortened; the first to shorten sorts first."""
 
     weight: int
     age: int
@@ -157,7 +157,7 @@ class _Step(NamedTuple):
 
 
 def _steps(result: SizedResult, form: Form, age: int) -> Iterator[_Step]:
-    """The next shorter form that takes at most half as much, if there is one."""
+    """The next form that takes at most half as much, if any."""
     for shorter in Form:
         if shorter > form and 2 * result.tokens[shorter] <= result.tokens[form]:
             saved = result.tokens[form] - result.tokens[shorter]

@@ -112,7 +112,7 @@ class Toolbox:
         return notices
 
     async def called(self, use: ToolUse) -> ToolCalled:
-        """The event of a call about to be made. Records use the server's names."""
+        """The event for a call about to be made. Records use the server's names."""
         name, server = self._names(use)
         try:
             refs = await self._large_values.store({"arguments": use.arguments})
@@ -122,7 +122,7 @@ class Toolbox:
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
     def answer(self, use: ToolUse) -> CallResult:
-        """What the model is told of a call that has ended."""
+        """What the model receives for a call that has ended."""
         return self._answers.pop(use.id)
 
     def _names(self, use: ToolUse) -> tuple[str, str]:
@@ -152,9 +152,9 @@ class Toolbox:
         *,
         given: GivenInput | None = None,
     ) -> Outcome | InputRequired:
-        """Hands a call to its tool; a failure of the tool is an outcome too.
+        """Passes a call to its tool; a failure of the tool is an outcome too.
 
-        `ask` has the user answer what the tool's server asks; the tool's time stands still meanwhile.
+        `ask` passes a question of the tool's server to the user; the tool's timeout pauses meanwhile.
         """
         assert self._session is not None
         now = asyncio.get_running_loop().time
@@ -194,11 +194,11 @@ class Toolbox:
         most_tokens: int = LEAST_RESULT_TOKENS,
         preface: str = "",
     ) -> None:
-        """Keeps how a call ended, and tells it; `preface` is what the model reads before the result."""
-        # In a thread, for a large result is hundreds of thousands of small values.
+        """Stores a call's result and emits its event; the model reads `preface` before the result."""
+        # In a thread: a large result can be hundreds of thousands of small values.
         outcome = await asyncio.to_thread(_clean, outcome)
         if outcome.hits:
-            # Numbered and told in one go: other calls run beside this one.
+            # Number and emit without an await between: other calls run concurrently.
             numbers = self._numbers.add(outcome.hits)
             if outcome.result is None:
                 outcome = replace(outcome, result=numbered_passages(outcome.hits, numbers))
@@ -214,7 +214,7 @@ class Toolbox:
             refs = await self._large_values.store(values, always=("chart_data",))
             text = preface + as_text(outcome.result, outcome.error)
             shown = cut_result(use.id, text, most_tokens)
-            # The next turns are sent the same, without reading all of it.
+            # Later turns send the same text without loading the whole result.
             if preface or "result" in refs or shown != cut_result(use.id, text):
                 refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
         except (StorageError, TooLarge) as exc:
@@ -241,7 +241,7 @@ class Toolbox:
     async def _keep_images(
         self, files: Sequence[ProducedFile]
     ) -> tuple[list[FilePart], Sequence[ProducedFile]]:
-        """Keeps the first images of a result as models and pages take them; tells what else there is."""
+        """Stores a result's first images for models and pages; returns them and the other files."""
         images: list[FilePart] = []
         others: list[ProducedFile] = []
         looked_at = 0
@@ -258,7 +258,7 @@ class Toolbox:
 
 
 def clean_use(use: ToolUse) -> ToolUse:
-    """A call with arguments that can be kept and sent back; where there is no way, that is its problem."""
+    """A call with arguments that can be stored and sent back, or with a `problem` if that's impossible."""
     name = storable(use.name)
     try:
         arguments: dict[str, Any] = clean(use.arguments)

@@ -16,7 +16,7 @@ class TooDeep(Exception):
 
 def clean(value: Any, levels: int = MOST_LEVELS) -> Any:
     """A JSON value with everything replaced that JSON doesn't support."""
-    # The commonest first, and no `match`: a tool may give hundreds of thousands of small values.
+    # The most common first, and no `match`: a tool may return hundreds of thousands of small values.
     if isinstance(value, str):
         return _text(value)
     if value is None or isinstance(value, bool):
@@ -30,7 +30,7 @@ def clean(value: Any, levels: int = MOST_LEVELS) -> Any:
             raise TooDeep
         return _inside(value, levels - 1)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, msgspec.Raw):
-        return value  # JSON that was looked at where it was read
+        return value  # JSON that was checked when it was read
     return _text(str(value))
 
 
@@ -41,5 +41,5 @@ def _inside(value: Mapping[Any, Any] | Sequence[Any], levels: int) -> Any:
 
 
 def _text(text: str) -> str:
-    """A text without halves of surrogate pairs. A NUL stays: JSON writes it in six plain characters."""
+    """A text without lone surrogates. A NUL stays: JSON writes it in six plain characters."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

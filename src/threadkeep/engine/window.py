@@ -1,7 +1,7 @@
-"""Which of the latest messages a model is sent: a window whose start stays where it was as long as it can.
+"""Which of the latest messages a model receives: a window whose start moves as rarely as possible.
 
-A window that moved by one message each turn would give every request another beginning, and no provider's
-prompt cache would ever hit. So it stays, and when it no longer fits, it moves by a large step.
+If it moved by one message each turn, every request would begin differently, and no provider's prompt cache
+would ever hit. So it stays, and when it no longer fits, it moves by a large step.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def window_start(seqs: Sequence[int], most: int, anchor: int | None) -> int:
     if anchor is None or slides:
         return max(count - most, 0) if most else 0
     start = next((at for at, seq in enumerate(seqs) if seq >= anchor), count)
-    # The first message that was read lies after the anchor: there are more between than fit.
+    # If the first message is after the anchor, more messages are between them than fit.
     fits = not most or (count - start <= most and (start > 0 or count < most or seqs[0] == anchor))
     return start if fits else max(count - most * KEPT_PERCENT // 100, 0)
 
@@ -30,7 +30,7 @@ def window_start(seqs: Sequence[int], most: int, anchor: int | None) -> int:
 def start_that_fits(sizes: Sequence[int], asked: int, room: int) -> int:
     """Where to start so that the messages, given by their tokens, fit: at the first, or after a large step.
 
-    What is at `asked` always stays.
+    The message at `asked` always stays.
     """
     if sum(sizes) <= room:
         return 0

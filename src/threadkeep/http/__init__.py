@@ -1,1 +1,1 @@
-"""The HTTP face: Starlette and msgspec, one table of routes."""
+"""The HTTP API: Starlette and msgspec, one table of routes."""

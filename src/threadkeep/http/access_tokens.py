@@ -1,4 +1,4 @@
-"""Access tokens: checking and making them."""
+"""Access tokens: checks and creates them."""
 
 import time
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from threadkeep.settings import Settings
 
 LEEWAY_S = 30
 
-# A token never chooses how it is checked: a secret and a public key have no algorithm in common.
+# A token can't choose how it is checked: secrets and public keys share no algorithm.
 SECRET_ALGORITHMS = ["HS256"]
 KEY_SET_ALGORITHMS = ["RS256", "ES256"]
 
@@ -34,7 +34,7 @@ USUAL_ADMIN_CLAIM = AdminClaim("role", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a token must say, and what makes it an admin's."""
+    """The claims that a token must have, and the one that makes it an admin's."""
 
     issuer: str | None = None
     audience: str | None = None
@@ -47,7 +47,7 @@ def expected_of(settings: Settings) -> Expected:
 
 
 def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None = None) -> str:
-    """A token that signs `user` in for `ttl_s` seconds where the secret is shared."""
+    """A token that signs `user` in for `ttl_s` seconds, for sign-in with a shared secret."""
     now = int(time.time())
     expected = expected or Expected()
     claims = {"sub": user.id, "iat": now, "exp": now + ttl_s}
@@ -65,13 +65,13 @@ def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None =
 
 
 def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected: Expected) -> User:
-    """The user that a token signs in; every claim and the signature are checked."""
+    """The user that a token signs in; checks every claim and the signature."""
     try:
         claims = _jwt.decode(
             token,
             key,
             algorithms,
-            # PyJWT refuses every `aud` where none is expected; who expects none takes any.
+            # PyJWT refuses every `aud` if none is expected; we accept any then.
             {"verify_aud": bool(expected.audience)},
             issuer=expected.issuer or None,
             audience=expected.audience,
@@ -85,14 +85,14 @@ def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected
 
 def refused(error: jwt.PyJWTError) -> Unauthenticated:
     """Why a token is refused."""
-    # Our own words, and raised unchained: PyJWT's quote parts of the token, which must not reach a log.
+    # Our own words, raised unchained: PyJWT's quote parts of the token, which must not reach a log.
     if isinstance(error, jwt.MissingRequiredClaimError):
         return Unauthenticated(f"The token is missing the claim `{error.claim}`.")
     return Unauthenticated(next(reason for kind, reason in _REASONS if isinstance(error, kind)))
 
 
 def checked_user(name: str, role: UserRole) -> User:
-    """A user whose id can be one."""
+    """A user with a valid id."""
     try:
         return User(user_id(name), role)
     except InvalidRequest as exc:

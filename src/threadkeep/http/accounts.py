@@ -1,4 +1,4 @@
-"""Which account of this machine a connection comes from, as the kernel of Linux tells it."""
+"""Which account of this machine a connection comes from, according to the Linux kernel."""
 
 import asyncio
 import sys
@@ -12,23 +12,23 @@ Address = tuple[str, int]
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 MOST_CONNECTIONS = 4096
 TRIES = 3
-"""A table that changes while it is read may leave a line out."""
+"""A table that changes during reading may omit a line."""
 
 _UID, _INODE = 7, 9
 _NO_PROCESS = "0"
 
 
 class Accounts:
-    """Looks once at each connection: which of those that it has seen it is, is known by the tuple itself."""
+    """Looks each connection up once, and recognizes it by the identity of its address tuple."""
 
     def __init__(self, tables: Sequence[Path] = TABLES) -> None:
         self._tables = tables
         self._seen: OrderedDict[Address, tuple[Address, int | None]] = OrderedDict()
         self.are_known = tables[0].exists()
-        """Whether this system tells them."""
+        """Whether this system reports accounts."""
 
     async def of(self, client: Address, server: Address) -> int | None:
-        """The account whose process holds the other end; None where nobody does, or nobody any more."""
+        """The account whose process holds the other end; None if no process does any more."""
         kept = self._seen.get(client)
         if kept is not None and kept[0] is client:
             return kept[1]
@@ -51,20 +51,20 @@ class Accounts:
             at = text.find(ends) if ends else -1
             if at >= 0:
                 fields = text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0].split()
-                # A connection that its process has let go of is told to be root's.
+                # The kernel reports a connection that its process has released as root's.
                 return int(fields[_UID]) if fields[_INODE] != _NO_PROCESS else None
         return None
 
 
 def _spelt(client: Address, server: Address) -> tuple[str, str]:
-    """Both ends as the table of IPv4 and that of IPv6 have them; empty where it cannot have them."""
+    """Both ends as in the IPv4 and IPv6 tables; empty for a table that can't have them."""
     try:
         near, far = ip_address(client[0]), ip_address(server[0])
     except ValueError:
         return "", ""
     ports = client[1], server[1]
     if isinstance(near, IPv4Address) and isinstance(far, IPv4Address):
-        # A program may reach us at an IPv4 address by a socket of IPv6.
+        # A program may reach our IPv4 address through an IPv6 socket.
         mapped = IPv6Address(f"::ffff:{near}"), IPv6Address(f"::ffff:{far}")
         return _line(near, far, *ports), _line(*mapped, *ports)
     return "", _line(near, far, *ports)

@@ -85,7 +85,7 @@ class Threadkeep:
 def _endpoints(
     settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
 ) -> dict[str, dict[str, Endpoint]]:
-    """What answers each path of the table of routes, by method."""
+    """The endpoints of the route table, by path and method."""
 
     async def nobody(request: Request) -> User:
         return _NOBODY
@@ -106,7 +106,7 @@ def _endpoints(
 def _routes(
     settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
 ) -> list[BaseRoute]:
-    """What stands beside the table of routes."""
+    """The routes outside the route table."""
 
     async def get_openapi(request: Request) -> Response:
         return Response(_document(), media_type="application/json")
@@ -125,7 +125,7 @@ def _routes(
     ]
 
 
-# Made when somebody asks for them: they take longer than all the rest of a start.
+# Generated on first request: they take longer than the rest of the start.
 @cache
 def _document() -> bytes:
     return msgspec.json.encode(openapi(ROUTES))
@@ -141,7 +141,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         return app
     return CORSMiddleware(
         app,
-        # As a browser spells an origin: in small letters and without a slash at its end.
+        # As browsers write an origin: in lower case and without a trailing slash.
         allow_origins=[origin.lower().rstrip("/") for origin in settings.cors_origins],
         allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
@@ -150,7 +150,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
 
 
 async def _answer_http_exception(request: Request, exc: Exception) -> Response:
-    """Starlette's own refusals, in our shape."""
+    """Starlette's own errors, in our format."""
     status = exc.status_code if isinstance(exc, HTTPException) else 500
     error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("Use GET for this path.")
     response = error_response(error, path=request.url.path, request_id=request.state.request_id)

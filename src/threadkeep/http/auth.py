@@ -38,23 +38,23 @@ from threadkeep.wire.inside import INSIDE
 ROOT = 0
 
 Who = User | str | None
-# Hosts annotate the argument as they like: it is a Request, or a WebSocket on `/ws`.
+# Hosts annotate the argument as they like: a Request, or a WebSocket on `/ws`.
 CurrentUser = Callable[[Any], Who | Awaitable[Who]]
 
 
 class SignIn(Protocol):
-    """Tells who sends a request."""
+    """Identifies the sender of a request."""
 
     async def user(self, request: HTTPConnection) -> User:
-        """The signed-in user; raises Unauthenticated where there is none."""
+        """The signed-in user; raises Unauthenticated if there is none."""
         ...
 
     async def close(self) -> None:
-        """Lets go of what is held; most hold nothing."""
+        """Releases resources; most have none."""
 
 
 def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> SignIn:
-    """The way to sign in that the host application or the settings ask for."""
+    """The sign-in that the host application or the settings define."""
     if current_user is not None:
         return HostSignIn(current_user)
     settings.check_sign_in()
@@ -66,10 +66,10 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
 
 
 class LocalSignIn(SignIn):
-    """Without configuration the account that runs the server is the user `local`, and so is root.
+    """Without configuration, the account that runs the server is the user `local`, and so is root.
 
-    Where the system does not tell accounts apart, everybody on this machine is, but only who has the token
-    may have programs run.
+    If the system doesn't report accounts, everybody on this machine is, but only holders of the token may
+    have programs run.
     """
 
     def __init__(self, data: Path, *, requires_token: bool, accounts: Accounts | None = None) -> None:
@@ -110,9 +110,9 @@ class LocalSignIn(SignIn):
 
 
 def is_inside(scope: Scope) -> bool:
-    """Whether a request was made in this very process, without a network: then it is our own."""
+    """Whether a request comes from this process, without a network: then it is our own."""
     server = scope.get("server")
-    # So httpx2 calls an application: a connection has a port at both ends.
+    # This is how httpx2 calls an application: a real connection has a port at both ends.
     return INSIDE in scope.get("extensions", ()) or (server is not None and server[1] is None)
 
 
@@ -138,7 +138,7 @@ class HostSignIn(SignIn):
         try:
             answer = self._current_user(request)
             return await answer if inspect.isawaitable(answer) else answer
-        except HTTPException as exc:  # how hosts on Starlette and FastAPI turn people away
+        except HTTPException as exc:  # how hosts on Starlette and FastAPI refuse access
             if exc.status_code == 401:
                 raise Unauthenticated("Sign in first.") from exc
             if exc.status_code == 403:
@@ -150,7 +150,7 @@ class SharedSecretSignIn(SignIn):
     """Tokens signed with a secret that the issuer shares with us."""
 
     def __init__(self, secret: str, expected: Expected | None = None) -> None:
-        # A secret that cannot sign is found here rather than by every request.
+        # Find an unusable secret here rather than at every request.
         issue_token(secret, User(LOCAL), 0)
         self._secret, self._expected = secret, expected or Expected()
 

@@ -1,4 +1,4 @@
-"""A request's body as it comes in: not more than its route takes, and not slower than a slow connection."""
+"""Reads a request's body: no more than its route accepts, and no slower than a slow connection."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,7 +11,7 @@ from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTim
 from threadkeep.http.discarding import DISCARD_S, Discarding
 from threadkeep.http.json_shape import JsonShape
 
-# What a route takes that says nothing else, and one that takes a prompt or a briefing.
+# The limit for routes by default, and for those that accept a prompt or a briefing.
 SMALL_BODY_BYTES = 64 * 1024
 MEDIUM_BODY_BYTES = 256 * 1024
 
@@ -20,16 +20,16 @@ SLOWEST_BYTES_A_SECOND = 8 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """What the operator allows; a route may take less."""
+    """The operator's limits; a route may have lower ones."""
 
     most_bytes: int
     most_upload_bytes: int
     wait_s: float
-    """How long we wait for a body, and a second more for each `SLOWEST_BYTES_A_SECOND` that have come."""
+    """How long to wait for a body, plus a second for each `SLOWEST_BYTES_A_SECOND` received."""
 
 
 async def read_json(request: Request, most: int, wait_s: float) -> bytes:
-    """A request's JSON, refused as soon as it is known to be too large, too deep or of too many values."""
+    """A request's JSON; refuses it as soon as it proves too large, too deep or to have too many values."""
     if not has_body(request.scope, dict(request.scope["headers"])):
         return b""
     too_large = PayloadTooLarge(f"The request body can have at most {most} bytes.", details={"most": most})
@@ -43,7 +43,7 @@ async def read_json(request: Request, most: int, wait_s: float) -> bytes:
 async def body_parts(
     request: Request, most: int, wait_s: float, too_large: PayloadTooLarge
 ) -> AsyncGenerator[bytes]:
-    """The parts of a body as they come."""
+    """The parts of a body as they arrive."""
     if _is_longer(request.headers.get("content-length", "0"), most):
         raise too_large
     loop = asyncio.get_running_loop()
@@ -68,7 +68,7 @@ async def body_parts(
 
 
 def _is_longer(length: str, most: int) -> bool:
-    """Whether a `Content-Length` is more than so much; Python reads no number of thousands of digits."""
+    """Whether a `Content-Length` exceeds a limit; Python refuses numbers of thousands of digits."""
     digits = length.lstrip("0")
     return digits.isdecimal() and (len(digits) > len(str(most)) or int(digits) > most)
 
@@ -83,11 +83,11 @@ def has_body(scope: Scope, headers: dict[bytes, bytes]) -> bool:
 
 
 class Incoming:
-    """What arrives of a request's body, and whether some of it is left that nobody reads."""
+    """A request's body as it arrives, and whether some of it is still unread."""
 
     def __init__(self, receive: Receive, *, is_asked_for: bool) -> None:
         self._receive = receive
-        # A sender that waits for `100 Continue` has sent nothing, and sends nothing without it.
+        # A sender that waits for `100 Continue` sends nothing without it.
         self._is_coming = not is_asked_for
         self._is_whole = False
 
@@ -100,7 +100,7 @@ class Incoming:
 
     @property
     def is_unread(self) -> bool:
-        """Whether some of it is still on its way."""
+        """Whether some of it has yet to arrive."""
         return self._is_coming and not self._is_whole
 
     async def discard(self, discarding: Discarding) -> None:

@@ -1,4 +1,4 @@
-"""One connection: how much it may send before anybody reads it, and how long it may take."""
+"""One connection: how much it may send before the application reads it, and how long it may take."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,11 @@ from threadkeep.http.discarding import DISCARD_S, Discarding
 from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
 from threadkeep.http.errors import error_response
 
-# The parser gets a part at a time: it keeps an unfinished header, and we see that only after a part.
+# The parser gets one part at a time: it buffers an unfinished header, which we see only after a part.
 PART_BYTES = 16 * 1024
 MOST_PIPELINED = 16
 
-# Refused because there are too many, so many more may stay to read why.
+# How many connections beyond the limit may stay to read why they are refused.
 MOST_LINGERING = 100
 
 # Files that the process opens besides connections: databases, programs, documents.
@@ -38,22 +38,22 @@ class ConnectionLimits:
 
 
 class Connections:
-    """All connections of a server; those that wait for a request make room for new ones."""
+    """All connections of a server; those that wait for a request yield to new ones."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.waiting: dict[Connection, None] = {}
-        """In the order in which they began to wait."""
+        """In the order in which they started to wait."""
         self.discarding = Discarding()
         self._most = min(limits.most, _allowed_files(limits.most + OTHER_FILES) - OTHER_FILES)
 
     @property
     def protocol(self) -> type[asyncio.Protocol]:
-        """What makes a `Connection` of each that comes in."""
+        """The factory that makes a `Connection` for each incoming one."""
         return cast("type[asyncio.Protocol]", partial(Connection, self))
 
     def has_room(self, count: int) -> bool:
-        """Whether so many connections may be open; ends the one that has waited longest if need be."""
+        """Whether this many connections may be open; closes the one that has waited longest if necessary."""
         if count <= self._most:
             return True
         longest = next(iter(self.waiting), None)
@@ -64,12 +64,12 @@ class Connections:
         return True
 
     def may_linger(self, count: int) -> bool:
-        """Whether a connection that is refused may stay until it has read why."""
+        """Whether a refused connection may stay until it has read why."""
         return count <= self._most + MOST_LINGERING
 
 
 class Connection(HttpToolsProtocol):
-    """Bounds what comes before the application is called, which uvicorn leaves open."""
+    """Limits what arrives before the application is called, which uvicorn doesn't."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._all = all_
         self._unfinished_bytes = 0
-        """What has come since the parser last had something whole for us."""
+        """The bytes since the parser's last complete result."""
         self._reads_head = True
         self._timer: asyncio.TimerHandle | None = None
         self._is_refused = False
@@ -155,19 +155,19 @@ class Connection(HttpToolsProtocol):
         if self._reads_head:
             self._all.waiting[self] = None
         else:
-            self.transport.close()  # nobody reads the rest of this body, so no request can follow it
+            self.transport.close()  # the rest of this body stays unread, so no request can follow it
 
     def handle_websocket_upgrade(self) -> None:
         self._is_upgraded = True
         super().handle_websocket_upgrade()
 
     def _hides_its_body(self) -> bool:
-        """Whether the parser passes over the body, of which the next bytes then look like a request."""
+        """Whether the parser skips the body, whose next bytes would then look like a request."""
         asks_for_another = cast("bool", cast("Any", self.parser).should_upgrade())
         return asks_for_another and has_body({}, dict(self.headers))
 
     def _end_wait(self) -> None:
-        """The headers have not come in time."""
+        """The headers haven't arrived in time."""
         self._timer = None
         if self._unfinished_bytes:
             self._refuse(RequestTimeout("The request headers didn't arrive in time. Send the request again."))
@@ -179,9 +179,9 @@ class Connection(HttpToolsProtocol):
         self._all.discarding.begin()
         self._all.waiting.pop(self, None)
         self._cancel_timer()
-        self.headers, self.parser = [], None  # and with them what has come of the request
+        self.headers, self.parser = [], None  # and with them the partial request
         cycle = cast("RequestResponseCycle | None", self.cycle)
-        if cycle is not None and not cycle.response_complete:  # an answer is being written
+        if cycle is not None and not cycle.response_complete:  # a response is being written
             self.transport.abort()
             return
         self.transport.write(_answer(error))
@@ -206,7 +206,7 @@ class Connection(HttpToolsProtocol):
 
 
 def _answer(error: ThreadkeepError) -> bytes:
-    """An error as it goes over the wire, where no application answers."""
+    """An error as bytes on the wire, without an application."""
     request_id = new_request_id()
     response = error_response(error, path="", request_id=request_id)
     headers = [*response.raw_headers, *our_headers(request_id), (b"connection", b"close")]
@@ -215,11 +215,11 @@ def _answer(error: ThreadkeepError) -> bytes:
 
 
 def _allowed_files(wanted: int) -> int:
-    """How many files the process may open, after asking the system for so many."""
+    """How many files the process may open, after requesting this many from the system."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return wanted
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    with contextlib.suppress(ValueError, OSError):  # some systems grant less than they say
+    with contextlib.suppress(ValueError, OSError):  # some systems grant less than they report
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

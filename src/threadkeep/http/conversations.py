@@ -155,7 +155,7 @@ async def patch_conversation(
         if body.pinned is not UNSET:
             conversation = replace(conversation, is_pinned=body.pinned)
         if body.metadata is not UNSET:
-            # null stands for removing all of it, as RFC 7396 has it
+            # null removes all of it, as in RFC 7396
             merged: dict[str, Any] = merge_patch(conversation.metadata, body.metadata) or {}
             conversation = replace(conversation, metadata=_checked_metadata(merged))
         return conversation
@@ -187,7 +187,7 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
     }
     newest_first = query.order == "desc"
     if query.order is None and query.cursor is not None:
-        # The cursor of a conversation's detail leads backwards, whoever follows it need not say so.
+        # The cursor from a conversation's detail pages backwards, without `order=desc`.
         newest_first = _reads(call, listings[True], query.cursor)
     pager = Pager(call.services.cursors, call.user, listings[newest_first], query)
     window = MessageWindow(query.after_seq, query.before_seq, newest_first, query.include is not None)
@@ -218,7 +218,7 @@ async def list_chat_messages(call: ApiCall, *, query: MessageQuery) -> PageView[
     conversation = await call.services.conversations.find_main_with_default_agent(call.user)
     if conversation is None:
         pager = Pager(call.services.cursors, call.user, "messages", query)
-        pager.after(int)  # whatever cursor there is, it is not of this list
+        pager.after(int)  # any cursor belongs to another list
         return PageView(items=(), next_cursor=None)
     return await list_messages(call, conversation_id=conversation.id, query=query)
 

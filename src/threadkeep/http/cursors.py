@@ -1,4 +1,4 @@
-"""Opaque cursors: a position in one list of one user, signed, so that nobody can make one up."""
+"""Opaque cursors: a position in one list of one user, signed against forgery."""
 
 import base64
 import binascii
@@ -27,12 +27,12 @@ class Cursors:
         return _encode(self._sign(user, listing, payload) + payload)
 
     def read(self, user: User, listing: str, cursor: str, position_type: type[T]) -> T:
-        """The position that a cursor holds; anything that we did not write for this list is refused."""
+        """A cursor's position; refuses anything that we didn't write for this list."""
         try:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError) as exc:
             raise _refused() from exc
-        # One position has one spelling: base64 itself would take others for the same bytes.
+        # Only one spelling per position: base64 itself accepts several for the same bytes.
         if _encode(raw) != cursor:
             raise _refused()
         signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]

@@ -1,4 +1,4 @@
-"""What comes from outside, decoded: within limits, or refused with the field named."""
+"""Decodes input within limits; errors name the field."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ from threadkeep.http.json_shape import too_deep
 
 T = TypeVar("T")
 
-# What is longer is decoded in a thread: others wait here.
+# A longer body is decoded in a thread, so that it doesn't block others.
 MOST_DECODED_AT_ONCE = 64 * 1024
 MOST_SHOWN = 500
 
@@ -30,7 +30,7 @@ async def decode_body_aside(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T
 
 
 def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """A JSON body whose shape has been checked as its Struct; no body counts as an empty object."""
+    """A JSON body, whose shape has been checked, as its Struct; no body counts as an empty object."""
     try:
         decoded = decoder.decode(raw or b"{}")
     except msgspec.ValidationError as exc:
@@ -59,7 +59,7 @@ def decode_query(request: Request, struct: type[T]) -> T:
 
 
 def refused(error: msgspec.ValidationError, kind: Any) -> InvalidRequest:
-    """A validation error of a `kind` with the field it is about."""
+    """A validation error of a `kind`, with its field."""
     text = str(error)
     place = _PLACE.search(text)
     named = _FIELD.search(text)
@@ -74,7 +74,7 @@ def _cut(text: str) -> str:
 
 
 def _refuse_nul(value: Any) -> None:
-    """No database keeps NUL characters in text, so they are refused before anything is done."""
+    """Refuses NUL characters, which no database stores in text, before anything else happens."""
     place = _place_of_nul(value)
     if place is not None:
         path = "".join(reversed(place)).strip(".").replace("\x00", "")
@@ -82,7 +82,7 @@ def _refuse_nul(value: Any) -> None:
 
 
 def _place_of_nul(value: Any) -> list[str] | None:
-    """The way to the first text with a NUL, from its end to its beginning; made only where there is one."""
+    """The path to the first text with a NUL, in reverse; built only if there is one."""
     if isinstance(value, str):
         return [] if "\x00" in value else None
     if isinstance(value, dict):

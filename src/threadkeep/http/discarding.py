@@ -1,26 +1,26 @@
-"""What a sender that was refused still sends: read slowly, so that it gets the answer and nobody else waits.
+"""Reads a refused sender's remaining data slowly, so that it gets the response and delays nobody else.
 
-Closed while it sends, it would lose the answer; read as fast as it sends, it would take everybody's time.
+If we closed the connection, it would lose the response; if we read at full speed, it would delay everybody.
 """
 
-# For so long a refused sender is read; then its connection is closed, whatever it still has.
+# How long to read a refused sender; then its connection is closed, whatever is left.
 DISCARD_S = 5.0
-# A part has at most 256 KB, so all refused senders together get about 25 MB read in a second.
+# A part has at most 256 KB, so we read about 25 MB per second from all refused senders together.
 PAUSE_S = 0.01
 
 
 class Discarding:
-    """All senders whose data nobody wants: the more there are, the slower each is read."""
+    """All refused senders: the more there are, the slower each is read."""
 
     def __init__(self) -> None:
         self._senders = 0
 
     def begin(self) -> None:
-        """One more sends what nobody wants."""
+        """Adds a refused sender."""
         self._senders += 1
 
     def end(self) -> None:
-        """One of them has ended."""
+        """Removes one."""
         self._senders -= 1
 
     @property

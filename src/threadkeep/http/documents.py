@@ -42,7 +42,7 @@ async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> Docume
     async with files.read() as uploads:
         if not uploads:
             raise InvalidRequest("The request contains no file.", param="files")
-        # All are looked at before any is kept.
+        # Check all of them before storing any.
         for upload in uploads:
             await documents.check(upload.file_name, upload.file)
         kept = [await documents.add(agent, upload.file_name, upload.file) for upload in uploads]

@@ -1,4 +1,4 @@
-"""The outermost layer: who may call us at all, from which page, and under which request id."""
+"""The outermost layer: which hosts and origins may call us, and request ids."""
 
 import logging
 import re
@@ -23,7 +23,7 @@ from threadkeep.version import __version__
 log = logging.getLogger("threadkeep.http")
 
 MOST_HEADER_BYTES = 64 * 1024
-# A name has at most 253 characters; a port and a scheme come with it. What is longer gets into no cache.
+# A name has at most 253 characters, plus a port and a scheme. Longer ones aren't cached.
 MOST_HOST_CHARACTERS = 300
 
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
@@ -33,7 +33,7 @@ _HEADERS = ((b"threadkeep-version", __version__.encode()), (b"x-content-type-opt
 
 
 class Edge:
-    """Checks `Host` and `Origin`, so that no web page that a person visits can talk to their Threadkeep."""
+    """Checks `Host` and `Origin`, so that no other web page can talk to its visitor's Threadkeep."""
 
     def __init__(self, app: ASGIApp, settings: Settings, *, embedded: bool) -> None:
         self._app = app
@@ -45,12 +45,12 @@ class Edge:
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
-        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of two of one name the first counts
+        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first of two equal names counts
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
-        scope["route"] = None  # a host that mounts us has put its own there
-        # Not taken back: the request has a task of its own, and uvicorn may have something to say after us.
+        scope["route"] = None  # a host that mounts us has set its own
+        # Not reset: the request has its own task, and uvicorn may still log something after us.
         begin_subject(Subject(request_id))
         status = 0
         incoming = None
@@ -64,7 +64,7 @@ class Edge:
                 status = message["status"]
                 message["headers"] = [*message["headers"], *our_headers(request_id)]
             elif incoming is not None and not message.get("more_body") and incoming.is_unread:
-                # The answer is there before the body: closed upon its sender, it would be lost.
+                # The response precedes the body: if we closed the connection now, it would be lost.
                 await send({**message, "more_body": True})
                 await incoming.discard(self._discarding)
                 message = {"type": "http.response.body"}
@@ -82,7 +82,7 @@ class Edge:
         if log.isEnabledFor(logging.INFO):
             took = round((time.perf_counter() - started) * 1000, 1)
             method = scope.get("method", "WS")
-            # Not the path itself: it can hold anything.
+            # Not the path itself: it can contain anything.
             route = getattr(scope["route"], "path", None) or "(none)"
             seen = {"method": method, "route": route, "status": status, "duration_ms": took}
             log.info("%s %s %s %.1f ms", *seen.values(), extra={"fields": seen})
@@ -111,13 +111,13 @@ class Edge:
         parsed = _origin(origin) if len(origin) <= MOST_HOST_CHARACTERS else None
         if parsed is None:
             return False
-        # Behind a proxy that ends TLS we are called by http while the page is https: the name and port
-        # decide, with the page's scheme for a port that is left out.
+        # Behind a proxy that terminates TLS, we are called by http while the page is https: name and port
+        # decide, with the page's scheme for a missing port.
         return parsed in self._origins or parsed[1:] == (_origin(f"{parsed[0]}://{host}") or ())[1:]
 
 
 def new_request_id() -> str:
-    """A name for a request whose sender gave it none."""
+    """An id for a request without one."""
     return secrets.token_hex(8)
 
 
@@ -127,7 +127,7 @@ def our_headers(request_id: str) -> list[tuple[bytes, bytes]]:
 
 
 def headers_too_large() -> HeadersTooLarge:
-    """The address and the headers together are more than anybody needs."""
+    """The error for an address and headers that are too large together."""
     return HeadersTooLarge(
         f"The URL and headers together can have at most {MOST_HEADER_BYTES} bytes.",
         details={"most": MOST_HEADER_BYTES},
@@ -135,7 +135,7 @@ def headers_too_large() -> HeadersTooLarge:
 
 
 def _header_bytes(scope: Scope) -> int:
-    """What the address and the headers take on the wire, about."""
+    """The approximate size of the address and the headers on the wire."""
     address = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
     return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
@@ -145,9 +145,9 @@ def _shown(name: str) -> str:
 
 
 def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:
-    """Which hosts are ours: loopback, those configured, and addresses where strangers may come."""
+    """Which hosts are ours: loopback, configured ones, and IP addresses if strangers may connect."""
     configured = {name.lower() for name in settings.allowed_hosts}
-    # A host application answers for its own names unless the operator lists ours.
+    # A host application checks its own names unless the operator lists ours.
     if embedded and not configured:
         return lambda host: _host_name(host) is not None
     open_to_strangers = settings.signs_in and not is_loopback(settings.host)
@@ -156,7 +156,7 @@ def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:
         name = _host_name(host)
         if name is None:
             return False
-        # An address in `Host` cannot be forged by DNS rebinding, which needs a name.
+        # DNS rebinding needs a name, so it can't forge an address in `Host`.
         return is_loopback(name) or name in configured or (open_to_strangers and _is_address(name))
 
     return serves
@@ -178,7 +178,7 @@ def _is_address(name: str) -> bool:
 
 
 def _origin(origin: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an origin; None for `null` and for what is no origin."""
+    """Scheme, host and port of an origin; None for `null` and invalid ones."""
     try:
         parts = urlsplit(origin)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)

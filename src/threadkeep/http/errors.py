@@ -82,7 +82,7 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
     error: ErrorBody
 
 
-# What passes by itself; the others of 503 last until somebody does something.
+# Temporary errors; the others with status 503 last until somebody fixes them.
 _PASSING = {
     errors.StorageUnavailable.code,
     errors.SignInUnavailable.code,

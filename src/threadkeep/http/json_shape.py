@@ -1,7 +1,7 @@
-"""How deep and how large a JSON text is, counted on its bytes: before anything is made of it.
+"""Measures a JSON text's depth and size on its bytes, before decoding it.
 
-Decoding many small values holds the interpreter, in whatever thread it runs. Counting looks at a part at a
-time, as the parts arrive, with steps that are each a single call.
+Decoding many small values blocks the interpreter, in any thread. Counting handles one part at a time as they
+arrive, with steps that are single calls.
 """
 
 from array import array
@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
 
-MOST_NESTING = 100  # far below what Python or a database can take, far above what anybody means
+MOST_NESTING = 100  # far below what Python or a database can handle, far above what anybody needs
 MOST_VALUES = 50_000
 
 _PART_BYTES = 16 * 1024
@@ -20,7 +20,7 @@ _STEPS = bytes.maketrans(_BRACKETS, bytes([1, 1, 255, 255]))  # 255 is -1 in a s
 
 
 def check_shape(text: bytes) -> None:
-    """Refuses a JSON text that is nested too deeply or holds too many values; any other is left alone."""
+    """Refuses a JSON text that is nested too deeply or has too many values."""
     JsonShape().add(text)
 
 
@@ -55,7 +55,7 @@ class JsonShape:
         self._depth += 2 * opened - len(moves)
 
     def _outside_strings(self, part: bytes) -> bytes:
-        # A backslash belongs to what follows it, in the next part too.
+        # A backslash escapes the next character, even in the next part.
         has_half = (len(part) - len(part.rstrip(b"\\"))) % 2
         self._cut_off = b"\\" * has_half
         pieces = part[: len(part) - has_half].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
@@ -65,5 +65,5 @@ class JsonShape:
 
 
 def too_deep() -> InvalidRequest:
-    """The text is nested deeper than anything that is meant."""
+    """The error for a text that is nested too deeply."""
     return InvalidRequest(f"The request body is nested too deeply. The limit is {MOST_NESTING} levels.")

@@ -1,4 +1,4 @@
-"""A sign-in provider's public keys: fetched, kept for a while, and renewed when they rotate."""
+"""A sign-in provider's public keys: fetched, cached, and renewed when they rotate."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from threadkeep.logs import describe
 
 KEYS_LIVE_S = 600
 FETCH_PAUSE_S = 10  # forged `kid`s cannot make us hammer the provider
-FIRST_FETCH_PAUSE_S = 1  # while nobody can sign in yet, a provider that starts late is found soon
+FIRST_FETCH_PAUSE_S = 1  # while nobody can sign in yet, retry soon: the provider may start late
 FETCH_TIMEOUT_S = 5
 MOST_KEY_SET_BYTES = 1024 * 1024
 
@@ -33,7 +33,7 @@ class KeySet:
         self._fetching: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """Ends a fetch that is under way."""
+        """Cancels a fetch in progress."""
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait({self._fetching})
@@ -41,15 +41,15 @@ class KeySet:
             await self._client.aclose()
 
     async def key(self, kid: str | None, algorithm: str) -> jwt.PyJWK:
-        """The key that a token names; fetched again where it is not known or the keys are old."""
+        """The key that a token names; fetches again if it is unknown or the keys are old."""
         key, now = self._find(kid, algorithm), self._clock()
         stale = now >= self._fresh_until
         idle = self._fetching is None or self._fetching.done()
         if (key is None or stale) and idle and now >= self._next_fetch:
             self._next_fetch = now + FETCH_PAUSE_S
-            # A task of its own: when the request that began it is cancelled, others still wait for it.
+            # A separate task: if the request that started it is cancelled, others still wait for it.
             self._fetching = asyncio.create_task(self._fetch())
-        # Who has a key waits only to learn whether it was revoked, and not for a provider known to be away.
+        # With a cached key, wait only to learn whether it was revoked, and not for an unreachable provider.
         away = self._failed_at >= self._fresh_until
         if self._fetching is not None and (key is None or (stale and not away)):
             await asyncio.wait({self._fetching})
@@ -78,7 +78,7 @@ class KeySet:
             self._fresh_until = self._clock() + KEYS_LIVE_S
 
     async def _download(self) -> bytes:
-        # Asked for uncompressed, so that few bytes do not unfold into many.
+        # Uncompressed, so that few bytes can't expand into many.
         async with self._client.stream("GET", self._url, headers={"Accept-Encoding": "identity"}) as answer:
             if answer.status_code != 200:
                 raise ValueError(f"status {answer.status_code}")
@@ -95,16 +95,16 @@ class _Document(msgspec.Struct):
 
 
 def _usable_keys(document: bytes) -> list[jwt.PyJWK]:
-    """The keys that can check a signature; a document without any counts as broken."""
+    """The keys that can verify a signature; a document without any is invalid."""
     usable: list[jwt.PyJWK] = []
     for entry in msgspec.json.decode(document, type=_Document).keys:
-        # A private key (`d`) that is published proves nothing about who signed with it.
+        # A published private key (`d`) proves nothing about who signed with it.
         if entry.get("use", "sig") != "sig" or "d" in entry:
             continue
         try:
             key = jwt.PyJWK(entry)
         except (jwt.PyJWTError, LookupError, TypeError, ValueError):
-            continue  # a kind of key that we do not know must not hide the others
+            continue  # an unknown kind of key must not hide the others
         if key.algorithm_name in KEY_SET_ALGORITHMS:
             usable.append(key)
     if not usable:

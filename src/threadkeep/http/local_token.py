@@ -1,4 +1,4 @@
-"""The token of a server without a sign-in: in the data folder, for whoever can read that."""
+"""The token of a server without sign-in: in the data folder, for those who can read it."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ FILE_NAME = "token"
 
 
 def read_token(data: Path) -> str | None:
-    """The token; None where none was made yet."""
+    """The token; None if none exists yet."""
     try:
         return (data / FILE_NAME).read_text(encoding="ascii").strip() or None
     except FileNotFoundError:
@@ -21,13 +21,13 @@ def read_token(data: Path) -> str | None:
 
 
 def make_token(data: Path) -> str:
-    """The token, made where there is none; nobody but this account can read it."""
+    """The token, created if there is none; only this account can read it."""
     file, fresh = data / FILE_NAME, data / f".{FILE_NAME}.{os.getpid()}"
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
             written.write(f"{secrets.token_urlsafe(32)}\n")
-        # Another process may make one at the same moment: the first is it, and it is whole.
+        # Another process may create one at the same time: the first one counts, and it is complete.
         with suppress(FileExistsError):
             os.link(fresh, file)
         fresh.unlink()

@@ -38,7 +38,7 @@ class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     trust_annotations: bool = False
 
 
-# Taken as it comes, so that every refusal can name the server and has the code of its own.
+# Not decoded here, so that every error can name the server and has its own code.
 McpServersBody = Annotated[
     Any,
     Meta(
@@ -60,12 +60,12 @@ async def test_mcp_server(call: ApiCall, *, agent_id: str, name: str) -> McpServ
 
 
 def servers_to_body(servers: Mapping[str, McpServer]) -> dict[str, Any]:
-    """An agent's servers as they could be sent to us, secrets masked."""
+    """An agent's servers in the format of requests, with masked secrets."""
     return {name: msgspec.to_builtins(server_settings_view(server)) for name, server in servers.items()}
 
 
 def servers_from_body(given: Any, kept: Mapping[str, McpServer]) -> Mapping[str, McpServer]:
-    """The servers that were sent; a masked secret stands for the one that is kept."""
+    """The servers in a request; a mask stands for the stored secret."""
     try:
         entries = msgspec.convert(given, dict[str, Any])
     except msgspec.ValidationError as exc:
@@ -115,10 +115,10 @@ def _refuse_foreign(place: str, **fields: object) -> None:
 def _secrets(
     place: str, given: Mapping[str, str], server: McpServer, kept: McpServer | None
 ) -> Mapping[str, Secret]:
-    """What was sent, with the kept values where masks stand for them.
+    """The secrets in a request, with stored values in place of masks.
 
-    Those are kept only where all else stays as it was. Else who may change a server but not see its secrets
-    could have it tell them: to another address, in an argument's place, to whom another variable names.
+    A mask is accepted only if nothing else changes. Otherwise somebody who may change a server but not see
+    its secrets could leak them: to another address, through an argument, or by another variable.
     """
     known: Mapping[str, Secret] = kept.secrets if kept is not None and kept.is_like(server) else {}
     masked = [name for name, value in given.items() if value == MASK]

@@ -1,4 +1,4 @@
-"""The numbers of this process in Prometheus' text format, for loopback and for admins."""
+"""This process's metrics in Prometheus' text format, for loopback and for admins."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def metrics_endpoint(
     sign_in: SignIn, services: Callable[[], Awaitable[Services]]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """What answers `GET /metrics`."""
+    """The endpoint of `GET /metrics`."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -44,7 +44,7 @@ def _is_from_here(request: Request) -> bool:
 
 
 def render(services: Services) -> Iterator[str]:
-    """All numbers, a line each."""
+    """All metrics, one per line."""
     metrics = services.metrics
     this = {f'version="{__version__}",node="{services.running_turns.node_id}"': 1}
     yield from _family("threadkeep_info", "gauge", "The running version and the node's name.", this)

@@ -46,7 +46,7 @@ def openapi(routes: Iterable[Route]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            # A query is told by its parameters.
+            # A query appears as its parameters.
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
@@ -91,7 +91,7 @@ _FILES = {
 
 
 def _headers(documentation: Mapping[str, str]) -> dict[str, Any]:
-    """Headers that an answer always has."""
+    """Headers that a response always has."""
     return {
         name: {"description": description, "required": True, "schema": {"type": "string"}}
         for name, description in documentation.items()
@@ -165,7 +165,7 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
 
 
 def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
-    """Those of the route, and those that every route of its kind can answer."""
+    """The errors of the route, and those of every route of its kind."""
     errors = [*route.errors, Forbidden, HeadersTooLarge]
     if route.signed_in:
         errors.append(Unauthenticated)

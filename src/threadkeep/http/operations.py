@@ -23,7 +23,7 @@ async def get_readiness(call: ApiCall) -> HealthView:
 
 async def get_me(call: ApiCall) -> MeView:
     """Read who is signed in. From then on, the user is known, and agents can send them briefings."""
-    with suppress(StorageUnavailable):  # who one is can be told without the database
+    with suppress(StorageUnavailable):  # the response doesn't need the database
         await call.services.users.meet(call.user)
     return MeView(id=call.user.id, role=call.user.role)
 

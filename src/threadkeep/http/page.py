@@ -1,6 +1,6 @@
-"""The web page: built files of the package, served so that a browser asks for each of them once.
+"""The web page: built files of the package, served so that a browser fetches each of them once.
 
-All addresses in it are relative, so that it works where we are mounted below a path.
+All its addresses are relative, so that it works when mounted below a path.
 """
 
 import re
@@ -16,19 +16,19 @@ from starlette.routing import Route
 
 FOLDER = Path(__file__).parents[1] / "page"
 
-# The page needs itself and us; nothing that a model writes can load or run anything.
+# The page only needs this server; nothing that a model writes can load or run anything.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# A host application may show us in a frame of its own pages.
+# A host application may show us in a frame on its own pages.
 EMBEDDED_POLICY = POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'")
 _SAFE = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# The name of such a file holds the hash of its content.
+# Such a file's name contains the hash of its content.
 _FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 _TYPES = {
     ".css": "text/css",
@@ -42,7 +42,7 @@ _ENCODINGS = {"br": ".br", "gzip": ".gz"}
 
 
 def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path = FOLDER) -> list[Route]:
-    """The page at `/` and its files; without a built page `/` leads to the API's reference."""
+    """The page at `/` and its files; without a built page, `/` redirects to the API reference."""
     start = folder / "index.html"
     if not start.is_file():
         return [Route("/", _to_reference)]
@@ -60,7 +60,7 @@ def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path 
 
     async def get_asset(request: Request) -> Response:
         path = files.get(request.path_params["name"])
-        # A file can be gone where the page was built again below a running server.
+        # A file can be missing if the page was rebuilt under a running server.
         if path is None or path.suffix not in _TYPES or not path.is_file():
             raise HTTPException(404)
         return _file(path, files, request.headers)
@@ -69,7 +69,7 @@ def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path 
 
 
 def _file(path: Path, files: Mapping[str, Path], headers: Headers) -> Response:
-    """The file, packed as well as the browser can unpack."""
+    """The file, in the best compression that the browser accepts."""
     accepted = set(re.findall(r"[a-z]+", headers.get("accept-encoding", "").lower()))
     for encoding, ending in _ENCODINGS.items():
         packed = files.get(path.name + ending)

@@ -1,4 +1,4 @@
-"""How lists are asked for and answered."""
+"""Pages of lists: requests and responses."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
@@ -27,7 +27,7 @@ class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class Pager:
-    """One list of one user: where the asked-for page begins, and the cursor of the next."""
+    """One list of one user: where the requested page begins, and the next cursor."""
 
     def __init__(self, cursors: Cursors, user: User, listing: str, query: PageQuery) -> None:
         if query.cursor is not None and query.offset is not None:
@@ -37,7 +37,7 @@ class Pager:
         self._listing = listing
         self._query = query
         self.offset = query.offset or 0
-        # One more than asked for tells whether there is a next page.
+        # One more than requested shows whether there is a next page.
         self.fetch_limit = query.limit + 1
 
     def after(self, position_type: type[P]) -> P | None:

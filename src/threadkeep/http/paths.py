@@ -1,4 +1,4 @@
-"""Finds who answers a path, in as many steps as the path has parts, however many routes there are.
+"""Finds a path's endpoint in as many steps as the path has parts, however many routes there are.
 
 Starlette's router tries one regular expression after the other: 33 µs of CPU where this takes 10 (the 19th of
 73 routes, get-or-create), 87 where this takes 11 (the last ones). A whole get-or-create takes 166 µs.
@@ -21,7 +21,7 @@ _LOGGED = ("conversation_id", "turn_id")
 
 
 class Paths:
-    """The paths of the API; whatever else is asked for goes on to another application."""
+    """The paths of the API; passes other requests on to another application."""
 
     def __init__(self, endpoints: Mapping[str, Mapping[str, Endpoint]], otherwise: ASGIApp) -> None:
         self._root = _Place()
@@ -44,7 +44,7 @@ class Paths:
 
 
 class _Place:
-    """Where a beginning of a path leads: on by a fixed part, or by any part that has a name."""
+    """A node of the path tree: its children by fixed part, or by a named parameter."""
 
     __slots__ = ("by_any", "by_part", "endpoint", "name")
 
@@ -69,7 +69,7 @@ class _Place:
         return here
 
     def find(self, parts: list[str]) -> tuple["_Place | None", dict[str, str]]:
-        """The place that a path leads to, and the parts that have names."""
+        """The place that a path leads to, and its parameters."""
         here, named = self, dict[str, str]()
         for part in parts:
             if (fixed := here.by_part.get(part)) is not None:

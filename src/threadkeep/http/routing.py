@@ -41,7 +41,7 @@ class Call(Generic[ServicesT]):
     request: Request
 
     def link(self, path: str) -> str:
-        """A path of ours as the client can ask for it, also where we are mounted below another."""
+        """One of our paths for clients, even if we are mounted below another path."""
         return f"{quote(self.request.scope.get('root_path', ''))}{path}"
 
 
@@ -191,7 +191,7 @@ def endpoint(
             result = result.body  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         if result is None:
             return Response(status_code=204, headers=headers)
-        # The line's end is for whoever reads it in a terminal.
+        # The line end is for terminals.
         return Response(_encode(result) + b"\n", status, headers, media_type="application/json")
 
     async def answer_always(request: Request) -> Response:

@@ -25,7 +25,7 @@ USUAL_LIMITS = ConnectionLimits()
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections; they wait until somebody serves them."""
+    """A socket that accepts connections; they wait until the server runs."""
     host = host.strip("[]")
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -46,7 +46,7 @@ def listen(host: str, port: int) -> socket.socket:
 def uvicorn_config(
     app: Threadkeep, shutdown_s: int, limits: ConnectionLimits = USUAL_LIMITS
 ) -> uvicorn.Config:
-    """How uvicorn is to serve us: limits and log lines are ours, and so is the lifespan."""
+    """How uvicorn serves us: limits, log lines and the lifespan are ours."""
     return uvicorn.Config(
         app,
         http=Connections(limits).protocol,
@@ -55,7 +55,7 @@ def uvicorn_config(
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=False,  # who is at the other end is for the kernel to say, not for a header
+        proxy_headers=False,  # the kernel says who is at the other end, not a header
         timeout_graceful_shutdown=shutdown_s,
         ws=SocketConnection,
         ws_max_size=ANY_SIZE,
@@ -90,7 +90,7 @@ async def _serve(
     stopping = _Stopping(app, server, grace_s)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.begin, number)
-    # Errors of the start come out here as sentences; within uvicorn they would be stack traces.
+    # Start-up errors appear as sentences here; within uvicorn they would be stack traces.
     async with app.lifespan():
         # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
         gc.freeze()
@@ -99,7 +99,7 @@ async def _serve(
 
 
 class _Stopping:
-    """Ends the server when running turns have ended, or their time is up, or a second signal comes."""
+    """Ends the server when running turns have ended, their time is up, or a second signal arrives."""
 
     def __init__(self, app: Threadkeep, server: uvicorn.Server, grace_s: float) -> None:
         self._app = app
@@ -108,7 +108,7 @@ class _Stopping:
         self._draining: asyncio.Task[None] | None = None
 
     def begin(self, number: signal.Signals) -> None:
-        """A signal has come."""
+        """A signal has arrived."""
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain(number))
         else:
@@ -131,31 +131,31 @@ class SignalFreeServer(uvicorn.Server):
 
 
 def filter_uvicorns_lines() -> None:
-    """Keeps from the log what uvicorn takes for an error and is none, and what nobody may see."""
+    """Removes from the log what uvicorn wrongly reports as an error, and secrets."""
     logger = logging.getLogger("uvicorn.error")
     for is_wanted in (_is_no_cut_request, _is_not_broken_off, _has_no_query):
         logger.addFilter(is_wanted)
-    # Below that it writes down what web sockets carry: session ids and tokens.
+    # Below that level it logs what web sockets carry: session ids and tokens.
     logger.setLevel(max(logger.getEffectiveLevel(), logging.INFO))
 
 
 def _is_no_cut_request(record: logging.LogRecord) -> bool:
-    """A request that is cut off because we end is nobody's error: no stack trace for it."""
+    """A request cut off by our shutdown isn't an error: no stack trace for it."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _is_not_broken_off(record: logging.LogRecord) -> bool:
-    """A stream that we broke off has had a line of ours."""
+    """A stream that we broke off already has a line of ours."""
     return not (broken_off.get() and "returned without completing response" in str(record.msg))
 
 
 def _has_no_query(record: logging.LogRecord) -> bool:
-    """A web socket is opened with one line of ours, without what somebody may have put into its address."""
+    """Opening a web socket has a line of ours, without the query of its address."""
     return '"WebSocket %s"' not in str(record.msg)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where there is one; it is much the faster of the two."""
+    """uvloop if installed; it is much faster than asyncio's own."""
     if importlib.util.find_spec("uvloop") is None:
         return asyncio.new_event_loop
     return importlib.import_module("uvloop").new_event_loop

@@ -1,4 +1,4 @@
-"""What the handlers may use."""
+"""The services that handlers use."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Streams of events at their reader's pace: nobody who makes them waits for somebody who reads them."""
+"""Streams events at their reader's pace: the producer never waits for a reader."""
 
 import asyncio
 import logging
@@ -17,9 +17,9 @@ log = logging.getLogger("threadkeep.http")
 HEARTBEAT_EVERY_S = 15.0
 SLOWEST_READ_S = 30.0
 
-# Whether the answer of this request was broken off on purpose. There is no other way to leave a reader who
-# takes nothing: an end that is sent would wait behind what is not taken. And it would look like a whole
-# stream, which it is not where the turn's end is not known either.
+# Whether we broke off this response on purpose. There is no other way to drop a reader who takes nothing: a
+# regular end would wait behind unread data. And it would look like a complete stream, which it isn't if the
+# turn's end is unknown.
 broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
 
 
@@ -29,7 +29,7 @@ ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
 
 
 class Source(Protocol[ReadT_co]):
-    """What a stream is made from, within `async with`; gives an empty sequence when somebody woke it."""
+    """The source of a stream, within `async with`; yields an empty sequence when woken."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -64,7 +64,7 @@ class Encoding(Protocol[ReadT_contra]):
 
 
 class EventStream(Response):
-    """Sends what a source gives, until it ends or the reader is gone."""
+    """Sends what a source yields, until it ends or the reader disconnects."""
 
     media_type = "text/event-stream"
 
@@ -108,8 +108,8 @@ class EventStream(Response):
 class _Reader:
     """The other end of a stream.
 
-    A client that has gone, or that does not take a piece in time, is left; it can come back, and the turn
-    does not care. One timer looks after both now and then: one for each piece would cost as much as sending.
+    Drops a client that disconnects or doesn't take a piece in time; it can reconnect, and the turn isn't
+    affected. One periodic timer checks both: one for each piece would cost as much as sending.
     """
 
     def __init__(self, source: Source[Any], send: Send) -> None:
@@ -130,13 +130,13 @@ class _Reader:
         self._sending_since = None
 
     async def listen(self, receive: Receive) -> None:
-        """Notices that the client has gone."""
+        """Notices that the client has disconnected."""
         while (await receive())["type"] != "http.disconnect":
             pass
         self._leave()
 
     def close(self) -> None:
-        """Ends looking."""
+        """Stops the timer."""
         self._timer.cancel()
 
     def _look(self) -> None:

@@ -20,7 +20,7 @@ class ToolRuleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     effect: Literal["read", "idempotent", "write"] | None = None
 
 
-# Taken as it comes, so that a refusal can name the rule.
+# Not decoded here, so that an error can name the rule.
 ToolRulesBody = Annotated[
     Any,
     Meta(
@@ -34,12 +34,12 @@ ToolRulesBody = Annotated[
 
 
 def rules_to_body(rules: Rules) -> dict[str, Any]:
-    """An agent's rules as they could be sent to us."""
+    """An agent's rules in the format of requests."""
     return {name: msgspec.to_builtins(tool_rule_view(rule)) for name, rule in rules.items()}
 
 
 def rules_from_body(given: Any) -> Rules:
-    """The rules that were sent; one that says nothing is left out."""
+    """The rules in a request; empty ones are left out."""
     try:
         entries = msgspec.convert(given, dict[str, Any])
     except msgspec.ValidationError as exc:

@@ -159,7 +159,7 @@ async def send_held_message(
 
 async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
     """Send a message in your main conversation with the default agent, creating it if needed."""
-    # Nothing is made for a message that is refused.
+    # A refused message must not create anything.
     check_user_content(body.content or "", most=0, has_files=bool(body.files))
     conversation = await call.services.conversations.main_with_default_agent(call.user)
     message = MessageBody(content=body.content, files=body.files)
@@ -186,7 +186,7 @@ async def get_turn(call: ApiCall, *, turn_id: str) -> TurnView:
 
 
 def turn_view(turn: Turn) -> TurnView:
-    """How a turn stands."""
+    """A turn's status."""
     return TurnView(
         id=turn.id,
         run_id=turn.id,
@@ -276,7 +276,7 @@ async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: 
 
 
 def _place_of(message: QueuedMessage) -> str:
-    """Where a client reads what becomes of a message that waits."""
+    """The URL where a client sees what happens to a queued message."""
     if message.steers_turn_id is not None:
         return f"/api/turns/{message.steers_turn_id}"
     return f"/api/conversations/{message.conversation_id}"
@@ -303,7 +303,7 @@ def _good(turn: Turn, message: Message) -> Message:
 async def _stream(
     call: ApiCall, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
 ) -> EventStream | None:
-    """The events after `last_id` in a dialect; None when nothing is left."""
+    """The events after `last_id` in a dialect; None if nothing is left."""
     dialect = DIALECTS[dialect_name]
     context = TurnContext(
         turn.id,
@@ -315,7 +315,7 @@ async def _stream(
     after = dialect.position(context, last_id) if last_id is not None else START
     log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
     if log is not None and after.frames and not turn.is_active:
-        # Perhaps the reader has all frames of the last event.
+        # The reader may already have all frames of the last event.
         if not await _has_frames(log, dialect.start(context, after)):
             return None
         log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)

@@ -1,4 +1,4 @@
-"""Files that are sent to us: streamed to the disk, refused as soon as they are known to be too large."""
+"""Uploads: streamed to the disk, refused as soon as they prove too large."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -18,14 +18,14 @@ MOST_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One file, under the name that it has on the other side."""
+    """One file, with its name on the client."""
 
     file_name: str
     file: BinaryIO
 
 
 class Files:
-    """The files of a request. Nothing of them is read before somebody asks."""
+    """The files of a request. Nothing is read before `read` is called."""
 
     def __init__(self, request: Request, most_bytes: int, wait_s: float) -> None:
         self._request = request
@@ -34,7 +34,7 @@ class Files:
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[Sequence[Upload]]:
-        """Takes the files in; they are gone when the block ends."""
+        """Receives the files; they are deleted when the block ends."""
         if not self._request.headers.get("content-type", "").startswith("multipart/form-data"):
             raise InvalidRequest("Send files as multipart/form-data.", param="Content-Type")
         parts = body_parts(self._request, self._most_bytes, self._wait_s, self._too_large)
@@ -58,7 +58,7 @@ class Files:
 
 
 def _upload(item: UploadFile) -> Upload:
-    # Some send the whole path, and Windows its backslashes.
+    # Some clients send the whole path, on Windows with backslashes.
     name = PurePosixPath((item.filename or "").replace("\\", "/")).name
     if not name:
         raise InvalidRequest("One of the files has no name.", param="fileName")

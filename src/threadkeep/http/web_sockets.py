@@ -12,15 +12,15 @@ from websockets.http11 import Request
 from threadkeep.protocols.agentx.routes import LARGE_MESSAGES, MOST_MESSAGE_BYTES
 
 ANY_SIZE = sys.maxsize
-"""Switches uvicorn's own limit off: ours changes when the client signs in."""
+"""Disables uvicorn's own limit: ours changes when the client signs in."""
 
 _TOO_BIG = 1009
 
 
 class SocketConnection(WebSocketsSansIOProtocol):
-    """Takes small messages only, until the application says that the client may send larger ones.
+    """Accepts only small messages until the application allows larger ones.
 
-    Ends what is refused as no request for a web socket, which uvicorn leaves open for ever.
+    Closes connections that aren't web socket requests, which uvicorn leaves open forever.
     """
 
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
@@ -28,25 +28,25 @@ class SocketConnection(WebSocketsSansIOProtocol):
         self._most_bytes = MOST_MESSAGE_BYTES
         self._is_awaited = False
         self._unfinished_bytes = 0
-        """What has come since the last whole message. One part may begin with the end of another message."""
+        """The bytes since the last complete message. A part may begin with the end of another message."""
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         self._unfinished_bytes = 0
-        if not self.handshake_complete:  # it is not refused
+        if not self.handshake_complete:  # not refused
             self.scope["extensions"][LARGE_MESSAGES] = self._allow  # pyright: ignore
 
     def data_received(self, data: bytes) -> None:
         self._unfinished_bytes += len(data)
         super().data_received(data)
-        if not self.handshake_initiated:  # the whole request comes at once: uvicorn has refused it
+        if not self.handshake_initiated:  # the whole request arrives at once: uvicorn has refused it
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
         elif self._is_too_large:
             self._refuse_or_wait()
 
     async def receive(self) -> Any:
-        """The next message. The application asks for it once it has handled those before."""
+        """The next message. The application calls this after handling the previous ones."""
         self._is_awaited = True
         if self.read_paused and self.queue.empty():  # we waited for that
             self.read_paused = False
@@ -62,7 +62,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         return self._unfinished_bytes > self._most_bytes + MOST_MESSAGE_BYTES and not self.close_sent
 
     def _refuse_or_wait(self) -> None:
-        """Refuses what is too large, unless a message before it may yet sign the client in."""
+        """Refuses a message that is too large, unless an earlier one may still sign the client in."""
         if self._is_awaited:
             self.conn.fail(_TOO_BIG, "The message is too large.")
             self.handle_parser_exception()
@@ -83,7 +83,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         super().handle_pong(event)
 
     def _forget_whole_frames(self) -> None:
-        """Pings are no part of a message; the parts that came before are."""
+        """Pings aren't part of a message; the parts before them are."""
         self._unfinished_bytes = sum(map(len, self.frames))
 
     def _allow(self, most_bytes: int) -> None:

@@ -1,1 +1,1 @@
-"""A turn's log: written, stored, shown and followed; and the recovery of turns whose node is gone."""
+"""Writes, stores, shows and follows the logs of turns, and recovers turns whose node disappeared."""

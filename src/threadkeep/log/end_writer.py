@@ -1,4 +1,4 @@
-"""Stores how a turn ends: its last events, its reply, its end and the next turn's start are one commit."""
+"""Stores a turn's end: its last events, its reply, its end and the next turn's start, in one commit."""
 
 import logging
 from collections.abc import Callable
@@ -24,12 +24,12 @@ from threadkeep.ports.turns import NextTurn, WaitingEnd
 log = logging.getLogger("threadkeep.turns")
 
 TRIES_TO_SUCCEED = 5
-"""How often to prepare the next turn again because something changed; then the queue is held."""
+"""How often to prepare the next turn if something changes meanwhile; then the queue is held."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The next turn, which has begun on this node and is to be run."""
+    """The next turn, which has begun on this node and is ready to run."""
 
     successor: Successor
     held: HeldTurn
@@ -68,7 +68,7 @@ class EndWriter:
     ) -> None:
         """Stores what is pending, the last events, the reply and the turn's end together, then shows them.
 
-        Where a message is queued behind a turn that has completed, its turn begins in the same commit.
+        If a message is queued behind a completed turn, its turn begins in the same commit.
         """
         await self._writer.settle(turn_log)
         chunk = turn_log.take(*last)
@@ -77,7 +77,7 @@ class EndWriter:
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
         begun = await self._store_end(held, ended, chunk, succeed)
         if begun is not None and run_next is not None:
-            run_next(begun)  # who sees the end can follow what comes after it
+            run_next(begun)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
         self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
         self._metrics.turn_ended(ended.turn)
@@ -87,14 +87,14 @@ class EndWriter:
     async def _store_end(
         self, held: HeldTurn, ended: EndedTurn, chunk: LogChunk, succeed: Succeed | None
     ) -> Begun | None:
-        """Stores the end, and tries again while messages are queued; gives the turn that begins with it."""
+        """Stores the end, with the queue's next turn if there is one; retries while the queue changes."""
         version, following = 0, None
         for tries in count(1):
             try:
                 await self._store_once(ended, chunk, held.fence, version, following)
                 return following and following.begun
             except StorageConflict as exc:
-                # Unless it was stored at the first try, and only the answer was lost on the way.
+                # The first try may have stored it, and only the response was lost.
                 if await self._is_stored(chunk):
                     return following and following.begun
                 await _give_up(following)
@@ -127,7 +127,7 @@ class EndWriter:
         """The turn of the first message in the queue; None if it can't start, and the queue is held."""
         if ended.turn.status is not TurnStatus.COMPLETED:
             return None
-        # As it is by now: cards may have come since the turn began.
+        # Loaded again: cards may have arrived since the turn began.
         user_id, id_ = held.conversation.user_id, held.conversation.id
         conversation = await persist(lambda: self._store.conversations.get(user_id, id_))
         if conversation is None:  # deleted
@@ -146,14 +146,14 @@ class EndWriter:
         turn_log = self._writer.open(begun.turn.id, lease.fence)
         opening = turn_log.take(*opening_entries(begun.turn, by_admin=successor.by_admin))
         assert opening is not None
-        turn_log.live.extend([opening])  # nobody sees it before the turn is run
+        turn_log.live.extend([opening])  # nobody sees it before the turn runs
         next_held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
         return _Following(
             Begun(successor, next_held, turn_log), NextTurn(begun, lease, opening, successor.message)
         )
 
     def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
-        """The end of a turn that waits for its user, who continues without it; stores nothing."""
+        """The end of a waiting turn whose user continues without answering; stores nothing."""
         open_calls = turn_log.folding.open_calls
         last = last_events(
             stopped(held.turn, "abort"),
@@ -169,13 +169,13 @@ class EndWriter:
         return WaitingEnd(held.conversation.end_turn(held.turn, reply, self._clock()), chunk, held.fence)
 
     async def tell_end(self, end: WaitingEnd) -> None:
-        """Tells that a turn has ended, which is stored."""
+        """Announces a turn's stored end."""
         self._metrics.turn_ended(end.ended.turn)
         _log_end(end.ended.turn)
         await self._signals.ended(end.ended, end.chunk)
 
     async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
-        """Ends a turn that cannot go on, with what its log still lacks before its last event."""
+        """Ends a turn that can't continue; adds what its log lacks before its last event."""
         folding = turn_log.folding
         reply, open_iteration = folding.message(held.reply), folding.open_iteration
         turn, sent = held.turn, None

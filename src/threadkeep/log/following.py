@@ -19,14 +19,14 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 
 ALL_SEEN = sys.maxsize
-"""The position of a reader who wants no event and waits for the end only."""
+"""The position of a reader who only waits for the end."""
 
 
 class Follower:
     """One reader of one turn's log, within `async with`.
 
-    Iterating gives chunks as they are stored, with their values, at the reader's pace; no turn waits for it.
-    It gives an empty sequence when somebody woke the reader, and stops when no more will come.
+    Iterating yields chunks as they are stored, with their values, at the reader's pace; no turn waits for it.
+    It yields an empty sequence when the reader is woken, and stops when no more will come.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Follower:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the turn's last event is here; if not, nobody here knows how it goes on."""
+        """Whether the turn's last event is here; if not, this node doesn't know how the turn continues."""
         return self._live.ended
 
     @property
@@ -87,7 +87,7 @@ class Follower:
         return self._live.paused
 
     def wake(self) -> None:
-        """Has the reader look again, if it waits."""
+        """Makes a waiting reader look again."""
         self._live.wake()
 
 
@@ -102,9 +102,9 @@ class Following:
     async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
         """A turn's log for a reader who has seen its events up to `after`; None when nothing is left.
 
-        `from_first` gives all events all the same, to a reader who has to see them again. The log of a turn
-        that ended long ago has been trimmed: it is made from the reply, and its events get new numbers, so a
-        reader who has seen a part gets EventsExpired.
+        `from_first` yields all events anyway, for a reader who must see them again. The log of a turn that
+        ended long ago has been trimmed: it is rebuilt from the reply with new event numbers, so a reader who
+        has seen part of it gets EventsExpired.
         """
         first = 0 if from_first else after
         if turn.is_active:

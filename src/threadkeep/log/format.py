@@ -1,14 +1,14 @@
-"""How the log of a turn is stored: chunks of lines, one event a line, as JSON.
+"""The stored form of a turn's log: chunks of lines, one event per line, as JSON.
 
 An event is one flat JSON object that begins with `type`, `turn_id`, `seq` and `at`, in this order. So a
 stored chunk becomes frames without being parsed.
 
-A line may go on after the event with a tab and a JSON object: fields that only the server needs. A line that
-begins with a tab is an entry of the journal: it has no event and no number. JSON has no raw tab, so what
-clients may see is found without parsing (`shown_lines`).
+After the event, a line may have a tab and a JSON object: fields that only the server needs. A line that
+begins with a tab is a journal entry: it has no event and no number. JSON contains no raw tabs, so
+`shown_lines` finds what clients may see without parsing.
 
-The stored form of a tool's call or result may end in `refs`: fields whose values lie in the payload store.
-Following puts them back (`has_references`, `put_back`); no client sees `refs`.
+The stored form of a tool's call or result may end in `refs`: fields whose values are in the payload store.
+Followers get the values back in place (`has_references`, `put_back`); no client sees `refs`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _decode_entry = msgspec.json.Decoder(JournalEntry).decode
 
 
 def encode_chunk(entries: Iterable[LogEntry]) -> str:
-    """A run of events as the log stores it, with the entries of the journal among them."""
+    """A run of events and journal entries as the log stores it."""
     return b"\n".join(map(_encode_line, entries)).decode()
 
 
@@ -63,7 +63,7 @@ def _private(body: EventBody) -> _Private | None:
 
 
 def encode_replayed(events: Iterable[TurnEvent]) -> str:
-    """Events rebuilt from a message because their log is gone; each is marked as such."""
+    """Events rebuilt from a message because their log was trimmed; each is marked as such."""
     return "\n".join(_replayed(event) for event in events)
 
 
@@ -78,7 +78,7 @@ def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
 
 
 def decode_entries(text: str) -> list[LogEntry]:
-    """The events of a stored chunk and the entries of the journal, in order."""
+    """The events and journal entries of a stored chunk, in order."""
     return [_decode_any(line) for line in text.split("\n") if line]
 
 
@@ -114,7 +114,7 @@ def _with_private(body: EventBody, private: _Private) -> EventBody:
 
 
 def shown_lines(events_text: str) -> list[str]:
-    """The events of a stored chunk as JSON, without what only the server needs."""
+    """The events of a stored chunk as JSON, without the fields that only the server needs."""
     lines = events_text.split("\n")
     if _TAB in events_text:
         return [line.partition(_TAB)[0] for line in lines if not line.startswith(_TAB)]
@@ -133,7 +133,7 @@ def references_in(events_text: str) -> list[PayloadId]:
 
 
 def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
-    """A stored chunk with the values that it refers to, as JSON, in their places."""
+    """A stored chunk with the values that it refers to in place, as JSON."""
     lines = events_text.split("\n")
     for index, event, body in _referring(lines):
         whole: dict[str, Any] = {
@@ -146,7 +146,7 @@ def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
 
 
 def _referring(lines: Sequence[str]) -> Iterator[tuple[int, TurnEvent, ToolCalled | ToolResulted]]:
-    """The events of a chunk's lines that refer to payloads, with the numbers of their lines."""
+    """The events that refer to payloads, with their line numbers."""
     for index, line in enumerate(lines):
         if _REFERENCES in line and not line.startswith(_TAB):
             event = _decode_line(line)

@@ -1,4 +1,4 @@
-"""The beat at which a node looks after turns."""
+"""A node's periodic work on turns."""
 
 import asyncio
 import logging
@@ -12,14 +12,14 @@ BEAT_S = 1.0
 
 
 async def beat(look_after: Callable[[], Awaitable[None]]) -> None:
-    """Looks after turns from time to time, for as long as the node runs."""
+    """Looks after turns periodically, as long as the node runs."""
     while True:
         await attempt(look_after)
         await asyncio.sleep(BEAT_S)
 
 
 async def attempt(look_after: Callable[[], Awaitable[None]]) -> None:
-    """Looks after turns once; what goes wrong is logged, and goes better at the next beat."""
+    """Looks after turns once; logs a failure, for the next beat tries again."""
     try:
         await look_after()
     except StorageError as exc:

@@ -1,4 +1,4 @@
-"""Leases: a node's right to write the turns that it runs, which lapses unless it is renewed."""
+"""Leases: a node's right to write the turns that it runs, which lapses unless renewed."""
 
 import time
 
@@ -23,7 +23,7 @@ class Leases:
         self._running = running
 
     async def renew(self) -> None:
-        """Renews them, stops the turns whose lease is lost, and hears aborts that were not signalled."""
+        """Renews them, stops turns whose lease is lost, and picks up aborts whose signal was lost."""
         ours = self._running.all()
         if not ours:
             return

@@ -1,4 +1,4 @@
-"""What has been stored of a turn's log, for those on this node who follow it."""
+"""The stored part of a turn's log, for its followers on this node."""
 
 import asyncio
 from bisect import bisect_right
@@ -16,9 +16,9 @@ class LiveLog:
         self.ended = False
         """Whether the turn's last event is here."""
         self.closed = False
-        """Whether no more will come: the turn has ended, or we cannot know how it goes on."""
+        """Whether no more will come: the turn has ended, or we can't know how it continues."""
         self.moved = False
-        """Whether the turn goes on elsewhere, or later: who follows it opens it again."""
+        """Whether the turn continues elsewhere or later: followers must reopen its log."""
         self.paused = False
         """Whether the turn waits for its user."""
         self._chunks: list[LogChunk] = []
@@ -26,7 +26,7 @@ class LiveLog:
 
     @property
     def last_seq(self) -> int:
-        """The number of the newest event that is stored."""
+        """The number of the newest stored event."""
         return self._chunks[-1].last_seq if self._chunks else 0
 
     def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
@@ -37,18 +37,18 @@ class LiveLog:
         self.wake()
 
     def close(self, *, moved: bool = False) -> None:
-        """Shows no more, whether the turn has ended or goes on elsewhere."""
+        """Shows no more; the turn has ended or continues elsewhere."""
         self.closed, self.moved = True, self.moved or moved
         self.wake()
 
     def since(self, seq: int) -> Sequence[LogChunk]:
-        """The chunks that hold events after `seq`."""
+        """The chunks with events after `seq`."""
         if seq >= self.last_seq:
             return ()
         return self._chunks[bisect_right(self._chunks, seq, key=lambda chunk: chunk.last_seq) :]
 
     def wake(self) -> None:
-        """Lets those go on who wait; who comes later waits for the next time."""
+        """Wakes everyone waiting now; later arrivals wait for the next call."""
         self._changed.set()
         self._changed.clear()
 

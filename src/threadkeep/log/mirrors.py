@@ -1,4 +1,4 @@
-"""Mirrors: the logs of turns that run on other nodes, read from the store for those who follow them here."""
+"""Mirrors: the logs of turns on other nodes, read from the store for followers on this node."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ class _Mirror:
 
 
 class Mirrors:
-    """One mirror for each turn that is followed here and does not run here, shared by all its followers."""
+    """One mirror for each turn that has followers here but runs elsewhere; all its followers share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class Mirrors:
             mirror.wake.set()
 
     async def close(self) -> None:
-        """Reads no more: the logs are closed, whether their turns have ended or not."""
+        """Stops reading and closes the logs, even if their turns haven't ended."""
         self._is_closed = True
         await end_tasks(*(mirror.task for mirror in self._mirrors.values()))
         for mirror in self._mirrors.values():
@@ -72,11 +72,11 @@ class Mirrors:
 
 
 async def feed(store: Store, live: LiveLog, wake: asyncio.Event) -> None:
-    """Reads the log of a turn that does not run here until it ends, when woken and from time to time."""
+    """Reads another node's turn until it ends, when woken and periodically."""
     while not live.closed:
         wake.clear()
         try:
-            # The status first: once it says that the turn has ended, the log is complete.
+            # The status first: if the turn has ended, the log is complete.
             status = await store.turns.status(live.turn_id)
             if status is None:  # purged
                 live.close()

@@ -30,11 +30,11 @@ from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
 from threadkeep.tasks import end_tasks
 
-ABORT_S = 8.0  # longer than a lease: a node that is gone has lost its turns by then
+ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then
 
 
 class Node:
-    """Runs turns, follows them on any node, and resumes those of nodes that are gone."""
+    """Runs turns, follows them on any node, and resumes those of dead nodes."""
 
     def __init__(
         self,
@@ -69,16 +69,16 @@ class Node:
         self._following = Following(store, self._running, self._mirrors)
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
-        # Apart, so that no lease of ours runs out while the many turns of a dead node are taken over.
+        # Separate, so that our leases don't expire while we take over many turns of a dead node.
         look_after = (leases.renew, self._recovery.recover_abandoned, self._recovery.end_expired)
         self._beats = [asyncio.create_task(beat(it)) for it in look_after]
 
     async def recover_abandoned(self) -> None:
-        """Takes over turns of nodes that are gone without waiting for the next heartbeat."""
+        """Takes over turns of dead nodes without waiting for the next heartbeat."""
         await attempt(self._recovery.recover_abandoned)
 
     def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
-        """Starts taking over turns of nodes that are gone."""
+        """Starts taking over turns of dead nodes."""
         self._runner.continue_with(steps, succession)
 
     async def begin(
@@ -92,25 +92,25 @@ class Node:
         before: WaitingEnd | None = None,
         by_admin: bool = False,
     ) -> None:
-        """Stores a turn and its first event, and runs it, whatever becomes of the request."""
+        """Stores a turn and its first event, and runs it even if the request is cancelled."""
         await self._runner.begin(
             begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=by_admin
         )
 
     async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
-        """How a turn ends whose user goes on without answering it; None when it does not wait."""
+        """The end of a waiting turn whose user continues without answering; None if it isn't waiting."""
         held = await self._store.log.waiting(turn_id)
         return await self._runner.end_of_waiting(held) if held else None
 
     async def resume(self, held: HeldTurn) -> None:
-        """Continues a turn whose user has answered; where this node is ending, another one does."""
+        """Continues a turn whose user has answered; another node does if this one is ending."""
         if self._runner.can_continue:
             await self._runner.resume(held)
         else:
             await self._store.log.release(held.turn.id, held.fence)
 
     async def answered(self, turn_id: TurnId) -> None:
-        """Tells the node that runs a turn that its user has answered."""
+        """Notifies the node that runs a turn that its user has answered."""
         self._running.nudge(turn_id)
         await self._signals.answered(turn_id)
 
@@ -119,21 +119,21 @@ class Node:
         return await self._following.follow(turn, after, from_first=from_first)
 
     async def abort(self, turn_id: TurnId) -> bool:
-        """Aborts a turn, wherever it runs or waits; tells whether it has ended: its node may not answer.
+        """Aborts a turn, wherever it runs or waits; returns whether it has ended: its node may not respond.
 
-        Where it waits and this node cannot end it, for it is ending or too old, another one does.
+        If the turn waits and this node can't end it, being too old or itself ending, another one does.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ABORT_S):
                 live = await self._stop_once(turn_id)
-                # It began to wait for its user just then, or went on elsewhere: it is stopped there.
+                # It just began to wait for its user, or moved to another node: stop it there.
                 while live.moved and not live.ended:
                     live = await self._stop_once(turn_id)
                 return live.ended
         return False
 
     async def _stop_once(self, turn_id: TurnId) -> LiveLog:
-        """Has a turn stopped where it is now; its log, once no more comes there."""
+        """Stops a turn where it is now; returns its log once that is closed."""
         if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
             turn_id, "abort"
         ):
@@ -144,7 +144,7 @@ class Node:
         return live
 
     def lose(self, turn_id: TurnId) -> None:
-        """Lets go of a turn that runs here, as if this process had ended: it is continued from its log."""
+        """Drops a turn that runs here, as if this process had ended: it continues from its log."""
         self._running.stop(turn_id, "hand_off")
 
     @property
@@ -157,29 +157,29 @@ class Node:
         return self._runner.count_of(user_id)
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
-        """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
+        """An event that is set when a turn begins in a conversation or a change of it is announced."""
         return self._signals.changes(conversation_id)
 
     async def announce(self, event: UserEvent) -> None:
-        """Tells a user's pages and those who follow the conversation, on all nodes, what has happened."""
+        """Announces an event to the user's pages and the conversation's followers, on all nodes."""
         await self._signals.changed(event)
 
     @property
     def is_draining(self) -> bool:
-        """Whether this process is ending and begins no further turn."""
+        """Whether this process is ending and starts no more turns."""
         return self._runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn and hands off those that run; what is under way has so long to end.
+        """Starts no more turns and hands off those that run; a step in progress has `grace_s` to end.
 
-        Then nobody follows anything here any more: who waited would hold up the end of the process.
+        Then disconnects all followers: waiting ones would delay the end of the process.
         """
         await self._runner.drain(grace_s)
         self._user_events.close()
         await self._mirrors.close()
 
     async def close(self) -> None:
-        """Hands off the turns that run here, keeping what they have said, and follows no other."""
+        """Hands off the turns that run here, keeping their output, and stops following others."""
         self._user_events.close()
         self._signals.close()
         await end_tasks(*self._beats)

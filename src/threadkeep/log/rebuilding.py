@@ -1,4 +1,4 @@
-"""Replies of version 1 in parts, from the logs of their turns: only these know what came before what."""
+"""Rebuilds version 1 replies as parts, from their turns' logs: only these know the order."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,19 +14,19 @@ from threadkeep.ports.turn_log import LogChunk
 
 
 def rebuild(reply: Message, chunks: Sequence[LogChunk]) -> Message:
-    """A finished reply as its turn's log describes it, or as it is where the log is gone or disagrees."""
+    """A finished reply as its turn's log describes it; unchanged if the log is missing or disagrees."""
     if not is_whole(chunks):
         return reply
     try:
         folded = fold(reply, [event for chunk in chunks for event in decode_chunk(chunk.events)])
-    except (ThreadkeepError, LookupError):  # a log that nobody can read
+    except (ThreadkeepError, LookupError):  # an unreadable log
         return reply
     folded = replace(folded, parts=_with_every_number(folded.parts))
     return folded if _shown(folded) == _shown(reply) else reply
 
 
 def _with_every_number(parts: Parts) -> Parts:
-    """Parts in which a chunk that was found again has a number of its own: version 1 cited it by that."""
+    """Parts in which a chunk that was found again has its own number: version 1 cited it by that."""
     seen: set[str | None] = set()
     return tuple(
         replace(part, hits=tuple(_unless_seen(hit, seen) for hit in part.hits))
@@ -44,14 +44,14 @@ def _unless_seen(hit: RetrievalHit, seen: set[str | None]) -> RetrievalHit:
 
 
 def is_whole(chunks: Sequence[LogChunk]) -> bool:
-    """Whether no part of a log is missing, up to where it ends."""
+    """Whether a log is complete, up to its end."""
     if not chunks or chunks[0].first_seq != 1:
         return False
     return all(after.first_seq == before.last_seq + 1 for before, after in pairwise(chunks))
 
 
 def _shown(reply: Message) -> tuple[object, ...]:
-    """What must be the same; the times of steps and the blank lines between texts need not."""
+    """What must be equal; step times and blank lines between texts may differ."""
     return (
         reply.status,
         "".join(part.text for part in reply.parts if isinstance(part, TextPart)),

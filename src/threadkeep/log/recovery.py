@@ -1,4 +1,4 @@
-"""Recovery: resumes turns whose node is gone, or has released them."""
+"""Recovery: resumes turns whose node died or released them."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from threadkeep.logs import Subject, about
 from threadkeep.ports.store import Store
 
 MOST_AT_ONCE = 20
-"""So many turns are taken over at a beat: a node that starts after a crash has others to serve, too."""
+"""How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
 
 
 class Recovery:
@@ -37,18 +37,18 @@ class Recovery:
         self._free = asyncio.Lock()
 
     async def recover_abandoned(self) -> None:
-        """Takes over turns whose lease has run out, as many as one can at once; one call at a time."""
+        """Takes over turns whose lease has expired, up to the limit; one call at a time."""
         if not self._runner.can_continue:
             return
         async with self._free:
             found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
             for turn_id in found:
-                if self._running.get(turn_id) is None:  # ours are late at most
+                if self._running.get(turn_id) is None:  # our own are merely late
                     with about(Subject(turn_id=turn_id)):
                         await self._recover(turn_id)
 
     async def end_expired(self) -> None:
-        """Ends turns whose user has not answered in time, as many as one can at once."""
+        """Ends turns whose user hasn't answered in time, up to the limit."""
         if not self._runner.can_continue:
             return
         for turn_id in await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE):
@@ -56,7 +56,7 @@ class Recovery:
                 await self.end_waiting(turn_id, "expire")
 
     async def end_waiting(self, turn_id: TurnId, reason: StopReason) -> bool:
-        """Ends a turn that waits for its user; False when it does not wait."""
+        """Ends a turn that waits for its user; False if it isn't waiting."""
         if not self._runner.can_continue:
             return False
         held = await self._store.log.adopt_waiting(turn_id, lease_of(self._node_id))

@@ -1,4 +1,4 @@
-"""Replies and the logs of their turns: each can be made from the other."""
+"""Converts between replies and the logs of their turns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, assert_never, cast
@@ -56,13 +56,13 @@ async def written_so_far(log: TurnLogStore, message: Message) -> Message:
 
 
 def replayed(turn: Turn, reply: Message) -> LogChunk:
-    """The events of a turn whose log is gone, rebuilt from its message; each is marked as such."""
+    """The events of a turn whose log was trimmed, rebuilt from its message; each is marked as such."""
     events = list(events_of(turn, reply))
     return LogChunk(turn.id, 1, len(events), encode_replayed(events))
 
 
 def events_of(turn: Turn, reply: Message) -> Iterator[TurnEvent]:
-    """Events that fold to the reply, as far as there are events for its parts."""
+    """Events that fold to the reply, as far as its parts have events."""
     for seq, (at, body) in enumerate(_bodies(turn, reply), 1):
         yield TurnEvent(turn.id, seq, at, body)
 
@@ -77,7 +77,7 @@ def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
 
 
 def _of_parts(parts: Parts, now: int) -> Iterator[tuple[int, EventBody]]:
-    """The events of the parts; a text has no time, so it gets the end of what came before it."""
+    """The events of the parts; a text has no time, so it gets the end of the part before it."""
     iteration = 0
     images = _images_by_call(parts)
     for part in parts:
@@ -131,7 +131,7 @@ def _of_part(part: Part, now: int, images: _Images) -> Iterator[tuple[int, Event
                 yield part.answer.at, _response(part.request_id, part.answer)
         case UserTextPart():
             yield part.at, UserMessage(part.message_id, part.text)
-        case FilePart() | CardPart():  # the event of its call tells of an image, and none of the others
+        case FilePart() | CardPart():  # a call's event has its images; the others have no event
             return
         case _ as never:
             assert_never(never)

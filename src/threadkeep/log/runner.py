@@ -1,6 +1,6 @@
-"""Runs turns: each says what it says into its log until it ends, whether or not anybody follows it.
+"""Runs turns: each writes to its log until it ends, whether or not anybody follows it.
 
-A turn that this node takes over, or that goes on after its user has answered, starts from its log.
+A turn that this node takes over, or that continues after its user's answer, starts from its log.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ CLOSE_S = 10.0
 
 
 class Runner:
-    """Runs turns on this node, detached from the requests that began them."""
+    """Runs turns on this node, detached from the requests that started them."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Runner:
 
     @property
     def can_continue(self) -> bool:
-        """Whether this node can take turns over."""
+        """Whether this node can take over turns."""
         return self._continued is not None and not self.is_draining
 
     def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
-        """From now on turns that are taken over go on so, and are succeeded so."""
+        """Sets how turns that are taken over continue, and how the next turn follows them."""
         self._continued, self._succession = steps, succession
 
     async def begin(
@@ -83,9 +83,9 @@ class Runner:
         before: WaitingEnd | None = None,
         by_admin: bool = False,
     ) -> None:
-        """Stores a turn with this node's lease and its first event, which is shown at once, and runs it.
+        """Stores a turn with this node's lease and its first event, shows that event, and runs the turn.
 
-        The request may be cancelled meanwhile: what is stored has to be run.
+        It does so even if the request is cancelled meanwhile: a stored turn must run.
         """
         task = asyncio.create_task(self._begin(begun, key, queue, before, steps, succeed, by_admin))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
@@ -94,7 +94,7 @@ class Runner:
     async def resume(
         self, held: HeldTurn, *, is_takeover: bool = False, stop_reason: StopReason | None = None
     ) -> None:
-        """Runs a turn that this node holds from the end of its log; with a reason, ends it."""
+        """Runs a turn that this node holds from the end of its log; ends it if a reason is given."""
         assert self._continued is not None
         assert self._succession is not None
         turn_log = self._writer.open(held.turn.id, held.fence)
@@ -114,7 +114,7 @@ class Runner:
         self._start(held, turn_log, control, steps, self._succession(held, entries))
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
-        """The end of a turn that waits for its user, who continues without it; stores nothing."""
+        """The end of a waiting turn whose user continues without answering; stores nothing."""
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             await self._read(turn_log)
@@ -124,14 +124,14 @@ class Runner:
         return self._end_writer.end_of_waiting(held, turn_log)
 
     def count_of(self, user_id: UserId) -> int:
-        """How many turns of a user run here or begin to; who has seen a turn's end can begin the next."""
+        """How many of a user's turns run or start here; one whose end is visible no longer counts."""
         beginning = sum(it == user_id for it, _ in self._beginning.values())
         return self._running.count_of(user_id) + beginning
 
     async def drain(self, grace_s: float) -> None:
-        """Begins no further turn and hands off those that run, so that another node continues them.
+        """Starts no more turns and hands off those that run, so that another node continues them.
 
-        A model call or a tool that is under way has so long to end by itself.
+        A model call or tool in progress has `grace_s` to end by itself.
         """
         await self._begin_no_more()
         tasks = self._running.tasks
@@ -143,19 +143,19 @@ class Runner:
         await self._hand_off_all()
 
     async def close(self) -> None:
-        """Hands off the turns that run here, keeping what they have said."""
+        """Hands off the turns that run here, keeping their output."""
         await self._begin_no_more()
         await end_tasks(*(task for _, task in self._beginning.values()))
         await end_tasks(*await self._hand_off_all())
 
     async def _begin_no_more(self) -> None:
-        """Lets those turns run that are being stored, unless that takes too long, and no others."""
+        """Starts no more turns; waits for those being stored, but not too long."""
         self.is_draining = True
         if self._beginning:
             await asyncio.wait([task for _, task in self._beginning.values()], timeout=CLOSE_S)
 
     async def _hand_off_all(self) -> set["asyncio.Task[None]"]:
-        """Stops what runs here; the tasks that had to be stopped, done unless they took too long."""
+        """Stops the turns that run here; returns their tasks, done unless they took too long."""
         tasks = self._running.tasks
         for turn in self._running.all().values():
             turn.control.stop.request("hand_off")
@@ -180,7 +180,7 @@ class Runner:
         try:
             await self._store.turns.begin(begun, lease, opening, key, queue=queue, before=before)
         except StorageUnavailable:
-            # Unless it was stored, and only the answer was lost on the way.
+            # It may have been stored, and only the response was lost.
             if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
                 raise
         finally:
@@ -192,7 +192,7 @@ class Runner:
         self._start_new(held, turn_log, steps, succeed)
 
     def _start_new(self, held: HeldTurn, turn_log: TurnLog, steps: Steps, succeed: Succeed | None) -> None:
-        """Runs a turn whose beginning is stored."""
+        """Runs a turn whose start is stored."""
         control = self._control(held, turn_log)
         control.stop.at_boundary = self.is_draining
         self._start(held, turn_log, control, steps(held, control), succeed)
@@ -201,7 +201,7 @@ class Runner:
         return TurnControl(lambda: self._steering.take_in(held, turn_log))
 
     def _run_next(self, next_turn: Begun) -> None:
-        """Runs the turn of a queued message, which has begun with the end of the one before it."""
+        """Runs the turn of a queued message, which began when the previous turn ended."""
         successor = next_turn.successor
         self._start_new(next_turn.held, next_turn.log, successor.steps, successor.succeed)
 
@@ -217,7 +217,7 @@ class Runner:
         self._running.add(RunningTurn(held.conversation.user_id, task, turn_log, control))
 
     async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
-        """What is stored of a turn, and its log as far as it goes."""
+        """A turn as stored, and its log so far."""
         chunks = await self._store.log.read(turn_log.turn_id, 0)
         if not is_whole(chunks):
             raise UnreadableEvent("Part of the log is missing.")
@@ -240,7 +240,7 @@ class Runner:
                 assert self._continued is not None
                 steps = self._continued(held, await self._entries(turn_log), control, False)
         finally:
-            # Who follows it here follows it where it goes on: on another node, or when its user has answered.
+            # Followers here continue where the turn does: on another node, or after its user's answer.
             self._running.discard(turn_log)
             turn_log.live.close(moved=not turn_log.live.ended and not self.is_draining)
 
@@ -256,7 +256,7 @@ class Runner:
         steps: AsyncGenerator[TurnStep],
         succeed: Succeed | None,
     ) -> bool:
-        """Stores and shows what a turn does, as far as that can be; whether it goes on from its log."""
+        """Stores and shows a turn's steps, as far as possible; returns whether it continues from its log."""
         before = None
         try:
             async for step in steps:
@@ -273,7 +273,7 @@ class Runner:
                         await turn_log.add(step, at_once=True)
                         await self._store.log.reset_attempts(held.turn.id, held.fence)
                     case Dispatched() | InputAwaited():
-                        # Stored before it happens, while the turn is still ours.
+                        # Stored before the tools run, while the turn is still ours.
                         await turn_log.add(step, at_once=True)
                         self._running.check_lease(turn_log.turn_id)
                     case ApprovalRequest():
@@ -285,7 +285,7 @@ class Runner:
         except TurnLost:
             log.warning("another node took over turn %s", held.turn.id)
         except StorageError as exc:
-            # Nobody was shown what is not stored; its lease runs out, and then it is continued.
+            # Nobody has seen what isn't stored. The lease will expire; then a node continues the turn.
             log.error("couldn't store turn %s: %s", held.turn.id, exc.message)
         except Exception:
             log.exception("turn %s crashed", held.turn.id)
@@ -303,7 +303,7 @@ class Runner:
         try:
             paused = await persist(lambda: self._store.log.pause(held.turn.id, held.fence, requests))
         except StorageConflict as exc:
-            # Unless it was stored at the first try, and only the answer was lost on the way.
+            # The first try may have stored it, and only the response was lost.
             if await self._store.turns.status(held.turn.id) is not TurnStatus.WAITING:
                 raise TurnLost from exc
             paused = "paused"
@@ -329,7 +329,7 @@ class Runner:
             log.exception("couldn't end turn %s", held.turn.id)
 
     async def _end_damaged(self, held: HeldTurn, turn_log: TurnLog) -> None:
-        """Ends a turn of whose log only a part can be read, with that part."""
+        """Ends a turn whose log is only partly readable, with that part."""
         chunks = await self._store.log.read(held.turn.id, 0)
         turn_log.fill_readable(chunks)
         with suppress(TurnLost):

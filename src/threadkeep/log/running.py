@@ -17,7 +17,7 @@ class TurnControl:
     def __init__(self, steering: Steering = nobody_steers) -> None:
         self.stop = Stop()
         self.steering = steering
-        """Takes in what the user has sent since the last time."""
+        """Fetches the user's messages since the last call."""
         self._heard = asyncio.Event()
 
     def nudge(self) -> None:
@@ -39,17 +39,17 @@ class RunningTurn:
     log: TurnLog
     control: TurnControl
     leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
-    """By this process's own clock: it is no use while the process was stopped."""
+    """By this process's own clock, which is useless if the process was suspended."""
 
 
 class RunningTurns:
-    """The turns that run here, by their ids; each is forgotten when its task is done."""
+    """The turns that run here, by id; each is removed when its task is done."""
 
     def __init__(self) -> None:
         self._turns: dict[TurnId, RunningTurn] = {}
 
     def add(self, turn: RunningTurn) -> None:
-        """A turn that has begun to run."""
+        """Adds a turn that has started to run."""
         turn_id = turn.log.turn_id
         self._turns[turn_id] = turn
         turn.task.add_done_callback(lambda _: self._forget(turn))
@@ -59,13 +59,13 @@ class RunningTurns:
             del self._turns[turn.log.turn_id]
 
     def discard(self, log: TurnLog) -> None:
-        """Forgets a turn whose log is written no more; it may run here again by now, with another log."""
+        """Removes a turn by its closed log; the turn may already run here again, with another log."""
         turn = self._turns.get(log.turn_id)
         if turn is not None and turn.log is log:
             del self._turns[log.turn_id]
 
     def check_lease(self, turn_id: TurnId) -> None:
-        """Raises TurnLost where a turn's lease may have run out: another node may have it by now."""
+        """Raises TurnLost if a turn's lease may have expired: another node may have taken it over."""
         turn = self._turns.get(turn_id)
         if turn is None or turn.leased_until < time.monotonic():
             raise TurnLost
@@ -75,21 +75,21 @@ class RunningTurns:
         return self._turns.get(turn_id)
 
     def all(self) -> dict[TurnId, RunningTurn]:
-        """Those that run now."""
+        """The turns that run now."""
         return dict(self._turns)
 
     @property
     def tasks(self) -> set["asyncio.Task[None]"]:
-        """The tasks of those that run now."""
+        """The tasks of the turns that run now."""
         return {turn.task for turn in self._turns.values()}
 
     @property
     def count(self) -> int:
-        """How many have not ended; who has seen a turn's end does not count it any more."""
+        """How many turns haven't ended; one whose end is visible no longer counts."""
         return sum(not turn.log.live.ended for turn in self._turns.values())
 
     def count_of(self, user_id: UserId) -> int:
-        """How many of a user's have not ended."""
+        """How many of a user's turns haven't ended."""
         return sum(turn.user_id == user_id and not turn.log.live.ended for turn in self._turns.values())
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:

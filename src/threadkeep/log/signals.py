@@ -1,4 +1,4 @@
-"""What nodes tell one another over the bus. A signal may be lost: who waits for one also looks by itself."""
+"""Signals between nodes over the bus. A signal may be lost, so those who wait for one also poll."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ WROTE, ABORT, ANSWERED, CHANGED = "wrote", "abort", "answered", "changed"
 
 
 class Signals:
-    """Sends this node's signals and hears those of all nodes, its own included."""
+    """Sends this node's signals and receives those of all nodes, including its own."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Signals:
         self._unsubscribe = bus.subscribe(self._hear)
 
     async def began(self, held: HeldTurn) -> None:
-        """A turn's first event is stored, so its conversation has a new turn to read; or it goes on."""
+        """A turn's first event is stored, so readers can follow it; or the turn continues."""
         await self._moved(held, UserEventType.TURN_STARTED)
 
     async def asked(self, held: HeldTurn, request_id: str) -> None:
@@ -77,7 +77,7 @@ class Signals:
 
     @contextmanager
     def changes(self, conversation_id: ConversationId) -> Generator[asyncio.Event]:
-        """An event that is set whenever a turn begins in a conversation, or a change of it is announced."""
+        """An event that is set when a turn begins in a conversation or a change of it is announced."""
         changed = asyncio.Event()
         self._waiting.setdefault(conversation_id, set()).add(changed)
         try:
@@ -89,7 +89,7 @@ class Signals:
                 del self._waiting[conversation_id]
 
     def close(self) -> None:
-        """Hears no more."""
+        """Stops receiving."""
         self._unsubscribe()
 
     async def _moved(self, held: HeldTurn, type_: UserEventType) -> None:
@@ -99,7 +99,7 @@ class Signals:
     async def _announce(self, signals: Iterable[Signal]) -> None:
         try:
             await self._bus.publish(signals)
-        except Exception:  # who waits looks by itself too, and no turn may end of it
+        except Exception:  # waiters also poll, and this must not end a turn
             log.exception("couldn't announce stored events")
 
     def _hear(self, signal: Signal) -> None:

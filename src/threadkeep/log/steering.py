@@ -15,7 +15,7 @@ from threadkeep.ports.turn_log import HeldTurn, LogChunk
 
 
 class SteeringDesk:
-    """Gives the turns that run here what their users have sent meanwhile."""
+    """Passes the turns that run here the messages that their users have sent meanwhile."""
 
     def __init__(self, store: Store, writer: LogWriter, signals: Signals, clock: Clock) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class SteeringDesk:
         self._clock = clock
 
     async def take_in(self, held: HeldTurn, turn_log: TurnLog) -> Sequence[UserMessage]:
-        """Takes in the messages that steer a turn, if there are any, after all that it has said."""
+        """Adds the messages that steer a turn, if any, to the end of its log."""
         waiting = await self._store.queue.waiting(held.conversation.id)
         if not any(message.steers_turn_id == held.turn.id for message in waiting):
             return ()
@@ -33,7 +33,7 @@ class SteeringDesk:
         try:
             return await asyncio.shield(storing)
         except asyncio.CancelledError:
-            await asyncio.wait([storing])  # a turn that is stopped goes on writing its log after this
+            await asyncio.wait([storing])  # a stopped turn still writes to its log after this
             raise
 
     async def _store_and_show(self, held: HeldTurn, turn_log: TurnLog) -> Sequence[UserMessage]:
@@ -49,7 +49,7 @@ class SteeringDesk:
         return [event.body for event in events if isinstance(event.body, UserMessage)]
 
     async def _store_taken(self, held: HeldTurn, turn_log: TurnLog) -> LogChunk | None:
-        # Unless it was stored at the first try, and only the answer was lost on the way.
+        # The first try may have stored it, and only the response was lost.
         if written := await self._store.log.read(held.turn.id, turn_log.folding.last_seq):
             return written[0]
         now = self._clock()

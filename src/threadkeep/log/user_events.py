@@ -22,7 +22,7 @@ log = logging.getLogger("threadkeep.user_events")
 
 MOST_REMEMBERED = 4096
 MOST_UNREAD = 1024
-"""So many events wait for a reader who takes none; then they are dropped, and the reader reads all again."""
+"""How many events wait for a slow reader; then they are dropped, and the reader reloads everything."""
 
 USER = "user"
 
@@ -31,14 +31,14 @@ _decode = msgspec.json.Decoder(tuple[str, int, UserEvent]).decode
 
 
 MOST_OPEN_S = 30 * 60
-"""Then a reader comes back, and it is asked again who they are."""
+"""Then a reader must reconnect and authenticate again."""
 
 Told = tuple[str, UserEvent | None]
-"""An id, after which a reader can go on, and an event; None says that some may be missing."""
+"""An id from which a reader can continue, and an event; None means that some may be missing."""
 
 
 class UserEvents:
-    """Tells events to everybody who reads them, on all nodes."""
+    """Sends events to their readers on all nodes."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -51,7 +51,7 @@ class UserEvents:
         self._unsubscribe = bus.subscribe(self._hear)
 
     async def tell(self, *events: UserEvent) -> None:
-        """Announces a stored change. A failure to announce it is logged and breaks nothing."""
+        """Announces a stored change. A failure to do so is only logged."""
         signals = [f"{USER} {_encode(self._numbered(event)).decode()}" for event in events]
         try:
             await self._bus.publish(signals)
@@ -65,7 +65,7 @@ class UserEvents:
         return UserEventReader(self, user_id, after)
 
     def close(self) -> None:
-        """Ends all readers; they go on at another node."""
+        """Ends all readers; they continue on another node."""
         if not self._is_closed:
             self._is_closed = True
             self._unsubscribe()
@@ -73,7 +73,7 @@ class UserEvents:
                 reader.close()
 
     def enter(self, reader: "UserEventReader", after: str | None) -> Sequence[Told]:
-        """Adds a reader; returns the events that it has missed."""
+        """Adds a reader; returns the events that it missed."""
         self._readers.setdefault(reader.user_id, set()).add(reader)
         run, _, number = (after or "").partition("-")
         first = int(number) if run == self._run and number.isdecimal() else None
@@ -98,9 +98,9 @@ class UserEvents:
             try:
                 node, number, event = _decode(what)
             except msgspec.MsgspecError:
-                return  # from a node of a later version: nobody here would know what it means
+                return  # from a node of a later version: unknown here
             if number <= self._heard.get(node, 0):
-                return  # a bus may tell it twice
+                return  # a bus may deliver it twice
             self._heard[node] = number
             self._count += 1
             self._recent.append((self._count, event))
@@ -128,7 +128,7 @@ class UserEventReader:
     """A reader of one user's events. Yields an empty sequence when woken."""
 
     has_ended = True
-    """An end is nothing that broke: the reader comes back."""
+    """An end isn't an error: the reader reconnects."""
 
     def __init__(self, events: UserEvents, user_id: UserId, after: str | None) -> None:
         self.user_id = user_id
@@ -162,7 +162,7 @@ class UserEventReader:
         return unread
 
     def take(self, told: Told) -> None:
-        """Has the reader read this next."""
+        """Passes the reader its next events."""
         if len(self._unread) >= MOST_UNREAD:
             told = (told[0], None)
         if told[1] is None:
@@ -171,10 +171,10 @@ class UserEventReader:
         self.wake()
 
     def wake(self) -> None:
-        """Has the reader look again, if it waits."""
+        """Makes a waiting reader look again."""
         self._woken.set()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Ends the reader."""
         self._is_closed = True
         self.wake()

@@ -1,4 +1,4 @@
-"""Puts values that lie in the payload store back into stored chunks, for those who are shown them."""
+"""Puts values from the payload store back into stored chunks, for clients."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from threadkeep.ports.turn_log import LogChunk
 async def whole_chunks(
     store: PayloadStore, conversation_id: ConversationId, chunks: Sequence[LogChunk]
 ) -> Sequence[LogChunk]:
-    """A conversation's stored chunks as clients may see them; most refer to nothing and stay as they are."""
+    """A conversation's stored chunks as clients may see them; most have no references and stay as is."""
     if not any(has_references(chunk.events) for chunk in chunks):
         return chunks
     refs = (ref for chunk in chunks for ref in references_in(chunk.events))
@@ -28,7 +28,7 @@ async def whole_chunks(
 async def load_values(
     store: PayloadStore, conversation_id: ConversationId, refs: Iterable[PayloadId]
 ) -> dict[PayloadId, bytes]:
-    """Values of a conversation as JSON; one that cannot be loaded says so in its place."""
+    """Values of a conversation as JSON; a note replaces one that can't be loaded."""
     found = await store.load(conversation_id, refs)
     return {ref: _unavailable(it) if isinstance(it, Lost) else it for ref, it in found.items()}
 

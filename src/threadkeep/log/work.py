@@ -1,4 +1,4 @@
-"""What a node is given to do for a turn."""
+"""The work that a node does for a turn, as callables."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from threadkeep.log.running import TurnControl
 from threadkeep.ports.turn_log import HeldTurn
 
 Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
-"""What happens in a turn that begins, after its start."""
+"""The steps of a new turn, after its start."""
 
 ContinuedSteps = Callable[[HeldTurn, Sequence[LogEntry], TurnControl, bool], AsyncGenerator[TurnStep]]
-"""What happens in a turn that goes on from its log; whether it was taken over from a node that is gone."""
+"""The steps of a turn that continues from its log; the flag says whether its node died."""
 
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A turn that is ready to begin with a queued message, and what is done for it."""
+    """A turn that is ready to begin with a queued message, and its steps."""
 
     begun: BegunTurn
     message: QueuedMessage
@@ -28,14 +28,14 @@ class Successor:
     succeed: "Succeed"
     by_admin: bool
     give_up: Callable[[], Awaitable[None]]
-    """Called when it does not begin after all."""
+    """Called if it doesn't begin after all."""
 
 
 Succeed = Callable[[Turn, Conversation, QueuedMessage], Awaitable[Successor]]
-"""Prepares the turn of a queued message, in a conversation that another turn has just completed.
+"""Prepares the turn of a queued message, in a conversation whose previous turn has just completed.
 
-ThreadkeepError where no turn can begin: the queue is held then.
+Raises ThreadkeepError if no turn can begin; then the queue is held.
 """
 
 Succession = Callable[[HeldTurn, Sequence[LogEntry]], Succeed]
-"""How a turn that goes on from its log is succeeded."""
+"""How the next turn follows one that continued from its log."""

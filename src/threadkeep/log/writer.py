@@ -1,13 +1,12 @@
 """Writes the logs of all turns of this node: an event is shown only after it is stored.
 
-An event that comes while the writer is idle is stored immediately. Text arrives hundreds of times a second
+An event that arrives while the writer is idle is stored immediately. Text arrives hundreds of times a second
 from many turns, so after each flush the writer rests: the longer, the longer the flush took and the more
-turns run. What comes meanwhile, of all turns, goes to the database together. So a turn that runs alone is
-shown without delay, and with many the writer is busy for a small share of the time.
+turns run. The next flush stores everything that arrived meanwhile, from all turns. So a turn that runs alone
+is shown without delay, and with many the writer is busy for a small share of the time.
 
-A tool's result and a finished call of the model end the rest; the latter is stored with all the tools that it
-asks for before they run. A turn's first event is stored with its beginning, and what is pending when it ends
-with its end.
+A tool's result or a finished model call ends the rest; the latter is stored with all its tool calls before
+they run. A turn's first event is stored with its start, and what is pending when it ends with its end.
 """
 
 import asyncio
@@ -46,8 +45,8 @@ Written = EventBody | JournalEntry
 REST_PER_OTHER_TURN = 0.5
 """How long the writer rests after a flush for each other turn that runs here, in flushes.
 
-A turn that runs alone never waits for the clock: what comes while a flush is under way is stored by the next.
-With fifty turns the rest is as long as it may be, and they share a flush every 25 ms.
+A turn that runs alone never waits for the clock: what arrives during a flush is stored by the next one.
+With fifty turns the rest reaches its maximum, and they share a flush every 25 ms.
 """
 MOST_REST_S = 0.025
 GIVE_UP_AFTER_S = 30.0
@@ -55,11 +54,11 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 
 DAMAGED = (UnreadableEvent, LookupError, AssertionError)
-"""What reading a log raises that is not as it was written."""
+"""What reading a damaged log raises."""
 
 
 class TurnLost(Exception):
-    """Another node has taken the turn over; this one must not write it any more."""
+    """Another node has taken over the turn; this one must no longer write it."""
 
 
 class TurnLog:
@@ -72,17 +71,17 @@ class TurnLog:
         self.folding = Folding()
         self.error: Exception | None = None
         self.taken_at = 0
-        """When the oldest event of the chunk that was taken last had come."""
+        """When the oldest event of the last taken chunk arrived."""
         self._clock = clock
         self._writer = writer
         self._pending: list[tuple[int, Written]] = []
         self._held_from: int | None = None
-        """Where in what is pending a model call begins to be complete: it is stored whole or not at all."""
+        """The pending index where the end of a model call begins; it is stored whole or not at all."""
 
     async def add(self, body: Written, *, at_once: bool = False) -> None:
-        """Takes an event or an entry of the journal; `at_once` returns when it is stored.
+        """Adds an event or a journal entry; with `at_once`, returns when it is stored.
 
-        Raises when that cannot be.
+        Raises if it can't be stored.
         """
         if self.error is not None:
             raise self.error
@@ -93,7 +92,7 @@ class TurnLog:
             self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResulted))
 
     def _append(self, body: Written) -> None:
-        """Adjacent pieces of text that are stored together become one event."""
+        """Joins adjacent pieces of text that are stored together into one event."""
         if self._pending:
             first_at, before = self._pending[-1]
             if (both := joined(before, body)) is not None:
@@ -106,7 +105,7 @@ class TurnLog:
         self._pending.append((self._clock(), body))
 
     def take(self, *bodies: Written) -> LogChunk | None:
-        """Numbers what is pending, and what comes last, as the next chunk."""
+        """Numbers the pending events, and `bodies` after them, as the next chunk."""
         for body in bodies:
             self._append(body)
         due = self._pending if bodies else self._pending[: self._held_from]
@@ -119,23 +118,23 @@ class TurnLog:
         try:
             entries = [self._number(at, body) for at, body in due]
             return LogChunk(self.turn_id, first, self.folding.last_seq, encode_chunk(entries))
-        except Exception as exc:  # what comes after would leave a gap
+        except Exception as exc:  # later events would leave a gap
             self.error = exc
             raise
 
     def release(self) -> None:
-        """Stores everything that is pending, because its model call was interrupted."""
+        """Lets everything pending be stored, because its model call was interrupted."""
         self._held_from = None
 
     def fill(self, chunks: Sequence[LogChunk], entries: Iterable[LogEntry]) -> None:
-        """Takes over what is stored of a turn: what is added comes after it."""
+        """Loads a turn's stored log; new events follow it."""
         for entry in entries:
             if isinstance(entry, TurnEvent):
                 self.folding.add(entry)
         self.live.extend(chunks)
 
     def fill_readable(self, chunks: Sequence[LogChunk]) -> None:
-        """Takes over as much of a damaged log as can be read."""
+        """Loads as much of a damaged log as is readable."""
         self.folding = Folding()
         try:
             for chunk in chunks:
@@ -146,7 +145,7 @@ class TurnLog:
         self.folding.last_seq = max((chunk.last_seq for chunk in chunks), default=0)
 
     def _number(self, at: int, body: Written) -> LogEntry:
-        """An event with the next number, folded; an entry of the journal has none."""
+        """Numbers and folds an event; a journal entry has no number."""
         if isinstance(body, JOURNAL_ENTRIES):
             return body
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
@@ -154,14 +153,14 @@ class TurnLog:
         return event
 
     def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:
-        """Shows the next chunk, which was stored by other means than the writer's."""
+        """Shows the next chunk, which something other than the writer stored."""
         for event in events:
             self.folding.add(event)
         self.live.extend([chunk])
 
 
 def opening_entries(turn: Turn, *, by_admin: bool) -> Sequence[Written]:
-    """What the log of a new turn begins with."""
+    """The first entries of a new turn's log."""
     return (TurnStart.of(turn), *([BegunByAdmin()] if by_admin else ()))
 
 
@@ -182,9 +181,9 @@ class LogWriter:
         self._clock = clock
         self._announce = announce
         self._due: dict[TurnLog, asyncio.Future[None] | None] = {}
-        """The logs with something pending, and what is done once it is stored, where somebody waits."""
+        """The logs with pending events, each with the future of anyone waiting for them to be stored."""
         self._storing: dict[TurnLog, asyncio.Future[None] | None] = {}
-        """The same for what is on its way to the database."""
+        """The same for events on their way to the database."""
         self._something_due = asyncio.Event()
         self._hurry = asyncio.Event()
         self._task = asyncio.create_task(self._run())
@@ -194,23 +193,23 @@ class LogWriter:
         return TurnLog(turn_id, fence, self._clock, self)
 
     def schedule(self, turn_log: TurnLog, *, urgent: bool) -> None:
-        """Has what is pending stored, when the writer has rested; what is urgent ends its rest."""
+        """Schedules pending events for the next flush; an urgent one ends the writer's rest."""
         self._due.setdefault(turn_log)
         self._something_due.set()
         if urgent:
             self._hurry.set()
 
     async def flush(self, turn_log: TurnLog) -> None:
-        """Has what is pending stored at once; raises when it cannot be."""
+        """Stores pending events immediately; raises if that fails."""
         self.schedule(turn_log, urgent=True)
         await _done(self._due, turn_log)
         if turn_log.error is not None:
             raise turn_log.error
 
     async def settle(self, turn_log: TurnLog) -> None:
-        """Waits until nothing is on its way to the database; raises when that could not be stored.
+        """Waits until nothing is on its way to the database; raises if something couldn't be stored.
 
-        What is pending stays so, and can be taken and stored with something else.
+        Pending events stay pending, and can be taken and stored with something else.
         """
         while turn_log in self._storing:
             await _done(self._storing, turn_log)
@@ -218,7 +217,7 @@ class LogWriter:
             raise turn_log.error
 
     async def close(self) -> None:
-        """Ends the task; the turns have ended before."""
+        """Ends the task, after the turns have ended."""
         await end_tasks(self._task)
 
     async def _run(self) -> None:
@@ -236,7 +235,7 @@ class LogWriter:
             rested_at = flushed_at + min(rest, MOST_REST_S)
 
     async def _flush(self) -> None:
-        """Stores what is due, of all turns together."""
+        """Stores everything due, of all turns together."""
         self._storing, self._due = self._due, {}
         self._something_due.clear()
         self._hurry.clear()
@@ -249,12 +248,12 @@ class LogWriter:
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
         for turn_log in logs:
-            if turn_log.error is not None:  # what came before is not stored: this would leave a gap
+            if turn_log.error is not None:  # earlier events aren't stored: this would leave a gap
                 continue
             try:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
-            except Exception:  # it harms no other turn
+            except Exception:  # must not harm other turns
                 log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
             accepted = await self._append(list(chunks.items()))

@@ -1,1 +1,1 @@
-"""What the inside needs from the outside, in domain terms."""
+"""Interfaces to the outside world, in domain terms."""

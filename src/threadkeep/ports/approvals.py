@@ -31,10 +31,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of an answer: it counts, another one did before, or nobody waits for it any more.
+    """The fate of an answer: it counts, an earlier one does, or nothing waits for it any more.
 
-    `held` is the turn, where it was waiting and the node that took the answer can read it: that one runs it
-    now. Else another node does.
+    `held` is the turn, if it was waiting and the node that received the answer can read it; that node runs it
+    now. Otherwise another node does.
     """
 
     outcome: Literal["taken", "same", "other", "over"]

@@ -23,9 +23,9 @@ class BranchStore(Protocol):
         ...
 
     async def follow(self, conversation: Conversation, branch: Branch) -> None:
-        """Makes a branch the active path of a conversation, which was read before.
+        """Makes a branch the active path of a conversation.
 
-        StorageConflict when a turn has begun in it or its path has changed since.
+        StorageConflict if a turn has begun in it or its path has changed since it was read.
         """
         ...
 

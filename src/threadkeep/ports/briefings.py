@@ -16,10 +16,10 @@ class BriefingStore(Protocol):
     """Briefings."""
 
     async def send(self, briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> bool:
-        """Keeps a new briefing of an agent of this owner, unless its user is not known; tells whether it did.
+        """Stores a new briefing from an agent of this owner; returns False if its user is unknown.
 
-        `check_unread` gets how many of the owner's agents' are then unread, while nobody else sends the user
-        one.
+        `check_unread` receives the number of unread ones from the owner's agents, including this one, while
+        nobody else sends the user one.
         """
         ...
 
@@ -50,8 +50,8 @@ class BriefingStore(Protocol):
         ...
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:
-        """Keeps a briefing's card and marks it read.
+        """Stores a briefing's card and marks it read.
 
-        StorageConflict when it has got a card, or the conversation has moved on, since they were read.
+        StorageConflict if it has got a card, or the conversation has changed, since they were read.
         """
         ...

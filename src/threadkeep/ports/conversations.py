@@ -51,7 +51,7 @@ class ConversationStore(Protocol):
     ) -> Sequence[Conversation]:
         """The user's conversations by `(updated_at, id)`, newest first, after a position.
 
-        Deleted ones only where the filter names them; they come by `(deleted_at, id)`.
+        Deleted ones only if the filter includes them; they are ordered by `(deleted_at, id)`.
         """
         ...
 

@@ -55,9 +55,9 @@ class DocumentStore(Protocol):
     """Documents and their chunks."""
 
     async def add(self, document: Document, check_room: CheckRoom | None = None) -> Document:
-        """Keeps a new document; gives the one that is there where the agent has the same file already.
+        """Stores a new document; returns the existing one if the agent already has the same file.
 
-        `check_room` gets what the agent's owner would have with it, while nobody else adds to that.
+        `check_room` receives the owner's totals including it; nobody else adds documents meanwhile.
         """
         ...
 

@@ -126,12 +126,12 @@ class ForeignCall:
 
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
-    """A file of a message: one that lies beside the conversations, or a text that is told with them."""
+    """A file of a message: a separate one in the archive, or a text within the conversation."""
 
     file_name: str
-    """Empty where only the archive tells it."""
+    """Empty if only the archive has it."""
     instead: str
-    """What is said where the file cannot be kept; may be nothing."""
+    """The text that replaces the file if it can't be stored; may be empty."""
     asset_id: str | None = None
     content: str | None = None
     iteration: int = 1
@@ -168,7 +168,7 @@ class ForeignConversation:
     created_at: int | None
     updated_at: int | None
     messages: Sequence[ForeignMessage]
-    """Each after the one that it follows."""
+    """Each comes after the one that it follows."""
     last: str | None
     """The last message of the branch that was shown."""
     is_archived: bool = False
@@ -205,17 +205,17 @@ class ImportSource(Protocol):
     def read_asset(self, asset_id: str, *, most: int) -> tuple[str, bytes] | None:
         """Name and content of a file that another product's conversations name by its id; None if missing.
 
-        InvalidRequest where it is damaged, or has more than `most` bytes.
+        InvalidRequest if it is damaged, or has more than `most` bytes.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What has become another user's.
+    """What was moved to another user.
 
-    `former_mains` are conversations that were main ones and are further ones now, for the user has a main
-    one with the same agent. `unsearchable` are those whose words must be indexed again.
+    `former_mains` are conversations that are no longer main ones, because the user already has a main one
+    with the same agent. `unsearchable` are those that must be indexed again.
     """
 
     conversations: int
@@ -230,7 +230,7 @@ class ExchangeStore(Protocol):
     """Operations that only exports, imports and moves need."""
 
     async def owner_of(self, kind: Owned, id_: str) -> str | None:
-        """Whose a thing is, deleted or not: a user's, a document an agent's. None when there is none."""
+        """The owner of an item, deleted or not: a user, or a document's agent. None if it doesn't exist."""
         ...
 
     async def turns(
@@ -242,7 +242,7 @@ class ExchangeStore(Protocol):
     async def payloads(
         self, conversation_id: ConversationId, *, after: PayloadId | None, limit: int
     ) -> Sequence[Payload]:
-        """What is known of a conversation's values and files, by id."""
+        """The metadata of a conversation's values and files, by id."""
         ...
 
     async def memories(self, user_id: UserId, *, after: MemoryId | None, limit: int) -> Sequence[KeptMemory]:
@@ -250,10 +250,10 @@ class ExchangeStore(Protocol):
         ...
 
     async def add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> bool:
-        """Keeps a whole conversation, all or nothing; tells whether it is a main one.
+        """Stores a whole conversation, all or nothing; returns whether it is a main one.
 
-        It is not where the user has a main one with this agent. `content` is asked for each payload, and
-        again where the work is tried again. StorageConflict where one of its ids is taken.
+        It isn't if the user already has a main one with this agent. `content` is called for each payload,
+        again on a retry. StorageConflict if one of its ids is taken.
         """
         ...
 
@@ -262,7 +262,7 @@ class ExchangeStore(Protocol):
         ...
 
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
-        """Makes everything of one user another's, all or nothing; UserNotFound where nothing is kept.
+        """Moves everything from one user to another, all or nothing; UserNotFound if there is nothing.
 
         TurnInProgress while a turn of the giver runs, unless we are known to be `alone` on this database.
         """

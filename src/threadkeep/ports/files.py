@@ -36,7 +36,7 @@ class FileStore(Protocol):
     async def sent(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, UploadedFile]:
-        """Those of a conversation, by their ids."""
+        """A conversation's files, by id."""
         ...
 
     async def sent_by(

@@ -1,6 +1,6 @@
-"""A model behind a provider: what it is sent, and what it streams back.
+"""A model behind a provider: what it receives, and what it streams back.
 
-The system prompt stands apart, and messages only ever have the roles `user` and `assistant`.
+The system prompt is separate, and messages only have the roles `user` and `assistant`.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -16,8 +16,8 @@ MOST_TOKENS = 10**9
 DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
 """The name of the small model that comes with Threadkeep."""
 
-# Blocks and messages are structs of msgspec, unlike other values: a request has thousands, and its receipt
-# holds them as JSON.
+# Blocks and messages are msgspec structs, unlike other values: a request has thousands, and its receipt
+# stores them as JSON.
 
 
 class TextBlock(Struct, frozen=True, gc=False, tag="text"):
@@ -120,16 +120,16 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtSigned:
-    """A block of reasoning is complete; `signature` goes back with it, empty where the provider gave none."""
+    """A block of reasoning is complete; `signature` is sent back with it, empty if the provider sent none."""
 
     signature: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The model asks for a tool; `problem` tells why its arguments could not be read.
+    """The model calls a tool; `problem` says why its arguments are unreadable.
 
-    A gateway passes the id on as the model gave it, empty where it gave none; the engine settles it.
+    A gateway passes on the model's id, empty if there is none; the engine replaces it if necessary.
     """
 
     id: str
@@ -148,7 +148,7 @@ class ModelUsage:
     cache_write_tokens: int = 0
 
     def plausible(self) -> "ModelUsage | None":
-        """Token counts within a plausible range: an impossible count must not cost the answer."""
+        """Token counts within a plausible range: an impossible count must not lose the answer."""
         if not all(0 <= tokens <= MOST_TOKENS for tokens in (self.input_tokens, self.output_tokens)):
             return None
         read = min(max(self.cache_read_tokens, 0), self.input_tokens)

@@ -12,7 +12,7 @@ from threadkeep.domain.message import MessageRole
 class SaidHit:
     """A message that was found, or a conversation by its title (without a message).
 
-    `highlights` are where the words stand in the snippet: begin and end of each.
+    `highlights` are the positions of the words in the snippet: begin and end of each.
     """
 
     entry_id: int

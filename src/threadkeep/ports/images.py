@@ -30,8 +30,8 @@ class ImagePreparer(Protocol):
     """Prepares images for models, isolated from everything else."""
 
     async def prepare(self, source: Path, folder: Path) -> PreparedImage:
-        """Writes the renditions of an image into a folder, which the caller removes however this ends.
+        """Writes the renditions of an image into a folder, which the caller always removes.
 
-        Raises UnsupportedFile where the image cannot be read, and StorageUnavailable where a file cannot be.
+        Raises UnsupportedFile if the image can't be decoded, and StorageUnavailable if a file can't be read.
         """
         ...

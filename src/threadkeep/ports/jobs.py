@@ -30,9 +30,9 @@ class JobStore(Protocol):
     async def take(
         self, holder: str, kind: str, *, lease_ms: int, limit: int, not_for: Collection[str] = ()
     ) -> Sequence[Job]:
-        """Takes due jobs of a kind; whoever took one and died gives it up when the lease runs out.
+        """Claims due jobs of a kind; if the holder dies, its claim ends with the lease.
 
-        Those for the users of `not_for` wait.
+        Jobs for the users in `not_for` wait.
         """
         ...
 
@@ -41,7 +41,7 @@ class JobStore(Protocol):
         ...
 
     async def release_all(self) -> None:
-        """Releases jobs of holders that are gone, for a process that is alone; their attempts count."""
+        """Releases all claimed jobs, for a process that is alone; their attempts count."""
         ...
 
     async def finish(self, job: Job) -> None:

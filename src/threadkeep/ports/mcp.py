@@ -59,14 +59,14 @@ class ServerCatalog(Protocol):
         ...
 
     def check(self, user: User, servers: Mapping[str, McpServer], kept: Mapping[str, McpServer]) -> None:
-        """Refuses what this user may not save; what is kept as it was has been decided before.
+        """Refuses servers that this user may not save; unchanged ones are accepted.
 
         McpConfigInvalid, McpCommandNotAllowed, McpNameReserved or Forbidden.
         """
         ...
 
     def problem(self, server: McpServer) -> str | None:
-        """Why a saved server may not run (any more): the operator may have tightened the rules since."""
+        """Why a saved server may not run: the operator may have tightened the rules since."""
         ...
 
 
@@ -82,9 +82,9 @@ class ServerStatuses(Protocol):
         ...
 
     async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
-        """Connects one of the agent's servers, whatever its back-off, and lists its tools.
+        """Connects to one of the agent's servers, ignoring its back-off, and lists its tools.
 
-        A server that cannot be reached is a status, not an exception.
+        An unreachable server is a status, not an exception.
         """
         ...
 

@@ -25,9 +25,9 @@ class PayloadStore(Protocol):
     async def load(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, bytes | Lost]:
-        """The contents of a conversation's payloads, each checked against its hash; every id gets an answer.
+        """The contents of a conversation's payloads, each checked against its hash; one entry for each id.
 
-        What belongs to another conversation is answered like what is missing.
+        Another conversation's payloads count as missing.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""PDFs of messages: what to know before one goes to a model."""
+"""PDFs of messages: their properties that matter to models."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PdfFacts:
-    """What a PDF is like.
+    """A PDF's properties.
 
-    `encrypted` is also said of a PDF that opens without a password and only forbids printing or the like;
-    providers refuse it all the same. With `needs_password` nothing else can be known: there are 0 pages.
+    `encrypted` includes a PDF that opens without a password and only forbids printing or the like; providers
+    refuse it all the same. With `needs_password` nothing else is known, and `pages` is 0.
     """
 
     page_count: int

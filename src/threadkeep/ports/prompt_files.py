@@ -10,10 +10,10 @@ from threadkeep.domain.prompt import PromptComponent
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """A component as its file has it; one that all agents share has a name like `shared/RULES.md`.
+    """A component as read from its file; one that all agents share has a name like `shared/RULES.md`.
 
-    Of a huge file only head and tail are read: `unread` counts the bytes between them. `problem` tells
-    people why the text is missing, or that some of it could not be decoded.
+    Only head and tail of a huge file are read: `unread` counts the bytes between them. `problem` explains to
+    people why the text is missing, or that some of it couldn't be decoded.
     """
 
     name: str
@@ -43,8 +43,8 @@ class PromptFiles(Protocol):
         ...
 
     async def remove(self, agent_id: AgentId, *, idle_s: float = 0) -> bool:
-        """Removes the folder of an agent with all that is in it; tells whether it did.
+        """Removes an agent's folder with everything in it; returns whether it did.
 
-        Not one in which a component was written within `idle_s` seconds.
+        Keeps it if a component was written within `idle_s` seconds.
         """
         ...

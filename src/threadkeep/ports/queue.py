@@ -1,7 +1,7 @@
-"""Where messages wait for the turn before them, in their order.
+"""The queue in which messages wait for the turn before them, in order.
 
-A message comes into the queue while a turn is active, under that turn's eyes: its end is refused until it has
-seen the message. A message leaves the queue in the commit that begins its turn or adds it to the turn's log.
+A message enters the queue while a turn is active; the store refuses that turn's end until the turn has seen
+the message. A message leaves the queue in the commit that begins its turn or adds it to the turn's log.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,8 +38,7 @@ class QueueStore(Protocol):
     ) -> None:
         """Adds a message at the end, behind the turn that is active.
 
-        StorageConflict when that turn has ended, or the key is in the queue already; RateLimited when it is
-        full.
+        StorageConflict if that turn has ended, or the key is already in the queue; RateLimited if it is full.
         """
         ...
 
@@ -56,21 +55,21 @@ class QueueStore(Protocol):
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
     ) -> tuple[QueuedMessage, str] | None:
-        """The message that came with an idempotency key, and the hash of what was asked.
+        """The message sent with an idempotency key, and the request's hash.
 
-        One that its turn has taken in is found for a day; one whose own turn has begun is found by that.
+        One that joined a running turn is found for a day; one whose own turn has begun is found by that turn.
         """
         ...
 
     async def state_for(self, turn_id: TurnId, fence: int) -> QueueState | None:
-        """The queue behind a turn that runs under this fence; None when it does not any more."""
+        """The queue behind a turn that runs under this fence; None if it no longer does."""
         ...
 
     async def take_in(
         self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
     ) -> LogChunk | None:
-        """Takes the messages that steer a turn out of the queue and into its log, all or nothing.
+        """Moves the messages that steer a turn from the queue to its log, all or nothing.
 
-        None when there are none. StorageConflict when another node has taken the turn over.
+        None if there are none. StorageConflict if another node has taken over the turn.
         """
         ...

@@ -63,7 +63,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTerms:
-    """How often a chunk has each of the terms that were asked for, and how many terms it has in all."""
+    """How often a chunk has each of the requested terms, and how many terms it has in total."""
 
     chunk_id: int
     counts: Mapping[str, int]
@@ -82,7 +82,7 @@ class VectorIndex(Protocol):
         ...
 
     async def follow(self, agent_id: AgentId, embedder: str) -> bool:
-        """Takes some more vectors of an agent over; tells whether there may be more."""
+        """Indexes some more of an agent's vectors; returns whether there may be more."""
         ...
 
     async def nearest(
@@ -93,7 +93,7 @@ class VectorIndex(Protocol):
 
 
 class ChunkIndex(Protocol):
-    """The index of all chunks. Only chunks of ready documents are ever handed out."""
+    """The index of all chunks. Only returns chunks of ready documents."""
 
     async def candidates(self, agent_id: AgentId, terms: Sequence[str], *, limit: int) -> Candidates | None:
         """Chunks of an agent that have some of the terms, most of the rare ones first; None without any."""
@@ -112,31 +112,31 @@ class ChunkIndex(Protocol):
     async def vectors(
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
-        """The vectors of an agent's chunks in the order in which they came: number, chunk, 16-bit floats."""
+        """The vectors of an agent's chunks in order of arrival: number, chunk, 16-bit floats."""
         ...
 
     async def newer_vectors(
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
-        """The same, at the cost of how many came since, whosever they are, not of how many there are."""
+        """The same; its cost depends on the number of newer vectors of all agents, not on the total."""
         ...
 
     async def newest_vector(self) -> int:
-        """The number of the vector that came last, whosever it is."""
+        """The number of the newest vector of any agent."""
         ...
 
     async def waiting(self, embedder: str) -> Sequence[AgentId]:
-        """The agents some of whose chunks have no vector of this embedder yet."""
+        """The agents with chunks that have no vector of this embedder yet."""
         ...
 
     async def without_vector(
         self, agent_id: AgentId, embedder: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
-        """Chunks, with their text, that have no vector of this embedder yet and were not refused often."""
+        """Chunks, with their text, that have no vector of this embedder yet and weren't refused often."""
         ...
 
     async def refuse(self, embedder: str, chunk_id: int) -> None:
-        """Notes that the embedder did not take a chunk, though it took others."""
+        """Notes that the embedder rejected a chunk but accepted others."""
         ...
 
     async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:

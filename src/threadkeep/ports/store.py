@@ -1,7 +1,7 @@
-"""Where conversations and all that belongs to them are kept.
+"""Storage of conversations and everything that belongs to them.
 
-A method that takes a user's id answers as if other people's things did not exist. Every write is
-committed when its method returns. Errors come as StorageError.
+To a method that takes a user's id, other people's items don't exist. Every write is committed when its
+method returns. Errors are StorageErrors.
 """
 
 from collections.abc import Awaitable, Callable

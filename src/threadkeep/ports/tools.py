@@ -22,7 +22,7 @@ class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
     `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
-    the one whose calls the turn's user answers, and no server.
+    the one whose calls the turn's user answers instead of a server.
     """
 
     server: str
@@ -37,9 +37,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a tool is called, and where: in a conversation as it was when the turn began.
+    """The context of a tool call: the user, and the conversation as it was when the turn began.
 
-    A call that runs again has the same `call_key`.
+    A repeated call has the same `call_key`.
     """
 
     agent: Agent
@@ -70,10 +70,10 @@ class ProducedFile:
 class Outcome:
     """How the call ended. A tool's failure is data, not an exception.
 
-    `recalled` are images of the conversation that the model is shown again.
-    `hits` without a `result` are the result: the model gets them with the numbers by which it cites them.
-    `restarted`: this is the first result since the server was restarted; what the server held is gone.
-    `lost`: the server is gone, and nobody knows how far the call has come.
+    `recalled` are images of the conversation that the model receives again.
+    `hits` without a `result` are the result: the model receives them with the numbers by which it cites them.
+    `restarted`: this is the first result since the server restarted and lost its state.
+    `lost`: the server disappeared, and the call's progress is unknown.
     """
 
     status: Literal["ok", "error", "timeout", "denied", "unknown"]
@@ -90,10 +90,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The tool's server asks the user, and waits: to fill in a form of a schema, or to open an address.
+    """The tool's server asks the user to fill in a schema's form or to open an address, and waits.
 
-    The call goes on once `answer` was called; None means that there is no answer. Later answers do not count.
-    `waiting` is done when the server does not wait any more, whether it was answered or is gone.
+    The call continues once `answer` was called; None means that there is no answer. Only the first counts.
+    `waiting` is done when the server no longer waits, because it was answered or disappeared.
     """
 
     message: str
@@ -105,7 +105,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class InputRequest:
-    """One thing that a server asks the user: to fill in a form of a schema, or to open an address."""
+    """One request of a server to the user: to fill in a schema's form, or to open an address."""
 
     key: str
     message: str
@@ -115,7 +115,7 @@ class InputRequest:
 
 @dataclass(frozen=True, slots=True)
 class InputRequired:
-    """How a call ended that needs answers of the user: it goes on, on any node, when it is made with them."""
+    """The end of a call that needs the user's answers: repeating it with them, on any node, continues it."""
 
     requests: tuple[InputRequest, ...]
     state: str
@@ -123,7 +123,7 @@ class InputRequired:
 
 @dataclass(frozen=True, slots=True)
 class GivenInput:
-    """What the user answered to each of the requests; None means that there is no answer."""
+    """The user's answer to each request; None means that there is no answer."""
 
     state: str
     answers: Mapping[str, Answer | None]
@@ -169,8 +169,8 @@ class ToolSession(Protocol):
     ) -> AsyncGenerator[Step]:
         """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired.
 
-        Closing it ends the call. A call that runs again has the same `key`, by which its server can tell. One
-        that ended in InputRequired goes on with what was `given`.
+        Closing it ends the call. A repeated call has the same `key`, by which its server recognizes it. One
+        that ended in InputRequired continues with the answers in `given`.
         """
         ...
 

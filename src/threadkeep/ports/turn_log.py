@@ -1,7 +1,7 @@
 """The event logs of turns, and who may write them.
 
-A turn is written by one node, which holds a lease that runs out unless it is renewed. Every write names
-the lease's fence; a node whose turn was taken over writes nothing any more.
+One node writes a turn; it holds a lease that expires unless renewed. Every write names the lease's fence, so
+a node whose turn was taken over can no longer write it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -15,7 +15,7 @@ from threadkeep.domain.turn import Turn
 
 LEASE_MS = 4_000
 LOG_VERSION = 1
-"""Of the log and the journal together: a node leaves alone the turns that a later version has written."""
+"""The version of log and journal: a node ignores turns that a later version has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Lease:
 class LogChunk:
     """A run of consecutive events of one turn, as the log writes them (`log/format.py`).
 
-    One without events holds entries of the journal, which belong to the events before them.
+    One without events has journal entries, which belong to the events before them.
     """
 
     turn_id: TurnId
@@ -41,32 +41,32 @@ class LogChunk:
 
     @property
     def has_events(self) -> bool:
-        """Whether it holds more than entries of the journal."""
+        """Whether it has more than journal entries."""
         return self.last_seq >= self.first_seq
 
 
 RebuildReply = Callable[[Message, Sequence[LogChunk]], Message]
-"""A finished reply as its turn's log describes it, or as it is where the log is gone or disagrees; pure."""
+"""A finished reply as its turn's log describes it; unchanged if the log is missing or disagrees; pure."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldTurn:
-    """A turn that a node may write, with everything that is needed to end it."""
+    """A turn that a node may write, with everything needed to end it."""
 
     turn: Turn
     conversation: Conversation
     reply: Message
     fence: int
     attempts: int = 0
-    """How often its node was lost since a model call was last finished."""
+    """How often its node died since the last finished model call."""
     ownerless_ms: int = 0
-    """How long nobody had run it when it was taken over."""
+    """How long no node had run it when it was taken over."""
     is_aborting: bool = False
     """Whether its user has asked to stop it."""
 
 
 Paused = Literal["paused", "answered", "aborting"]
-"""What came of it when a turn was to wait for its user."""
+"""The outcome of pausing a turn."""
 
 
 class TurnLogStore(Protocol):
@@ -77,7 +77,7 @@ class TurnLogStore(Protocol):
         ...
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
-        """The chunks that hold events after `after_seq`, in order."""
+        """The chunks with events after `after_seq`, in order."""
         ...
 
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
@@ -89,15 +89,14 @@ class TurnLogStore(Protocol):
         ...
 
     async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
-        """Running turns whose lease has run out; all of other nodes too, where we are known to be alone.
+        """Running turns whose lease has expired; if we are known to be alone, also all turns of other nodes.
 
-        A turn whose nodes were lost again and again waits a while longer. Turns that a later version has
-        written are left to it.
+        A turn whose nodes died repeatedly waits longer. Turns written by a later version are left to it.
         """
         ...
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
-        """Takes an abandoned turn over; None when it has ended or somebody else was first.
+        """Takes over an abandoned turn; None if it has ended or another node was first.
 
         It counts as an attempt unless its node had released it.
         """
@@ -112,8 +111,8 @@ class TurnLogStore(Protocol):
         ...
 
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
-        """Has a turn wait for its user, held by nobody, unless one of its open requests is answered by now
-        or it is to stop: then nothing is changed.
+        """Makes a turn wait for its user, owned by no node. Changes nothing if one of its open requests has
+        been answered or the turn is to stop.
         """
         ...
 

@@ -71,7 +71,7 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True)
 class WaitingEnd:
-    """The end of a turn that waits for its user, who continues without it."""
+    """The end of a waiting turn whose user continues without answering."""
 
     ended: EndedTurn
     chunk: LogChunk
@@ -79,7 +79,7 @@ class WaitingEnd:
 
 
 class TurnStore(Protocol):
-    """Turns: how they begin and how they end."""
+    """Turns: their start, end and usage."""
 
     async def begin(
         self,
@@ -91,12 +91,11 @@ class TurnStore(Protocol):
         queue: FromQueue | None = None,
         before: WaitingEnd | None = None,
     ) -> None:
-        """Keeps a begun turn with the first of its log, and takes its message from the queue; all or nothing.
+        """Stores a new turn with its first events, and removes its message from the queue; all or nothing.
 
         A turn that was waiting for its user ends before it.
 
-        StorageConflict when the conversation has moved on since it was read, or the queued message was
-        changed.
+        StorageConflict if the conversation or the queued message has changed since it was read.
         """
         ...
 
@@ -109,10 +108,10 @@ class TurnStore(Protocol):
         queue_version: int = 0,
         following: NextTurn | None = None,
     ) -> None:
-        """Keeps a turn's end: the last of its log, the reply, the conversation free or in its next turn.
+        """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn.
 
-        All or nothing. StorageConflict when the turn has ended already, another node has taken it over, or
-        the queue behind a completed turn is of another version (0: nothing was queued).
+        All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
+        queue behind a completed turn has another version (0: nothing was queued).
         """
         ...
 
@@ -129,7 +128,7 @@ class TurnStore(Protocol):
         ...
 
     async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """Any user's turn that runs or waits for its user."""
+        """Any user's turn, if it runs or waits for its user."""
         ...
 
     async def begun_after(

@@ -20,7 +20,7 @@ class UserStore(Protocol):
     """The known users."""
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
-        """Removes a user and all that is theirs; None where nobody was known.
+        """Removes a user with all their data; None if the user is unknown.
 
         Their agents that others talk to are emptied and hidden.
         """

@@ -15,21 +15,21 @@ _SUFFIX = " copy"
 
 
 class AgentCopies:
-    """The use case of an agent that begins as another one."""
+    """The use case of copying an agent."""
 
     def __init__(self, agents: Agents, files: PromptFiles) -> None:
         self._agents = agents
         self._files = files
 
     async def make(self, user: User, agent_id: str) -> Agent:
-        """A private copy of an agent that the user may change, checked as any new agent is.
+        """Makes a private copy of an agent that the user may change, checked like any new agent.
 
         It has the prompt with its files, the settings and the MCP servers; no documents, memories or
         conversations.
         """
         source = await self._agents.get_open(user, agent_id)
         copy = await self._agents.checked(user, _draft(source, user))
-        # Before the agent, as an import does: a copy that is there has its files.
+        # Files first, as in an import: an existing copy has its files.
         await self._copy_files(source.id, copy.id)
         await self._agents.add(user, copy, "duplicate", {"name": copy.name, "from": source.id})
         return copy
@@ -54,5 +54,5 @@ def _draft(source: Agent, user: User) -> AgentDraft:
 
 
 def _without_secrets(servers: Mapping[str, McpServer]) -> dict[str, McpServer]:
-    """Somebody else's servers: an admin may see and copy them, and must not get to use their secrets."""
+    """Somebody else's servers without secrets: an admin may copy them, but must not use their secrets."""
     return {name: it.without_secrets() if it.secrets else it for name, it in servers.items()}

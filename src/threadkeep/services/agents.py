@@ -65,7 +65,7 @@ class Agents:
         return agent
 
     async def checked(self, user: User, draft: AgentDraft) -> Agent:
-        """An agent that the user may have, not kept yet."""
+        """A valid new agent for the user, not stored yet."""
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
@@ -73,7 +73,7 @@ class Agents:
         return agent
 
     async def add(self, user: User, agent: Agent, action: str, details: dict[str, object]) -> None:
-        """Keeps a new agent, and writes into the audit how it came."""
+        """Stores a new agent, with its origin in the audit log."""
         await self._store.agents.add(agent, self._entry(user, action, agent, details))
 
     async def get(self, user: User, agent_id: str) -> Agent:

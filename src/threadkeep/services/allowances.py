@@ -49,7 +49,7 @@ class LocalAllowances:
 
     def _budget(self, user_id: UserId) -> _Budget:
         now, most = self._clock(), self._caps.per_minute
-        if len(self._budgets) >= MOST_USERS:  # those who have been quiet for a minute have it all again
+        if len(self._budgets) >= MOST_USERS:  # users idle for a minute have their full allowance again
             self._budgets = {name: it for name, it in self._budgets.items() if now - it.at < MINUTE_S}
         budget = self._budgets.setdefault(user_id, _Budget(most, now))
         refilled = budget.left + (now - budget.at) * most / MINUTE_S

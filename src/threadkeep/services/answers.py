@@ -155,7 +155,7 @@ class Answers:
         async with aclosing(run):
             async for step in run:
                 yield step
-        if isinstance(step, Done | Failed):  # which is kept by now
+        if isinstance(step, Done | Failed):  # the caller has stored it by now
             await self._follow_up(agent, held.conversation, gateway)
 
     def _turn_tools(
@@ -201,12 +201,12 @@ class Answers:
 
     async def _prepare(self, agent: Agent, held: HeldTurn, gateway: Gateway) -> _Prepared:
         conversation, asked_id = held.conversation, held.turn.user_message_id
-        # As it is by now: it may have been compacted, or that undone, since the turn began.
+        # Loaded again: it may have been compacted, or that undone, since the turn began.
         compaction = None
         if conversation.archived_to_seq:
             compaction = await self._store.compactions.current(conversation.id)
         path = await self._path(agent, held, compaction)
-        # A role stays until the agent is changed: its owner may have given it another one.
+        # A role stays active until the agent changes: its owner may have given it another one.
         activated = await self._activated_role(agent, conversation)
         summary = compaction.summary if compaction else None
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
@@ -249,7 +249,7 @@ class Answers:
         asked_id = held.turn.user_message_id
         if any(message.id == asked_id for message in latest):
             return latest
-        # It was archived since, and is answered again.
+        # The question has since been archived, and is answered again.
         asked = await self._store.messages.get(held.conversation.id, asked_id)
         return [*([asked] if asked else ()), *latest]
 
@@ -280,7 +280,7 @@ class Answers:
         sent = (part for message in path for part in message.files if form_key(part) not in shortened)
         texts: dict[PayloadId, bytes | Lost] = {}
         for ref in dict.fromkeys(ref for it in sent if (ref := files.content_ref(it))):
-            # One by one, for each may have 100 MB.
+            # One by one: each may have 100 MB.
             content = (await self._store.payloads.load(conversation.id, [ref]))[ref]
             texts[ref] = content if isinstance(content, Lost) else content[:MOST_TEXT_BYTES]
         return texts
@@ -313,7 +313,7 @@ class Answers:
 
 
 def _file_notices(files: Sequence[FilePart], rules: ContextRules) -> Iterator[Notice]:
-    """Notifies the user of files of which the model receives only a line."""
+    """Notices about files that the model receives only as a line."""
     given = FileRules(rules.files, rules.context_tokens)
     if unseen := [it.file_name for it in files if is_image(it.media_type) and not rules.files.images]:
         yield Notice("IMAGES_NOT_TAKEN", _UNSEEN.format(", ".join(unseen)))
@@ -328,7 +328,7 @@ async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
 
 
 def _result_bytes(sources: Sources) -> int:
-    """How much the results are that go into a request, roughly: structured ones in rows are small."""
+    """The approximate size of a request's results; structured ones in rows are small."""
     large = (len(content) for content in (sources.large or {}).values() if isinstance(content, bytes))
     calls = (call for message in sources.path for call in message.tool_calls)
     return sum(large) + sum(len(call.result) for call in calls if isinstance(call.result, str))

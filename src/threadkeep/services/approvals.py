@@ -52,7 +52,7 @@ class Approvals:
         if asked is None:
             raise ApprovalNotFound
         _check(asked, answer)
-        # The request may be cancelled meanwhile: a turn that is this node's own has to be run.
+        # Even if the request is cancelled meanwhile: a turn that this node has taken must run.
         answered = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, answer)))
         match answered.outcome:
             case "over":
@@ -138,7 +138,7 @@ class TurnApprovals:
         return self._clock() + self._timeout_ms
 
     def expires_in(self, seconds: float) -> int:
-        """The same for a request that can't wait longer than this."""
+        """When a request expires that can wait at most this long."""
         return min(self._clock() + int(seconds * 1000), self.expires_at)
 
     async def granted(self) -> frozenset[tuple[str, str]]:

@@ -62,7 +62,7 @@ class Branches:
             try:
                 await self._store.branches.follow(conversation, branch)
             except StorageConflict:
-                continue  # somebody else wrote first: read it again and decide again
+                continue  # another writer was first: read and decide again
             await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
             return await own_conversation(self._store, user, conversation_id)
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -78,7 +78,7 @@ class Branches:
             messages = await self._messages(conversation, branch)
             if await self._store.branches.up_to(conversation.id, branch.tip_id) == branch:
                 return await self._keep_fork(conversation, messages)
-            # somebody else has left the path, or purged it, while it was read: read it again
+            # the path changed or was purged while we read it: read again
         raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def _keep_fork(self, conversation: Conversation, messages: Sequence[Message]) -> Conversation:

@@ -24,7 +24,7 @@ from threadkeep.services.history import History
 
 TRIES = 5
 MOST_UNREAD = 100
-"""Limit for all agents of one owner and one user: nobody reads thousands of notices."""
+"""Limit for all agents of one owner per user: nobody reads thousands of notices."""
 RETRY_S = 3600
 
 
@@ -64,7 +64,7 @@ class Briefings:
         """Sends a briefing on behalf of an agent; for its owner and admins."""
         agent = await self._agents.get_open(user, draft.agent_id)
         receiver = User(user_id(draft.user_id, "userId"))
-        if not agent.is_visible_to(receiver):  # a briefing that cannot be talked about is none
+        if not agent.is_visible_to(receiver):  # the receiver couldn't talk about it
             raise InvalidRequest(
                 "The agent is private, so this user can't talk to it. Make it public first.", param="userId"
             )
@@ -122,7 +122,7 @@ class Briefings:
             try:
                 await self._store.briefings.add_card(briefing, grown, message)
             except StorageConflict:
-                continue  # somebody else wrote first: read it again and decide again
+                continue  # another writer was first: read and decide again
             self._history.note(conversation.id)
             await self._user_events.tell(
                 UserEvent(user.id, UserEventType.CONVERSATION_CHANGED, conversation.id)
@@ -134,9 +134,9 @@ class Briefings:
         await self._user_events.tell(UserEvent(user_id, type_, briefing_id=briefing_id))
 
     async def _card(self, user: User, briefing: Briefing) -> tuple[ConversationId, MessageId] | None:
-        """The card on the active path of the main conversation, if it is there.
+        """The card on the active path of the main conversation, if any.
 
-        That conversation stays readable, whatever becomes of the agent.
+        That conversation stays readable, whatever happens to the agent.
         """
         main = await self._store.conversations.get_main(user.id, briefing.agent_id)
         if main is None or briefing.message_id is None:

@@ -95,14 +95,14 @@ class Compactions:
                 compaction = await self._compaction(gateway, agent, conversation, keep_last)
                 await self._store.compactions.add(compaction)
             except StorageConflict:
-                continue  # somebody else has compacted, undone or left the path meanwhile: decide again
+                continue  # compacted, undone or moved to another path meanwhile: decide again
             return compaction
         raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def compact_later(self, arguments: Mapping[str, Any]) -> None:
         """Compacts a conversation between two turns, if it still needs it. A job."""
         user = User(UserId(arguments["user_id"]))
-        # Where a turn runs, its end asks again.
+        # If a turn is running, its end queues this again.
         with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound, ModelNotAllowed):
             await self._compact(user, arguments["conversation_id"], keep_last=None)
 
@@ -136,7 +136,7 @@ class Compactions:
         tokens: list[int] = []
         texts: list[str] = []
         lines: list[str] = []
-        # Results may be large, so only one message is whole at a time.
+        # Results may be large, so load one message at a time.
         for at, message in enumerate(messages):
             (whole,) = await whole_messages(self._store.payloads, [message])
             tokens.append(context_tokens(whole, self._zone))
@@ -172,7 +172,7 @@ class Compactions:
         ):
             found += page
             window = MessageWindow(page[-1].seq)
-        if len(found) > MESSAGES_A_PAGE:  # several pages may be of several paths
+        if len(found) > MESSAGES_A_PAGE:  # the path may have changed between pages
             now = await self._store.conversations.get(conversation.user_id, conversation.id)
             if now is None or now.tip_id != conversation.tip_id:
                 raise StorageConflict("The path changed during the request.")

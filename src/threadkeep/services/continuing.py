@@ -1,4 +1,4 @@
-"""Turns that resume from their logs: after a crash, a deploy, or an answer of their user."""
+"""Turns that resume from their logs: after a crash, a deploy, or their user's answer."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -35,7 +35,7 @@ HOUR_MS = 60 * 60 * 1000
 
 
 class Continuing:
-    """Resumes turns, where that is allowed."""
+    """Resumes turns if that is allowed."""
 
     def __init__(
         self,

@@ -200,7 +200,7 @@ class Conversations:
         id_ = to_conversation_id(conversation_id)
         conversations = self._store.conversations
         if await conversations.get(user.id, id_) is not None:
-            with suppress(TurnInProgress):  # a node that does not answer cannot keep it either
+            with suppress(TurnInProgress):  # an unresponsive node can't store anything either
                 await self._turns.abort(user, id_)
         gone = (
             await conversations.purge(user.id, id_)
@@ -218,7 +218,7 @@ class Conversations:
         restored = await self._store.conversations.restore(user.id, to_conversation_id(conversation_id))
         if restored is None:
             raise ConversationNotFound
-        self._history.note(restored.id)  # it may have been deleted before all of it could be found
+        self._history.note(restored.id)  # it may have been deleted before it was fully indexed
         await self._turns.announce(UserEventType.CONVERSATION_CREATED, restored)
         return restored
 

@@ -112,8 +112,8 @@ class Documents:
     async def delete(self, user: User, agent_id: str, document_id: str) -> None:
         """Removes a document from every index, then deletes it."""
         document = await self.get(user, agent_id, document_id)
-        # From here on nobody finds it and nothing is added to it; its chunks go a few at a time, so that
-        # turns are not held up.
+        # From here on it can't be found or extended; its chunks are deleted a few at a time, so that turns
+        # aren't delayed.
         await self._store.documents.update(
             document.agent_id,
             document.id,

@@ -74,7 +74,7 @@ class Executions:
     async def _set_aside(
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
     ) -> Sequence[ExecutionEvent]:
-        """Events whose large tool values are in the payload store, like those of Threadkeep's own turns."""
+        """Events with their large tool values moved to the payload store, like those of our own turns."""
         large_values = LargeValues(id_, self._clock, self._store.payloads.add)
         try:
             return [

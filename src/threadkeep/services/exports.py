@@ -213,7 +213,7 @@ def _cut_off(call: ToolCall) -> ToolCall:
 
 
 async def _all(page: Callable[[T | None], Awaitable[Sequence[T]]]) -> AsyncGenerator[T]:
-    """All things of which a page after the last one can be had."""
+    """All items of a paginated list."""
     last: T | None = None
     while found := await page(last):
         for thing in found:

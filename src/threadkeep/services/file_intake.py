@@ -41,7 +41,7 @@ class PreparedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What is known of a file's bytes."""
+    """The properties of a file's bytes."""
 
     size: int
     sha256: str
@@ -151,7 +151,7 @@ def _cannot_be_written(exc: OSError) -> StorageRefused:
 
 
 def _remove_old(folder: Path) -> None:
-    """Removes what no upload of this long ago can still need."""
+    """Removes leftovers too old for any upload still to need them."""
     oldest = time.time() - MOST_UPLOAD_S
     for left in folder.glob("*"):
         with suppress(FileNotFoundError):
@@ -160,7 +160,7 @@ def _remove_old(folder: Path) -> None:
 
 
 def _copy(source: BinaryIO, target: Path) -> _Measured:
-    """Copies a file piece by piece, and tells what is known of its bytes."""
+    """Copies a file piece by piece; returns the properties of its bytes."""
     size, sha256, head, tail = 0, hashlib.sha256(), b"", b""
     source.seek(0)
     with target.open("wb") as file:

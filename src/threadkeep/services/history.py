@@ -24,7 +24,7 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # A search may be long: who searches ten times at once waits for the first, and nobody else does.
+        # A search may take long: a user's concurrent searches wait for one another, and delay nobody else.
         self._searching = WeakValueDictionary[UserId, asyncio.Lock]()
         self._waiting: dict[ConversationId, None] = {}
         self._wake = asyncio.Event()
@@ -51,7 +51,7 @@ class History:
             self.note(conversation_id)
 
     async def catch_up(self) -> None:
-        """Notes all conversations that aren't indexed yet, such as those of a node that ended."""
+        """Notes all conversations that aren't indexed yet, such as those of a stopped node."""
         after: str | None = None
         while found := await self._store.history.behind(after=after, limit=LOOKED_AT_ONCE):
             for conversation_id in found:

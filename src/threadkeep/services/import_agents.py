@@ -48,7 +48,7 @@ class ImportedAgents:
         return self._ids[agent_id]
 
     async def take(self, own: OwnAgent) -> None:
-        """An agent of the user's own."""
+        """Imports an agent of the user's own."""
         check_id(own.agent.id)
         check_server_names(own.agent.settings.mcp_servers)
         check_rules(own.agent.settings.tools)
@@ -58,7 +58,7 @@ class ImportedAgents:
         if is_there:
             self._report.there += 1
         else:
-            # Before the agent: one that is there is not taken again, so its files must be there too.
+            # Files first: an existing agent isn't imported again, so its files must exist too.
             for component, text in components.items():
                 await self._prompt_files.write(agent_id, component, text)
             await self._add(replace(own.agent, id=agent_id, owner_id=self._user.id))

@@ -1,4 +1,4 @@
-"""The files beside an export: ours must be what their hashes say, those of other products what we accept."""
+"""The files in an export: ours must match their hashes, other products' must be types that we accept."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,10 +18,10 @@ from threadkeep.services.exports import payload_name
 from threadkeep.services.file_intake import FileIntake, PreparedFile
 
 MOST_PAYLOAD_BYTES = 1024 * 1024 * 1024
-"""Of our own exports: a message may have had whatever the operator lets people upload."""
+"""For our own exports: a message may have a file of any size that the operator allows."""
 MOST_FOREIGN_FILES = 1_000
 MOST_FOREIGN_BYTES = 1024 * 1024 * 1024
-"""Of the files of one conversation together: they lie on the disk until it is kept."""
+"""For all files of one conversation: they are on the disk until it is stored."""
 _ENDING = ".txt"
 
 
@@ -38,7 +38,7 @@ def payload_content(source: ImportSource, payload: Payload) -> bytes:
 
 
 async def keep_document(source: ImportSource, name: str, document: Document, files: DocumentFiles) -> None:
-    """Keeps the file of a document, which has this name in the export."""
+    """Stores a document's file, which has this name in the export."""
     file = source.open(name)
     if file is None:
         raise InvalidRequest("the export doesn't contain its file")
@@ -51,7 +51,7 @@ async def keep_document(source: ImportSource, name: str, document: Document, fil
 
 @dataclass(frozen=True, slots=True)
 class ForeignFiles:
-    """The files of another product's conversation that can be kept, and where their contents lie."""
+    """The files of another product's conversation that can be stored, and where their contents are."""
 
     known: Mapping[ForeignFile, UploadedFile]
     paths: Mapping[str, Path]
@@ -74,7 +74,7 @@ async def foreign_files(
     intake: FileIntake,
     note: Callable[[str], None],
 ) -> AsyncGenerator[ForeignFiles]:
-    """Prepares a conversation's files; `note` is told why one that is there cannot be kept."""
+    """Prepares a conversation's files; calls `note` with the reason if one can't be stored."""
     prepared: dict[ForeignFile, PreparedFile] = {}
     size = 0
     async with AsyncExitStack() as stack:
@@ -100,7 +100,7 @@ async def foreign_files(
 
 
 def _find(source: ImportSource, file: ForeignFile) -> tuple[str, bytes] | None:
-    """What a file is called and what it has in it; None where the export does not have it."""
+    """A file's name and content; None if the export doesn't have it."""
     if file.content is not None:
         return _name(file.file_name), storable(file.content).encode()
     if file.asset_id is None:
@@ -117,11 +117,11 @@ async def _prepare(
     except UnsupportedFile:
         if file.content is None:
             raise
-    # The text of something else, such as a PDF, whose name would promise too much.
+    # Text extracted from another type, such as a PDF, whose name would mislead.
     return await stack.enter_async_context(intake.prepared(name + _ENDING, BytesIO(content)))
 
 
 def _name(told: str) -> str:
-    """A name without folders, as long as a name may be."""
+    """A name without folders, within the length limit."""
     name = one_line(storable(PurePosixPath(told.replace("\\", "/")).name))
     return name[-(MOST_NAME_CHARACTERS - len(_ENDING)) :] or "file"

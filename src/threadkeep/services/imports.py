@@ -1,4 +1,4 @@
-"""Imports: the content of a file becomes a user's, each conversation completely or not at all, nothing twice.
+"""Imports a file's content for a user: each conversation completely or not at all, nothing twice.
 
 Ids stay the same if they are free. If an id belongs to another user, because a file can be imported for two
 users, the item and everything that belongs to it get ids derived from the user's and the old ones, the same
@@ -82,7 +82,7 @@ class Import:
             except (StorageConflict, TooDeep) as exc:
                 self.report.leave_out(found, str(exc))
             except StorageError:
-                raise  # the database is away or full: nothing more can be done
+                raise  # the database is unreachable or full: nothing more can be done
             except ThreadkeepError as exc:
                 self.report.leave_out(found, exc.message)
         return self.report
@@ -110,7 +110,7 @@ class Import:
                 await self._take_briefing(found)
 
     async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
-        """Another product's conversation with its files, which are not prepared again once it exists."""
+        """Imports another product's conversation; prepares its files only if it doesn't exist yet."""
         _, is_there = await self._import_ids.find("conversation", foreign_id(found), self._user.id)
         if is_there:
             self.report.there += 1
@@ -136,7 +136,7 @@ class Import:
         conversation = replace(
             whole.conversation, user_id=self._user.id, session_id=new_session_id(), active_turn_id=None
         )
-        # Also where it keeps its ids, it may cite a document that is here under another one.
+        # Even if it keeps its ids, it may cite a document that has another id here.
         rename = self._import_ids.own_id if id_ != conversation.id else str
         whole = with_new_ids(replace(whole, conversation=conversation), rename, self._documents)
         is_main = await self._store.exchange.add(whole, content)

@@ -10,7 +10,7 @@ from threadkeep.ports.mcp import ServerCatalog, ServerReport, ServerState, Serve
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 
-# How a server is of which nothing is known yet.
+# The state of a server about which nothing is known yet.
 _AT_FIRST = {
     ServerSource.SYSTEM: ServerStatus(ServerState.READY),
     ServerSource.BUILTIN: ServerStatus(ServerState.INACTIVE),

@@ -9,7 +9,7 @@ from threadkeep.engine.passages import passages_that_fit
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.retriever import Retriever, to_retrieval_hit
 
-# At most this part of what a model can read is given to passages.
+# The maximum share of the model's context for passages.
 SHARE_OF_THE_CONTEXT = 4
 
 

@@ -13,10 +13,10 @@ MESSAGES_A_PAGE = 1000
 async def latest_messages(
     messages: MessageStore, conversation_id: ConversationId, window: MessageWindow, *, most: int
 ) -> list[Message]:
-    """The latest messages of a window, oldest first, until `most` (0 = all) of them belong into a context.
+    """The latest messages of a window, oldest first, until `most` (0 = all) of them belong in a context.
 
-    Those that do not belong into it are among them, but do not count: fewer than `most` means that there
-    are no earlier ones.
+    Those that don't belong in it are included but don't count: fewer than `most` means that there are no
+    earlier ones.
     """
     found: list[Message] = []
     counted, limit = 0, min(most, MESSAGES_A_PAGE) or MESSAGES_A_PAGE

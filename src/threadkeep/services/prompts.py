@@ -47,9 +47,9 @@ class Prompts:
     async def assemble(
         self, agent: Agent, *, activated: str | None = None, summary: str | None = None
     ) -> Prompt:
-        """An agent's prompt as it is now. Files that cannot be read are left out, with a notice.
+        """An agent's current prompt. Unreadable files are left out, with a notice.
 
-        `activated` is the role that the model has activated in the conversation, if it has.
+        `activated` is the role that the model has activated in the conversation, if any.
         """
         files = await self._files.read(agent.id)
         gateway = self._models.gateway_of(agent.model)
@@ -61,7 +61,7 @@ class Prompts:
                 Source(ROLE, role),
                 Source(SUMMARY, SUMMARY_HEADING + summary if summary else ""),
             ],
-            # A character takes a token at most, as tokens are estimated: some of the window is left.
+            # By our estimate a character takes at most a token, so some of the window stays free.
             most=min(MOST_PROMPT_CHARACTERS, gateway.context_tokens) if gateway else MOST_PROMPT_CHARACTERS,
         )
         broken = [Notice("PROMPT_UNREADABLE", file.problem) for file in files if file.problem]
@@ -75,7 +75,7 @@ class Prompts:
     async def write(self, user: User, agent_id: str, component: str, text: str) -> Prompt:
         """Replaces one of the agent's own components; a blank text removes it. Later turns see it.
 
-        A long one is kept whole, and truncated with a mark where a prompt is assembled, as files are.
+        A long text is stored whole, and truncated with a mark in assembled prompts, like files.
         """
         agent = await self._agents.get_open(user, agent_id)
         which = _component(component)
@@ -90,9 +90,9 @@ class Prompts:
             await self._remove(agent_id)
 
     async def remove_orphans(self) -> int:
-        """Removes the folders that nothing belongs to any more, such as one that resisted before.
+        """Removes folders without an agent, such as one that couldn't be deleted before.
 
-        A young one stays: an import writes the files of an agent before the agent itself is kept.
+        A recent one stays: an import writes an agent's files before it stores the agent.
         """
         removed = 0
         for agent_id in await self._files.agent_ids():

@@ -22,9 +22,9 @@ MESSAGES_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What was asked, and what was done to answer it.
+    """A question and its answer.
 
-    A card stands alone, and so may a question, and a further answer to a question that was shown before.
+    A card is alone; so may be a question, or a further answer to a question that was shown before.
     """
 
     asked: Message | None
@@ -42,7 +42,7 @@ class Exchange:
 class Report:
     """A conversation as one document; with a tool's name only what that tool did.
 
-    Exchanges are read from the store as they are taken: a conversation may be larger than memory.
+    Exchanges are read from the store on demand: a conversation may be larger than memory.
     """
 
     conversation: Conversation

@@ -44,7 +44,7 @@ class RunningTurns:
             if await self._store.turns.status(id_) is None:
                 raise TurnNotFound
             return False
-        # Written down first: what is done to other people's turns is never done unseen.
+        # Audited first: nobody may act on other people's turns without a trace.
         details = {"turnId": turn.id, "conversationId": turn.conversation_id, "userId": turn.user_id}
         await self._store.agents.note(
             AuditEntry(new_uuid(), self._clock(), user.id, "abort_turn", turn.agent_id, details)

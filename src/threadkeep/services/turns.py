@@ -122,14 +122,14 @@ class Turns:
                 before = None
                 if conversation.active_turn_id is not None:
                     before = await self._node.end_of_waiting(conversation.active_turn_id)
-                if before is not None:  # who goes on does not answer any more
+                if before is not None:  # a user who continues no longer answers
                     conversation = before.ended.conversation
                 elif conversation.active_turn_id is not None:
                     if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
                         raise InvalidRequest("A queued message can't set `parentId`.", param="parentId")
                     return await self._send_while_busy(conversation, content, files, when_busy, key)
                 branch = await self._branch(conversation, position)
-                # A message with a place of its own is sent from there; what is held comes after it.
+                # A message with its own position is sent there; held messages come after it.
                 held = await self._store.queue.waiting(conversation.id) if position.parent_id is UNSET else ()
                 if held:
                     added = QueuedMessage.of(conversation.id, content, self._clock(), files=files)
@@ -144,7 +144,7 @@ class Turns:
                 )
                 return await self._begin(user, agent, begun, key, before=before)
             except StorageConflict:
-                continue  # somebody else wrote first: read it again and decide again
+                continue  # another writer was first: read and decide again
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def send_held(self, user: User, conversation_id: str, message_id: str) -> tuple[Turn, Conversation]:
@@ -223,7 +223,7 @@ class Turns:
         await self._node.announce(UserEvent(conversation.user_id, type_, conversation.id))
 
     async def announce_deleted(self, user_id: UserId, conversation_id: ConversationId) -> None:
-        """Tells the same ones that a conversation is deleted, or gone for good."""
+        """Notifies the same readers that a conversation was deleted or purged."""
         await self._node.announce(UserEvent(user_id, UserEventType.CONVERSATION_DELETED, conversation_id))
 
     async def finished(self, turn: Turn) -> Message | None:
@@ -328,7 +328,7 @@ class Turns:
             await self._node.begin(
                 begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=user.is_admin
             )
-        except ThreadkeepError:  # what is not begun is not counted, however often it is tried
+        except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
             await self._allowances.give_turn_back(user.id, begun.turn.id)
             raise
         return begun.turn, begun.conversation

@@ -31,12 +31,12 @@ class Users:
 
     async def meet(self, user: User) -> None:
         """Registers a user who signs in, so that agents can send them briefings."""
-        with suppress(Forbidden):  # the host application knows best; whatever they begin is refused
+        with suppress(Forbidden):  # the host application decides; whatever this user starts is refused
             await self._store.users.meet(user.id, self._clock())
 
     async def delete(self, user: User, user_id: str) -> None:
         """Purges all data of a user; for that user, and for admins."""
-        # A NUL character is in no user's id, and PostgreSQL would refuse to look for it.
+        # No user's id contains a NUL, and PostgreSQL refuses to search for it.
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
         await self._running_turns.abort_all_of(UserId(user_id))

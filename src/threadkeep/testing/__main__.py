@@ -11,7 +11,7 @@ from threadkeep.testing.scripted_model import ScriptedModel
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Gives every request the same reply until the process is stopped; prints its address first."""
+    """Sends every request the same reply until the process is stopped; prints its address first."""
     options = _parse(arguments)
     piece: Step = SayTime() if options.time else Say(options.text)
     beat: Reply = [Pause(1 / options.rate), piece] if options.rate else [piece]

@@ -1,7 +1,7 @@
-"""What Anthropic and OpenAI require of a request, as their references say it, taken strictly.
+"""What Anthropic and OpenAI require of a request, by a strict reading of their references.
 
-Where a provider is lenient but others that speak its wire are not (alternating roles, a system message
-anywhere), the strict reading counts: such a request is valid everywhere.
+If a provider is lenient but others with the same API aren't (alternating roles, a system message anywhere),
+the strict reading counts: such a request is valid everywhere.
 """
 
 import itertools
@@ -113,7 +113,7 @@ class _Rules:
         return found
 
     def text(self, value: object, where: str) -> None:
-        """A text that says something."""
+        """Checks that a text isn't blank."""
         if self.require(isinstance(value, str), f"{where}: must be a text"):
             self.require(cast("str", value).strip(), f"{where}: text must be non-empty, not only white space")
 
@@ -140,7 +140,7 @@ class _Rules:
         self.require(is_count, f"{where}: must be a whole number from 1")
 
     def file(self, media_type: object, data: object, where: str, kinds: Mapping[str, bytes]) -> None:
-        """A file of a kind that providers take, which is what it says."""
+        """Checks that a file's type is accepted and matches its content."""
         magic = kinds.get(str(media_type))
         if self.require(magic is not None, f"{where}.media_type: {media_type!r} is not one of {[*kinds]}"):
             with suppress(ValueError):
@@ -256,7 +256,7 @@ class _AnthropicRules(_Rules):
             self.require(isinstance(content, str), f"{where}.content: must be a text")
 
     def _pairs(self, messages: list[Fields]) -> None:
-        """Every call is answered in the very next message, and nothing else is."""
+        """Checks that the very next message answers every call, and nothing else."""
         asked: list[str] = []
         for at, message in enumerate(messages):
             answered = [str(result.get("tool_use_id")) for result in _blocks(message, "tool_result")]
@@ -389,7 +389,7 @@ class _OpenAIRules(_Rules):
         self.require(isinstance(message.get("content"), str), f"{where}.content: required")
 
     def _pairs(self, messages: list[Fields]) -> None:
-        """Every call is answered before anything else is said, and nothing else is answered."""
+        """Checks that every call is answered before any other message, and nothing else is answered."""
         every: list[str] = []
         waiting: list[str] = []
         for at, message in enumerate(messages):

@@ -1,12 +1,12 @@
-"""A model that does what a test has written down: a real HTTP server that speaks both providers' wires.
+"""A model that follows a test's script: a real HTTP server with both providers' APIs.
 
     with ScriptedModel([Say("Hel"), Say("lo")], [UseTool("add", {"a": 1})]) as model:
         gateway = AnthropicGateway(model.url, "key", "scripted")   # or OpenAIGateway(model.url, …)
         …
         model.requests[0].body["messages"]
 
-Each request takes the next reply; when there is none left, `otherwise` answers. A request that the real
-provider would refuse is answered with its 400 and is in `model.refused`. In a process of its own:
+Each request gets the next reply; when none is left, `otherwise` answers. A request that the real provider
+would refuse gets its 400 and is in `model.refused`. In a separate process:
 
     python -m threadkeep.testing --port 0 --pieces 100 --rate 20    # prints its address first
 """
@@ -45,7 +45,7 @@ from threadkeep.testing.wires import Wire, WireName, error_body, open_wire
 HOST = "127.0.0.1"
 DEFAULT_REPLY: Reply = (Say("OK."),)
 
-# How a request ended: answered to the end, broken off by the script, or by the client that went away.
+# How a request ended: answered completely, cut off by the script, or by a client that disconnected.
 Outcome = Literal["finished", "refused", "broken", "disconnected"]
 
 _WIRES: Mapping[str, WireName] = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
@@ -76,7 +76,7 @@ class Recorded:
         return self._over.result() if self._over.done() else None
 
     async def until_over(self) -> Outcome:
-        """Waits until it has ended, in whatever way."""
+        """Waits until it has ended, however it did."""
         async with asyncio.timeout(PATIENCE_S):
             return await asyncio.shield(asyncio.wrap_future(self._over))
 
@@ -175,16 +175,16 @@ class ScriptedModel:
     # For the connections.
 
     def opened(self, connection: "_Connection") -> None:
-        """A connection has come."""
+        """A client has connected."""
         self.connections += 1
         self._open.add(connection)
 
     def closed(self, connection: "_Connection") -> None:
-        """A connection has gone."""
+        """A client has disconnected."""
         self._open.discard(connection)
 
     def record(self, path: str, headers: Mapping[str, str], content: bytes, wire: WireName) -> Recorded:
-        """Takes note of a request."""
+        """Records a request."""
         self._count += 1
         try:
             body: object = msgspec.json.decode(content)
@@ -200,7 +200,7 @@ class ScriptedModel:
         return request
 
     def reply_to(self, request: Recorded) -> Reply:
-        """What the script says to a request."""
+        """The script's reply to a request."""
         if request.problems:
             return [Status(400, "; ".join(request.problems))]
         if self._replies:
@@ -208,7 +208,7 @@ class ScriptedModel:
         return self.otherwise(request) if callable(self.otherwise) else self.otherwise
 
     def sent(self, request: Recorded, data: bytes, text: str) -> None:
-        """Takes note of what went out."""
+        """Records sent data."""
         if self._records:
             request.sent_bytes += data
             if text:
@@ -245,7 +245,7 @@ class _Connection(asyncio.Protocol):
         self._task.cancel()
 
     async def close(self) -> None:
-        """Ends it, whatever is under way."""
+        """Ends it, even in the middle of a reply."""
         self._transport.abort()
         self._task.cancel()
         await asyncio.wait({self._task})
@@ -306,7 +306,7 @@ class _Connection(asyncio.Protocol):
                 case Hang():
                     await asyncio.Event().wait()
                 case Reset():
-                    await asyncio.sleep(0.02)  # what was sent is to arrive
+                    await asyncio.sleep(0.02)  # lets the sent bytes arrive
                     self._reset()
                     return "broken"
                 case CutOff():
@@ -353,7 +353,7 @@ class _Stream:
     def write(self, step: Step) -> None:
         data = self._wire.write(step)
         if isinstance(step, Raw):
-            self._send(data)  # stands for itself, without the provider's beginning
+            self._send(data)  # as is, without the provider's beginning
         elif data:
             self._begin()
             self._send(data, step.text if isinstance(step, Say) else "")
@@ -388,7 +388,7 @@ class _Stream:
 
 @contextlib.contextmanager
 def closed_port() -> Generator[str]:
-    """An address where nobody listens, and nobody else will."""
+    """An address where nothing listens, or will."""
     with socket.socket() as held:
         held.bind((HOST, 0))
         yield f"http://{HOST}:{held.getsockname()[1]}"

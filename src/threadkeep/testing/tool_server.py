@@ -1,4 +1,4 @@
-"""A server of tools whose tools are functions of a test: a real MCP server, over HTTP on this machine.
+"""A tool server whose tools are functions of a test: a real MCP server, over HTTP on this machine.
 
     def add(a: int, b: int) -> int:
         "Adds two numbers."
@@ -9,7 +9,7 @@
         …
         server.uses    # [ToolUse("add", {"a": 1, "b": 2})]
 
-A Threadkeep reaches it only where `mcp_allow_private` is set, as `running_app` does.
+Threadkeep only connects to it if `mcp_allow_private` is set, as `running_app` does.
 """
 
 import asyncio
@@ -49,13 +49,13 @@ class ToolUse:
 
 
 class ToolServer:
-    """The server, in a thread of its own while the `with` block runs.
+    """The server, in a separate thread for the duration of the `with` block.
 
     A tool is named after its function, and its docstring describes it to the model. What it raises is the
     tool's error, in the exception's words. A parameter of the type `mcp.server.mcpserver.Context` gets the
-    context of the call. Those of `reading` and `idempotent` are annotated so: a server with
-    `trustAnnotations` may be given such a call again. With `newest_only` it speaks MCP of 2026 and later: a
-    tool may return an `InputRequiredResult`.
+    context of the call. Tools in `reading` and `idempotent` are annotated as such: with `trustAnnotations`,
+    Threadkeep may repeat their calls. With `newest_only` it speaks MCP of 2026 and later: a tool may return
+    an `InputRequiredResult`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ToolServer:
         newest_only: bool = False,
     ) -> None:
         self.uses: list[ToolUse] = []
-        self.url = ""  # where it is, while it runs
+        self.url = ""  # set while it runs
         self._server = MCPServer(name, log_level="WARNING")
         self._server.middleware.append(_remember_call_key)
         if newest_only:
@@ -88,7 +88,7 @@ class ToolServer:
         self._serving = self._thread.start(self._serve(ready))
         wait([ready, self._serving], return_when=FIRST_COMPLETED)
         if self._serving.done():
-            self._serving.result()  # it has not started, and says why
+            self._serving.result()  # raises the reason why it hasn't started
         self.url = ready.result()
         return self
 
@@ -99,13 +99,13 @@ class ToolServer:
 
     async def _serve(self, ready: "Future[Any]") -> None:
         app = self._server.streamable_http_app()
-        # The sessions are ended before the port is closed: their streams end, and nobody waits for them.
+        # End the sessions before closing the port: their streams end, and nothing waits for them.
         async with listening(app, lifespan="off") as url, app.router.lifespan_context(app):
             ready.set_result(f"{url}/mcp")
             await self._stop.wait()
 
     def _noted(self, tool: Callable[..., Any]) -> Callable[..., Any]:
-        """The same tool; what it is asked to do is noted first."""
+        """The same tool; records each call first."""
 
         @wraps(tool)
         async def call(**arguments: Any) -> Any:

@@ -8,7 +8,7 @@ PATIENCE_S = 60  # a busy machine is no reason to fail
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Waits until a condition holds that nobody announces; TimeoutError after a minute."""
+    """Polls until a condition holds; TimeoutError after a minute."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             found = condition()

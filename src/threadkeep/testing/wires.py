@@ -30,23 +30,23 @@ _BROKEN = b'{"type": "content_block_delta", "index": 0, "delta": {"ty'
 
 
 class Wire(Protocol):
-    """How one provider writes a reply."""
+    """One provider's format of a reply."""
 
     def begin(self) -> bytes:
-        """What stands before everything."""
+        """The bytes before everything else."""
         ...
 
     def write(self, step: Step) -> bytes:
-        """What one step looks like; nothing for steps that send nothing themselves."""
+        """The bytes of one step; empty for steps that send nothing themselves."""
         ...
 
     def end(self) -> bytes:
-        """What stands after everything."""
+        """The bytes after everything else."""
         ...
 
 
 def open_wire(name: WireName, request: Mapping[str, Any], number: int, reply: Reply) -> Wire:
-    """The provider's way to write this reply to this request."""
+    """The provider's format for this reply to this request."""
     model = str(request.get("model", ""))
     if name == "anthropic":
         return AnthropicWire(model, number, reply)
@@ -55,7 +55,7 @@ def open_wire(name: WireName, request: Mapping[str, Any], number: int, reply: Re
 
 
 def error_body(name: WireName, status: int, message: str) -> bytes:
-    """An error as the provider words it."""
+    """An error in the provider's format."""
     if name == "anthropic":
         kinds = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}
         kinds |= {404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error"}
@@ -70,7 +70,7 @@ def error_body(name: WireName, status: int, message: str) -> bytes:
 
 
 def _usage(reply: Reply) -> Usage | None:
-    """What the reply costs: as the script says, or one token a piece."""
+    """The reply's usage: as scripted, or one token per piece."""
     for step in reply:
         match step:
             case Usage():
@@ -106,7 +106,7 @@ class AnthropicWire:
         self._stop_reason = _stop_reason(reply)
         self._has_end = not any(isinstance(step, NoEnd) for step in reply)
         self._index = -1
-        self._open: str | None = None  # the kind of the block that is open
+        self._open: str | None = None  # the kind of the open block
         self._tools = 0
 
     def begin(self) -> bytes:

@@ -32,7 +32,7 @@ from threadkeep.domain.retrieval import RetrievalHit
 
 
 class UnreadableEvent(ThreadkeepError):
-    """An event that this version cannot read."""
+    """An event that this version can't read."""
 
 
 class _Head(msgspec.Struct):
@@ -54,7 +54,7 @@ _BODIES: dict[str, msgspec.json.Decoder[EventBody]] = {
 
 def encode_event(event: TurnEvent) -> bytes:
     """An event as JSON, as clients may see it."""
-    # The head is put together by hand, since it is the same for all: ids and types need no escaping.
+    # The head is formatted by hand, since it is the same for all: ids and types need no escaping.
     head = f'{{"type":"{event.body.type}","turn_id":"{event.turn_id}","seq":{event.seq},"at":{event.at},'
     return head.encode() + _encode(_further_fields(event.body))[1:]
 
@@ -97,7 +97,7 @@ def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
 
 
 def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, Any]:
-    """The fields that clients see, the optional ones only where they say something."""
+    """The fields that clients see; optional ones with their default are left out."""
     shown = ((it, getattr(value, it.name)) for it in fields(value) if it.name not in PRIVATE)
     return {it.name: said for it, said in shown if it.name not in optional or said != it.default}
 

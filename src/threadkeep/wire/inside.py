@@ -1,3 +1,3 @@
-"""How a request that was made in this very process is marked: an extension that no server of HTTP sets."""
+"""Marks a request from within this process: an ASGI extension that no HTTP server sets."""
 
 INSIDE = "threadkeep.inside"

@@ -23,7 +23,7 @@ class UserEventView(View, frozen=True, kw_only=True):
 
 
 def user_event_view(id_: str, event: UserEvent | None) -> UserEventView:
-    """An event; None stands for those that are missing."""
+    """An event; None means that some are missing."""
     if event is None:
         return UserEventView(id=id_, type="reset")
     return UserEventView(

@@ -30,9 +30,9 @@ class PageView(View, Generic[T], frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-@lru_cache(maxsize=16_384)  # the latest pages are read again and again
+@lru_cache(maxsize=16_384)  # clients load the latest pages again and again
 def rfc3339(milliseconds: int) -> str:
-    """A time as RFC 3339 in UTC with milliseconds; one that it cannot write is the nearest that it can."""
+    """A time as RFC 3339 in UTC with milliseconds; the nearest valid one if necessary."""
     return f"{time_in(milliseconds).isoformat()[:19]}.{nearest_time(milliseconds) % 1000:03d}Z"
 
 

@@ -33,7 +33,7 @@ export function setToken(value: string | null): void {
 
 const GIVEN = /^#token=([\w.~+/=-]+)$/;
 
-/** Keeps the token that `threadkeep open` put into the address, and takes it out of there. */
+/** Keeps the token that `threadkeep open` put into the address, and removes it from there. */
 export function takeGivenToken(): void {
   const given = GIVEN.exec(location.hash)?.[1];
   if (given === undefined) return;
@@ -43,7 +43,7 @@ export function takeGivenToken(): void {
 
 let signedOut = () => {};
 
-/** Calls `told` when the server no longer takes our token. */
+/** Calls `told` when the server no longer accepts our token. */
 export function whenSignedOut(told: () => void): void {
   signedOut = told;
 }
@@ -88,7 +88,7 @@ export async function ask(path: string, request: Request = {}): Promise<Response
     if (request.signal?.aborted) throw error;
     throw new Unreachable(String(error));
   }
-  // It is for somebody who has signed out since.
+  // It is for a user who has signed out since.
   if (token.get() !== held) throw new Unreachable("signed out");
   whenRefused(answer.status);
   if (!answer.ok) throw refusalIn(answer.status, await answer.text(), answer.statusText);
@@ -121,13 +121,13 @@ export function refusalIn(status: number, body: string, otherwise = ""): ApiErro
     const { error } = JSON.parse(body) as ErrorAnswer;
     return new ApiError(status, error.code, error.message, error.details, error.param);
   } catch {
-    // A proxy's own page: the server behind it is away.
+    // A proxy's own page: the server behind it is unreachable.
     if (status >= 502) return new Unreachable(`${status}`);
     return new ApiError(status, "INTERNAL_ERROR", otherwise || String(status));
   }
 }
 
-/** An id that no other request has; `randomUUID` is missing where the page came without TLS. */
+/** A unique request id; `randomUUID` is missing without TLS. */
 export function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (it) => it.toString(16).padStart(2, "0")).join("");

@@ -200,13 +200,13 @@ export interface AnswerView {
   content?: unknown;
 }
 
-/** How a request ended; nobody but the clock chooses `expire`. */
+/** How a request ended; users can't choose `expire`. */
 export type ApprovalAction = "allow" | "answer" | "deny" | "edit" | "expire";
 
-/** What a turn waits for: leave to call a tool, an answer for the model, or one for an MCP server. */
+/** What a turn waits for: approval of a tool call, an answer for the model, or one for an MCP server. */
 export type ApprovalKind = "elicitation" | "question" | "tool";
 
-/** How far leave goes: this call, or every call of this tool in the conversation. */
+/** What an approval covers: this call, or every call of this tool in the conversation. */
 export type ApprovalScope = "conversation" | "once";
 
 /** A turn's request to its user; it stays open until the user answers or it expires. */
@@ -410,7 +410,7 @@ export interface ConversationDetailView {
   queued: QueuedMessageView[];
 }
 
-/** Whether a user may have further conversations beside the main one. */
+/** Whether a user may have conversations besides the main one. */
 export type ConversationMode = "multiple" | "single";
 
 /** The fields to change: a JSON merge patch. A null `title` removes the user's own title. */
@@ -421,7 +421,7 @@ export interface ConversationPatch {
   metadata?: Record<string, unknown> | null;
 }
 
-/** Whether the owner keeps it at hand or has put it away. */
+/** Whether it is active, or its owner has archived it. */
 export type ConversationStatus = "active" | "archived";
 
 /** A conversation without its messages. Only create and detail responses include `sessionId`.
@@ -462,7 +462,7 @@ export interface DayUsageView {
   estimated: boolean;
 }
 
-/** A document is worked on, then ready or failed; a failed one can be retried. */
+/** A document is processed, then ready or failed; a failed one can be retried. */
 export type DocumentStatus = "failed" | "processing" | "ready";
 
 /** A document: `ready` to search, still `processing`, or `failed` with the reason. */
@@ -537,7 +537,7 @@ export interface ExecutionEventBody {
   error?: string | null;
 }
 
-/** What an engine tells of a run. */
+/** What an engine reports about a run. */
 export type ExecutionEventType = "ExecutionCancelled" | "ExecutionCompleted" | "ExecutionFailed" | "ExecutionStarted" | "NodeCompleted";
 
 /** Tokens spent. */
@@ -623,7 +623,7 @@ export interface HitsView {
   notice: string | null;
 }
 
-/** How lists show it: as the owner keeps it, or as deleted, until it is purged. */
+/** Its status in lists: active or archived, or deleted until it is purged. */
 export type ListedStatus = "active" | "archived" | "deleted";
 
 /** A server as its owner configured it: a program (`command`) or an address (`url`). */
@@ -686,7 +686,7 @@ export interface MessageBody {
 /** Who wrote it. Tool calls are records of their own, not messages. */
 export type MessageRole = "assistant" | "system" | "user";
 
-/** Where a message is on its way: it is asked for, streams, and ends; a reply may be regenerated. */
+/** A message's state: it is pending, streams, and ends; a reply may be regenerated. */
 export type MessageStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "OVERWRITTEN" | "PENDING" | "STREAMING";
 
 /** An entry of a conversation: its parts, in order of arrival.
@@ -729,7 +729,7 @@ export interface NoticePartView {
   superseded?: boolean;
 }
 
-/** What becomes of a turn whose node is lost: another one continues it, or it ends. */
+/** What happens to a turn whose node dies: another node continues it, or it ends. */
 export type OnCrash = "continue" | "interrupt";
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
@@ -927,7 +927,7 @@ export interface RetrievalHitView {
   fileName?: string | null;
 }
 
-/** Who decides to search the documents: the model by a tool, or every message by itself. */
+/** When to search the documents: when the model calls the tool, or automatically for every message. */
 export type RetrievalMode = "auto" | "tool";
 
 /** Passages found before the reply or by a tool call. */
@@ -987,7 +987,7 @@ export interface SentFileView {
 /** Who shares one process or connection: all users of an agent, one user, or one conversation. */
 export type ServerScope = "agent" | "conversation" | "user";
 
-/** Who put a server there: the product for everyone, the product where it is needed, or the owner. */
+/** Who added a server: the product for everyone, the product where needed, or the owner. */
 export type ServerSource = "builtin" | "system" | "user";
 
 /** A server's state. `idle` starts when needed, `inactive` has nothing to offer this agent. */
@@ -1092,7 +1092,7 @@ export interface ToolCallView {
   chartData?: unknown;
 }
 
-/** What a call does: nothing but read, the same however often it runs, or more each time. */
+/** What a call does: it only reads, has the same effect however often it runs, or more each time. */
 export type ToolEffect = "idempotent" | "read" | "write";
 
 /** A tool call, and where it was made. */
@@ -1119,7 +1119,7 @@ export interface ToolRuleView {
   effect?: ToolEffect;
 }
 
-/** A turn runs, may wait for a person, and ends in one of three ways. */
+/** A turn runs, may wait for its user, and ends in one of three ways. */
 export type TurnStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "RUNNING" | "WAITING";
 
 /** A turn's status. */
@@ -1190,5 +1190,5 @@ export interface WaitingTurnView {
   approvals: ApprovalView[];
 }
 
-/** What becomes of a message that is sent while the agent answers. */
+/** What to do with a message that arrives while the agent answers. */
 export type WhenBusy = "queue" | "reject" | "steer";

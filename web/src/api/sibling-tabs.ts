@@ -20,7 +20,7 @@ export class SiblingTabs {
     this.#channel.addEventListener("message", ({ data }: MessageEvent) => isOurs(data) && told(data));
   }
 
-  /** The token of a tab that is signed in; null where none says so in time. */
+  /** The token of a signed-in tab; null if none responds in time. */
   askForToken(waitMs: number): Promise<string | null> {
     return new Promise((resolve) => {
       const hear = ({ data }: MessageEvent) => isOurs(data) && data.type === "signed-in" && end(data.token);

@@ -1,4 +1,4 @@
-/** `/ws`: tells that a turn began or ended in a conversation, or that another branch was chosen, in any tab or program. */
+/** `/ws`: reports turns that begin or end in a conversation, and changes of its branch, from any tab or program. */
 
 import { address } from "./client";
 
@@ -8,7 +8,7 @@ export type News =
   | { type: "turn"; turnId: string }
   /** Another branch has become the active path; it ends with this message. */
   | { type: "moved"; tip: string | null }
-  /** The connection was gone for a while. */
+  /** The connection was interrupted for a while. */
   | { type: "missed" };
 
 type Told = (news: News) => void;
@@ -19,7 +19,7 @@ interface Envelope {
   context?: { sessionId?: string; turnId?: string };
 }
 
-/** What a message of the socket tells of a conversation, if it concerns the page. */
+/** The conversation event in a socket message, if it concerns the page. */
 export function newsOf(text: string): { sessionId: string; news: News } | null {
   const sent = JSON.parse(text) as Envelope & { __payload?: string };
   const { type, data, context } = sent.__payload ? (JSON.parse(sent.__payload) as Envelope) : sent;

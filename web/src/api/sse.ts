@@ -5,7 +5,7 @@ import { ApiError, Unreachable, ask } from "./client";
 /** The server says something every 15 s at least; a connection that is silent for longer is dead. */
 const LONGEST_SILENCE_MS = 40_000;
 
-/** Splits a stream's text into the `data` of its events; what is incomplete waits for more. */
+/** Splits a stream's text into the `data` of its events; buffers an incomplete one. */
 export class EventParser {
   #rest = "";
   #data: string[] = [];

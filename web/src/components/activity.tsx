@@ -8,13 +8,13 @@ import { useChunk } from "./use-chunk";
 
 interface Props extends Now {
   steps: readonly Step[];
-  /** Whether it goes on. */
+  /** Whether it is in progress. */
   live: boolean;
 }
 
 const loadSteps = () => import("./activity-steps");
 
-/** What the agent did between two texts: one line, which says what happens now and opens into the steps. */
+/** What the agent did between two texts: one line with the current step, which expands into all steps. */
 export const Activity = memo(
   function Activity({ steps, live, ...now }: Props) {
     const words = useWords();

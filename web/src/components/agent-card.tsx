@@ -81,7 +81,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
       await refreshAgents();
     }
     const link = new URL(hrefOf({ name: "new", agentId: id }), document.baseURI).href;
-    // The clipboard is missing where the page came without TLS: then the link is there to be copied.
+    // Without TLS there is no clipboard API: then show the link for copying.
     if (!("clipboard" in navigator)) return toast(link);
     await navigator.clipboard.writeText(link);
     toast(words.linkCopied);

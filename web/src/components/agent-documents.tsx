@@ -52,7 +52,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   const [over, setOver] = useState(false);
   useEffect(() => {
     const leaving = new AbortController();
-    // Dropped beside its place, a file would be opened by the browser instead of the page.
+    // If a file is dropped outside the target, the browser would open it in place of the page.
     const ignore = (event: globalThis.DragEvent) => event.dataTransfer?.types.includes("Files") && event.preventDefault();
     window.addEventListener("dragover", ignore, { signal: leaving.signal });
     window.addEventListener("drop", ignore, { signal: leaving.signal });

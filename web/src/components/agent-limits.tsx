@@ -13,7 +13,7 @@ interface Props {
 /** An emptied number is null, which is the default. */
 type Limits = Omit<AgentSettingsView, Number_> & Record<Number_, number | null>;
 
-/** Numbers of an agent; those that may be left open are null then. */
+/** An agent's numbers; optional ones may be null. */
 type Number_ =
   | "maxMessageChars"
   | "contextMessages"

@@ -27,7 +27,7 @@ interface Props {
   onMenu: () => void;
 }
 
-/** Changes an agent; the error is thrown. */
+/** Changes an agent; throws the error. */
 export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
 const toAgents = (words: Words) => ({ href: hrefOf({ name: "agents" }), label: words.backToAgents });
@@ -157,7 +157,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   );
 }
 
-/** Somebody else's change is shown instead of lost; what was typed stays on top of it. */
+/** Shows somebody else's change instead of losing it; what was typed stays on top of it. */
 async function told(error: unknown, words: Words, again: () => Promise<void>): Promise<Problem> {
   if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") {
     await again();

@@ -85,9 +85,9 @@ function Component({ component }: { component: PromptComponentView }) {
 interface EditorProps {
   name: string;
   text: string;
-  /** What was cut is not shown, so it cannot be edited here without losing it. */
+  /** A truncated text can't be edited here without losing the rest. */
   cut: boolean;
-  /** Whether it was written. */
+  /** Whether it was saved. */
   onWrite: (text: string) => Promise<boolean>;
 }
 

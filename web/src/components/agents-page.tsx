@@ -14,7 +14,7 @@ import { toldProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 import { useKeptFocus } from "./use-kept-focus";
 
-/** So few need no filter. */
+/** Up to this many need no filter. */
 const MOST_UNFILTERED = 8;
 
 export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {

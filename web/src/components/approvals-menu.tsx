@@ -33,7 +33,7 @@ export function ApprovalsMenu() {
   );
 }
 
-/** What a call is about, as far as a line can say it: it tells two calls of one tool apart. */
+/** A call in one line, to distinguish two calls of one tool. */
 function gistOf({ arguments: values = {} }: ApprovalView): string {
   return Object.values(values).find((it) => typeof it === "string") ?? "";
 }

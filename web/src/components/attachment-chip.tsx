@@ -10,7 +10,7 @@ import { IconButton } from "./icon-button";
 import { ImagePreview } from "./image-preview";
 import { toldProblem } from "./problem-bar";
 
-/** Why a file is refused however often it is sent. */
+/** Errors that a retry doesn't fix. */
 const FOR_GOOD = new Set(["UNSUPPORTED_FILE", "PAYLOAD_TOO_LARGE"]);
 
 interface Props {
@@ -19,7 +19,7 @@ interface Props {
   onRetry: () => void;
 }
 
-/** A file of a message that is being written. */
+/** A file of a draft. */
 export function AttachmentChip({ attachment, onRemove, onRetry }: Props) {
   const words = useWords();
   const { fileName, size, status, source, localUrl } = attachment;
@@ -67,7 +67,7 @@ function Look({ attachment: { fileName, status, localUrl }, file }: { attachment
   return <FileIcon />;
 }
 
-/** Why a file is not there. */
+/** Why a file wasn't uploaded. */
 export function toldFailure(words: Words, problem: Parameters<typeof toldProblem>[1]): string {
   return problem.code === "UNREACHABLE" ? words.uploadLost : toldProblem(words, problem);
 }

@@ -5,7 +5,7 @@ import { useWords } from "../words";
 
 const TRY_EVERY_MS = 3000;
 
-/** The server cannot be reached at all. */
+/** Shown while the server is unreachable. */
 export function Away() {
   const words = useWords();
   useEffect(() => {

@@ -13,7 +13,7 @@ interface Props {
   seq: number;
 }
 
-/** The user came for a message on another branch: nothing changes until they say so. */
+/** The user opened a message on another branch: nothing changes until they confirm. */
 export function BranchBar({ thread, messageId, seq }: Props) {
   const words = useWords();
   const isShown = useSelected(thread.state, (it) => !it.conversation || it.messages.some(({ id }) => id === messageId));
@@ -21,7 +21,7 @@ export function BranchBar({ thread, messageId, seq }: Props) {
   if (isShown) return null;
   const show = async () => {
     await thread.showBranch(messageId, seq);
-    // Whoever chooses another version afterwards is not asked again.
+    // Don't ask again after the user has chosen another version.
     if (thread.state.get().messages.some(({ id }) => id === messageId)) rename({ name: "conversation", id: thread.id, seq });
   };
   return (

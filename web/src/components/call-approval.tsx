@@ -15,7 +15,7 @@ interface Props {
   onAnswer: Answer;
 }
 
-/** Whether a tool may be called: the question with what the tool would be given, and what was chosen. */
+/** The request for approval of a tool call, with its arguments, and the user's choice. */
 export function CallApproval({ call, running, onAnswer }: Props) {
   const words = useWords();
   const approval = call.approval!;
@@ -73,7 +73,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
   );
 }
 
-/** Whether the request says more than which tool is to be called, as when a call may have taken effect before. */
+/** Whether the request says more than the tool's name, as when a call may already have taken effect. */
 function says({ message }: CallApprovalView, { toolName, server }: ToolCallPartView): boolean {
   return message !== "" && message !== `Call ${toolName} on ${server}?`;
 }

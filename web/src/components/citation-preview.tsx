@@ -16,17 +16,17 @@ interface Props {
   onLeave: () => void;
 }
 
-/** What a mark refers to, beside it. It stays for as long as the pointer is on it. */
+/** A preview of a mark's source, beside it. It stays while the pointer is on it. */
 export function CitationPreview({ mark, hit, onEnter, onLeave }: Props) {
   const words = useWords();
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const shown = box.current!;
-    // Above everything: the list cuts off what is in it.
+    // In the top layer: the list clips its content.
     shown.showPopover?.();
     mark.setAttribute("aria-describedby", id);
-    // It describes the mark and takes no focus: a table or a link is reached where the passage is opened.
+    // It describes the mark and takes no focus: tables and links are reachable in the opened passage.
     for (const it of shown.querySelectorAll<HTMLElement>("a, button, [tabindex]")) it.tabIndex = -1;
     const place = () => standBeside(shown, mark);
     place();

@@ -14,20 +14,20 @@ import { useAttaching } from "./use-attaching";
 interface Props {
   draftKey: string;
   placeholder: string;
-  /** Characters that a message may have; 0: no limit. */
+  /** The maximum length of a message; 0: no limit. */
   limit: number;
   running: boolean;
-  /** Whether what is sent while a turn runs is kept for later. */
+  /** Whether messages sent while a turn runs are queued. */
   queues?: boolean;
   /** Whether the turn waits for its user: a message ends it. */
   waiting?: boolean;
   stopping?: boolean;
   disabled?: boolean;
-  /** A quiet word below. */
+  /** A hint below. */
   note?: string;
-  /** Another version of a message is written here; calling it leaves that message as it is. */
+  /** Set while the user edits a message; cancels the edit. */
   onCancelEdit?: () => void;
-  /** False when the message was not taken: it stays. `steers`: it is for the turn that runs. */
+  /** False if the message wasn't accepted: it stays. `steers`: it is for the running turn. */
   onSend: (text: string, steers: boolean, files: readonly KeptFile[]) => Promise<boolean>;
   onStop?: () => void;
 }
@@ -50,7 +50,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   const isEditing = onCancelEdit !== undefined;
   useEffect(() => {
     if (!isEditing && !matchMedia("(pointer: fine)").matches) return;
-    if (document.activeElement?.closest("[popover], dialog")) return; // where the user has gone meanwhile
+    if (document.activeElement?.closest("[popover], dialog")) return; // the user is there by now
     input.current?.focus();
     input.current?.setSelectionRange(input.current.value.length, input.current.value.length);
   }, [draftKey, isEditing]);
@@ -80,7 +80,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- sends once, what is there when the last file has arrived
   }, [sendsLater, isUploading]);
   const onKeyDown = (event: KeyboardEvent) => {
-    // A person who writes Chinese chooses characters with Enter, and drops them with Escape.
+    // When writing Chinese, Enter chooses characters and Escape drops them.
     if (event.nativeEvent.isComposing) return;
     if (event.key === "Escape" && sendsLater) setSendsLater(false);
     else if (event.key === "Escape" && onCancelEdit) onCancelEdit();

@@ -9,7 +9,7 @@ export function ConfirmDialog({ title, text, action, isHarmless, answer }: Confi
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  // Closing it, whatever the answer is, gives the focus back.
+  // Closing it with any answer restores the focus.
   const close = (value?: "yes") => dialog.current?.close(value);
   return (
     <dialog

@@ -28,7 +28,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
     const links = [...list.current!.querySelectorAll<HTMLElement>("a")];
     const at = links.indexOf(document.activeElement as HTMLElement);
     const isField = document.activeElement === field.current;
-    if (!isField && at < 0) return; // in a menu, or a title that is being changed
+    if (!isField && at < 0) return; // in a menu, or a title being edited
     if (event.key === "ArrowDown") links[at + 1]?.focus();
     else if (event.key === "ArrowUp") (at > 0 ? links[at - 1] : field.current)?.focus();
     else if (event.key === "Enter" && isField) links[0]?.click();

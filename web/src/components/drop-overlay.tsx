@@ -3,10 +3,10 @@ import { useEffect, useRef, useState } from "react";
 
 import { useWords } from "../words";
 
-/** While files are over the page the browser says so many times a second; after this they are gone. */
+/** During a drag, the browser sends many events per second; after this long without one, the files have left. */
 const GONE_AFTER_MS = 1500;
 
-/** Takes files that are dropped anywhere on the page, and shows that it would. */
+/** Accepts files dropped anywhere on the page, and shows so during a drag. */
 export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }) {
   const words = useWords();
   const [over, setOver] = useState(false);
@@ -51,7 +51,7 @@ export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }
     window.addEventListener("dragleave", ({ relatedTarget }) => relatedTarget === null && end(), { signal });
     const refuse = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || !isOver) return;
-      event.stopPropagation(); // it is not meant for the turn that runs
+      event.stopPropagation(); // it isn't meant for the running turn
       isRefused = true;
       setOver(false);
     };

@@ -24,7 +24,7 @@ interface Props extends MessageActions {
   message: Message;
   live: LiveReply | null;
   isLast: boolean;
-  /** Whether the user came for it. */
+  /** Whether the user opened it. */
   isWanted: boolean;
   /** Whether another version of it is being written. */
   isEdited: boolean;

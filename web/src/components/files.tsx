@@ -7,7 +7,7 @@ import { useWords } from "../words";
 import { bytes } from "../words/format";
 import { toastProblem } from "./problem-bar";
 
-/** Files that tools gave in a turn. */
+/** Files that tools returned in a turn. */
 export function Files({ ids }: { ids: readonly string[] }) {
   const words = useWords();
   return (

@@ -6,11 +6,11 @@ interface Props {
   onClick: () => void;
   pressed?: boolean;
   disabled?: boolean;
-  /** Why it cannot be used now: it says so, and keeps the focus. */
+  /** Why it is disabled now: it says so, and keeps the focus. */
   unavailable?: string;
 }
 
-/** A button that shows a picture and has a name. */
+/** A button with an icon and an accessible name. */
 export function IconButton({ icon: Icon, label, onClick, pressed, disabled, unavailable }: Props) {
   return (
     <button

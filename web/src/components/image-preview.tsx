@@ -5,7 +5,7 @@ import { type KeptFile } from "../turn/files";
 import { FileIcon } from "./file-icon";
 import { useNear } from "./use-near";
 
-/** The small form of an image, fetched when it is about to be seen; its place is there before. */
+/** An image's preview, fetched shortly before it is visible; its space is reserved before. */
 export function ImagePreview({ file: { fileId, fileName, width, height } }: { file: KeptFile }) {
   const place = useRef<HTMLSpanElement>(null);
   const isNear = useNear(place);

@@ -51,7 +51,7 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
     else return;
     event.preventDefault();
   };
-  // What cannot be used now stays and keeps the focus, without which no key would reach us.
+  // Disabled buttons stay and keep the focus, without which no key would reach us.
   return (
     <dialog ref={dialog} className="viewer" aria-label={words.image(image.fileName)} onClose={onClose} onKeyDown={onKeyDown}>
       <header>
@@ -108,7 +108,7 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
   );
 }
 
-/** The preview, until the whole image has come. */
+/** The preview, until the full image has loaded. */
 function FullImage({ image, url, transform }: { image: KeptFile; url: string | null; transform: string }) {
   const preview = usePreview(image.fileId);
   const shown = url ?? preview.url;
@@ -128,7 +128,7 @@ function FullImage({ image, url, transform }: { image: KeptFile; url: string | n
 
 interface Full {
   fileId: string;
-  /** Null where it could not be loaded. */
+  /** Null if it couldn't be loaded. */
   url: string | null;
 }
 

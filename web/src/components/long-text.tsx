@@ -5,10 +5,10 @@ import { bytes } from "../words/format";
 import { CopyButton } from "./copy-button";
 
 const FIRST = 4000;
-/** More is never drawn, only copied: a text of megabytes freezes a page. */
+/** The rest is never rendered, only copied: megabytes of text freeze a page. */
 const MOST = 200_000;
 
-/** Text of a machine, as long as it may be. */
+/** Machine text of any length. */
 export function LongText({ text }: { text: string }) {
   const words = useWords();
   const [open, setOpen] = useState(false);

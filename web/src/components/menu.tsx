@@ -24,7 +24,7 @@ interface Props {
   label: string;
   groups: readonly MenuGroup[];
   className?: string;
-  /** Whether it shows too little to be understood without its name. */
+  /** Whether it needs a tooltip with its name. */
   hasTip?: boolean;
   /** What the button shows. */
   children: ReactNode;

@@ -14,9 +14,9 @@ import { useScrolling } from "./use-scrolling";
 
 interface Props extends Omit<MessageActions, "onChoose"> {
   thread: Thread;
-  /** The message that the user came for. */
+  /** The message that the user opened. */
   seq: number | undefined;
-  /** The message of which another version is being written. */
+  /** The message being edited. */
   editedId: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
         {state.loading === "all" && !messages.length && <p className="hint">{words.loading}</p>}
         {shown.map((message, index) => {
           const isLast = message === messages.at(-1) && !state.hasNewer;
-          // The model sees what is archived only through the summary.
+          // The model sees archived messages only through the summary.
           const isFirstKept = !message.archived && index > 0 && shown[index - 1]!.archived;
           return (
             <Fragment key={keyOf(message)}>

@@ -3,7 +3,7 @@ import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { dateTime, relativeTime } from "../words/format";
 
-/** When a message was said: as people say it, and exactly when the user points at it. */
+/** A message's time: in everyday words, and exact on hover. */
 export function MessageTime({ at }: { at: string }) {
   const words = useWords();
   const now = useStore(minute);

@@ -3,7 +3,7 @@ import { useChunk } from "./use-chunk";
 
 const loadPages = () => import("./other-pages");
 
-/** Where something should be that is not there; what says so is loaded then. */
+/** A page for something that doesn't exist; its code is loaded on demand. */
 export function MissingPlace({ what, onMenu }: { what: Missing; onMenu: () => void }) {
   const pages = useChunk(loadPages, true);
   return pages && <pages.MissingPage what={what} onMenu={onMenu} />;

@@ -4,7 +4,7 @@ import { type PartOf } from "../turn/parts";
 import { awayServers, type AwayServer } from "../turn/notices";
 import { useWords } from "../words";
 
-/** What has degraded while the turn went on: a line each, and one for all servers that did not come. */
+/** What degraded during the turn: a line each, and one for all unavailable servers. */
 export function NoticeLines({ notices }: { notices: readonly PartOf<"notice">[] }) {
   const { away, others } = awayServers(notices);
   return (

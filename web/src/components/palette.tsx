@@ -17,7 +17,7 @@ import { useWords } from "../words";
 
 const WAIT_MS = 200;
 
-/** Goes anywhere and does anything by a few letters. */
+/** The command palette: finds any place or action by a few letters. */
 export function Palette() {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -135,7 +135,7 @@ function useGroups(text: string): ChoiceGroup[] {
   }
 }
 
-/** Conversations that the server finds by the text, beyond those that the list has read. */
+/** Conversations that the server finds by the text, beyond those already loaded. */
 function useFound(text: string): readonly SearchHitView[] {
   const [hits, setHits] = useState<readonly SearchHitView[]>([]);
   const wanted = text.trim();
@@ -145,7 +145,7 @@ function useFound(text: string): readonly SearchHitView[] {
     const timer = setTimeout(() => {
       get<PageView_SearchHitView>("/api/search", { q: wanted, limit: 20 }, leaving.signal)
         .then(({ items }) => setHits(items))
-        .catch(() => {}); // what the page knows is filtered all the same
+        .catch(() => {}); // loaded ones are filtered anyway
     }, WAIT_MS);
     return () => {
       clearTimeout(timer);

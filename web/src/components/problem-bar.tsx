@@ -33,7 +33,7 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
   }
 }
 
-/** Tells what went wrong with something that sends no message. */
+/** Shows an error of an action other than sending a message. */
 export function toastProblem(words: Words, error: unknown): void {
   toast(toldProblem(words, pageProblemOf(error)));
 }
@@ -41,7 +41,7 @@ export function toastProblem(words: Words, error: unknown): void {
 interface Props {
   problem: Problem;
   onDismiss: () => void;
-  /** Shows the path that the conversation has taken meanwhile. */
+  /** Shows the conversation's current path. */
   onShowPath?: () => void;
 }
 

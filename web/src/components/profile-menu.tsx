@@ -10,7 +10,7 @@ import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { Menu, type MenuGroup } from "./menu";
 
-/** Who is signed in, and what is theirs: settings, usage, what they put away. */
+/** The signed-in user's menu: settings, usage, archived and deleted conversations. */
 export function ProfileMenu({ me }: { me: MeView }) {
   const words = useWords();
   const isSignedIn = useStore(token) !== null;

@@ -18,14 +18,14 @@ interface Props {
   onAgain: () => void;
   onMore: () => Promise<void>;
   onMenu: () => void;
-  /** The title, as a link where it can be opened. */
+  /** The title, as a link if it can be opened. */
   titleOf: (conversation: ConversationView) => ReactNode;
-  /** When it was put away. */
+  /** When it was archived or deleted. */
   whenOf: (conversation: ConversationView) => string;
   actionsOf: (conversation: ConversationView) => ReactNode;
 }
 
-/** A page of conversations that are not in the list, with the way back for each. */
+/** A page of conversations outside the list, each with a button to restore it. */
 export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf }: Props) {
   const words = useWords();
   const all = useStore(agents);

@@ -19,7 +19,7 @@ interface Props {
   onAnswer: Answer;
 }
 
-/** What the model or an MCP server asks, and what was answered. */
+/** A question from the model or an MCP server, and the answer. */
 export function QuestionCard({ question, isOpen, onAnswer }: Props) {
   const words = useWords();
   const { open, outcome, sending, problem, answer } = useAnswer(question.requestId, isOpen, onAnswer);
@@ -167,7 +167,7 @@ function FillIn({ schema, sending, onAnswer }: WayProps & { schema: Record<strin
   );
 }
 
-/** An answer that is given on another site: its host is shown, for the person must know where they go. */
+/** A request to answer on another site: shows its host, for users must know where they go. */
 function OpenLink({ url, sending, onAnswer }: WayProps & { url: string }) {
   const words = useWords();
   const hint = useId();

@@ -15,7 +15,7 @@ interface Props {
   usage: UsageView | null;
 }
 
-/** What the model was sent. The prompt's own words are shown to whom the agent belongs. */
+/** What the model received. Only the agent's owner and admins see the prompt's text. */
 export function Receipt({ receipt, conversationId, usage }: Props) {
   const words = useWords();
   const told = useTurnWords();

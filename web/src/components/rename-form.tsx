@@ -4,7 +4,7 @@ import { useWords } from "../words";
 
 interface Props {
   title: string;
-  /** Null when nothing is to change. */
+  /** Null if nothing changes. */
   onDone: (title: string | null) => void;
 }
 
@@ -12,7 +12,7 @@ interface Props {
 export function RenameForm({ title, onDone }: Props) {
   const words = useWords();
   const [text, setText] = useState(title);
-  // The field also loses the focus when it goes away.
+  // The field also loses the focus when it is removed.
   const isDone = useRef(false);
   const end = (next: string | null) => {
     if (isDone.current) return;

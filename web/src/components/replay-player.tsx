@@ -12,18 +12,18 @@ import { ReplayedReply } from "./replayed-reply";
 import { TimelineView, titleOf } from "./timeline-view";
 import { SPEEDS, usePlayer } from "./use-player";
 
-/** What an arrow key moves by, as a share of the whole. */
+/** The step of an arrow key, as a share of the whole. */
 const KEY_SHARE = 1 / 20;
 
 interface Props {
-  /** Wherever in it the focus is, keys play and scrub. */
+  /** Keys play and scrub wherever in it the focus is. */
   dialog: RefObject<HTMLDialogElement | null>;
   turn: TurnView;
   events: readonly TurnEvent[];
   timeline: Timeline;
 }
 
-/** Plays a turn again: the answer as it grew, and which step was at that moment. */
+/** Replays a turn: the growing answer, and the step at each moment. */
 export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const words = useWords();
   const told = useTurnWords();
@@ -31,7 +31,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const player = usePlayer(replay.duration);
   const { isPlaying, isAtEnd, speed, setSpeed } = player;
   const box = useRef<HTMLDivElement>(null);
-  // The whole answer is the highest: what is below it does not move while it grows.
+  // The whole answer is the tallest: reserving its height keeps what is below in place.
   const keepHeight = () => {
     if (isAtEnd && box.current) box.current.style.minHeight = `${box.current.offsetHeight}px`;
   };
@@ -59,7 +59,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
       " ": toggle,
       ArrowLeft: () => seek(position - by),
       ArrowRight: () => seek(position + by),
-      // Elsewhere these scroll.
+      // Elsewhere these keys scroll.
       ...(isSlider && {
         ArrowDown: () => seek(position - by),
         ArrowUp: () => seek(position + by),

@@ -32,7 +32,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
   const pinned = useRef(true);
   const hasGrown = useRef(false);
   useLayoutEffect(() => {
-    // What grows is followed; what is there from the start is read from its beginning.
+    // Follow a growing reply; show a complete one from its beginning.
     if (isRunning) hasGrown.current = true;
     const shown = box.current!;
     if (shown.scrollHeight <= shown.clientHeight) pinned.current = true;
@@ -71,7 +71,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
   );
 });
 
-/** Whether it asks something that was not answered at that moment: here nobody answers it. */
+/** Whether it asks something that had no answer at that moment; it can't be answered here. */
 function isUnanswered(segment: Segment): boolean {
   if (segment.kind === "question") return segment.question.answer === undefined;
   return segment.kind === "approval" && segment.call.approval?.action === undefined && segment.call.status === "running";

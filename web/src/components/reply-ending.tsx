@@ -12,7 +12,7 @@ interface Props {
   onContinue: (text: string) => void;
 }
 
-/** How a reply ended that was not completed, and what the user can do about it. */
+/** How an incomplete reply ended, and what the user can do about it. */
 export function ReplyEnding({ message: { status, error }, hasText, isLast, onRegenerate, onContinue }: Props) {
   const words = useWords();
   const isStopped = status === "CANCELLED";

@@ -16,7 +16,7 @@ interface Props {
   segment: Segment;
   /** Whether the model is writing it. */
   growing: boolean;
-  /** Whether it is an activity that goes on. */
+  /** Whether it is an activity in progress. */
   live: boolean;
   /** Whether its turn runs or waits: what it asks can be answered. */
   running: boolean;
@@ -27,7 +27,7 @@ interface Props {
   sources: number;
   onSource: (index: number) => void;
   onAnswer: Answer;
-  /** Whether it is shown within something else: its headings are none of the page's. */
+  /** Whether it is nested: its headings aren't the page's. */
   isPassage?: boolean;
 }
 

@@ -23,7 +23,7 @@ interface Props {
   live: LiveReply | null;
   isLast: boolean;
   running: boolean;
-  /** Whether the path cannot be changed now. */
+  /** Whether the path can't be changed now. */
   busy: boolean;
   onRegenerate: () => void;
   onContinue: (text: string) => void;
@@ -123,13 +123,13 @@ function isContinued(live: LiveReply | null, segments: readonly Segment[], index
   return live.resumedAt.some((at) => firstFrom(segments, at) === index);
 }
 
-/** The first segment that begins there or below; their number where none does. */
+/** The first segment that begins there or below; their number if none does. */
 function firstFrom(segments: readonly Segment[], at: number): number {
   const found = segments.findIndex((it) => it.from >= at);
   return found < 0 ? segments.length : found;
 }
 
-/** Whether nothing shows that the reply goes on: no text or thought is being written, and no tool is at work. */
+/** Whether nothing shows that the reply is in progress: no text or thought is being written, and no tool is running. */
 function isIdle(parts: readonly Part[]): boolean {
   const last = parts.at(-1);
   if (last?.superseded) return true;

@@ -9,11 +9,11 @@ import { toldProblem } from "./problem-bar";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;
-  /** Missing where the turn ended before anybody answered. */
+  /** Missing if the turn ended without an answer. */
   action: ApprovalAction | undefined;
   scope?: ApprovalScope;
   at?: string;
-  /** The tool that was asked for. */
+  /** The requested tool. */
   about?: string;
   /** Whether a question was answered, not a call allowed. */
   isQuestion?: boolean;
@@ -52,7 +52,7 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
   }
 }
 
-/** Why an answer was not taken. */
+/** Why an answer wasn't accepted. */
 export function AnswerProblem({ problem }: { problem: Problem | null }) {
   const words = useWords();
   if (!problem) return null;

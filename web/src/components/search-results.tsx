@@ -57,7 +57,7 @@ export function SearchResults({ query }: { query: string }) {
   );
 }
 
-/** The server's hits; those of the letters before stay until the new ones are there. */
+/** The server's hits; the previous query's stay until the new ones arrive. */
 function useHits(query: string) {
   const [answer, setAnswer] = useState<{ isFor: string; hits: readonly SearchHitView[] }>({ isFor: "", hits: [] });
   useEffect(() => {
@@ -84,7 +84,7 @@ function hrefTo({ conversationId, messageId, seq, onPath }: SearchHitView): stri
   return hrefOf({ name: "conversation", id: conversationId, seq: seq ?? undefined, branchId });
 }
 
-/** The snippet with the words that were looked for; places are counted in characters. */
+/** The snippet with the matches; positions are in characters. */
 function marked({ snippet, highlights }: SearchHitView) {
   const characters = [...snippet];
   const pieces = [];

@@ -10,10 +10,10 @@ import { useWords } from "../words";
 import { useTurnWords } from "../words/turn";
 
 const PAGE = 200;
-/** What lies further back than so many pages is not looked for. */
+/** How many pages back to look. */
 const MOST_PAGES = 5;
 
-/** The messages that the model was sent; read when the user opens them. */
+/** The messages that the model received; loaded when the user opens them. */
 export function SentMessages({ conversationId, ids }: { conversationId: string; ids: readonly string[] }) {
   const words = useWords();
   const told = useTurnWords();

@@ -14,7 +14,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** The servers of what people paste: with or without the outer `mcpServers`. Null when it is none of it. */
+/** The servers in pasted JSON, with or without the outer `mcpServers`; null if it isn't that. */
 export function serversOf(text: string): Servers | null {
   try {
     const given: unknown = JSON.parse(text);
@@ -28,7 +28,7 @@ export function serversOf(text: string): Servers | null {
   }
 }
 
-/** Which of the two fields an error is about; null where it is about neither. */
+/** Which of the two fields an error is about; null if neither. */
 function faultyField(error: unknown): "name" | "place" | null {
   if (!(error instanceof ApiError)) return null;
   if (error.code === "MCP_NAME_RESERVED" || (error.code === "MCP_CONFIG_INVALID" && error.param === "settings.mcpServers"))

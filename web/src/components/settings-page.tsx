@@ -12,7 +12,7 @@ import { TopBar } from "./top-bar";
 
 const readHealth = (signal: AbortSignal) => get<HealthView>("/healthz", {}, signal);
 
-/** What concerns the person and the page; an agent's settings are on its own page. */
+/** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
   const isSignedIn = useStore(token) !== null;

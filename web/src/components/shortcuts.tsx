@@ -7,7 +7,7 @@ import { closeOverlay, COMMAND } from "../state/overlay";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
 
-/** All that can be done by keys. */
+/** All keyboard shortcuts. */
 export function Shortcuts() {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);

@@ -24,7 +24,7 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
   const at = useStore(route);
   const unread = (useStore(briefings) ?? []).filter((it) => !it.readAt).length;
   const side = useRef<HTMLElement>(null);
-  // On a narrow screen it covers the page: the keyboard goes where the eye is.
+  // On a narrow screen it covers the page, so it takes the focus.
   useEffect(() => {
     if (!open) return;
     const closeOnEscape = (event: KeyboardEvent) =>

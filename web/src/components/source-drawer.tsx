@@ -14,7 +14,7 @@ import { useDocumentText } from "./use-document-text";
 interface Props {
   /** The agent whose documents were searched. */
   agentId: string | undefined;
-  /** Everything that was found for the reply. */
+  /** All passages found for the reply. */
   hits: readonly RetrievalHitView[];
   /** The number of the one that is cited. */
   index: number;

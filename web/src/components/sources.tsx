@@ -4,11 +4,11 @@ import { useWords } from "../words";
 
 interface Props {
   citations: readonly CitationView[];
-  /** Opens what was found, at the passage. */
+  /** Opens a source at the passage. */
   onOpen: (index: number) => void;
 }
 
-/** Where the answer has it from. */
+/** The sources of the answer. */
 export function Sources({ citations, onOpen }: Props) {
   const words = useWords();
   return (

@@ -1,7 +1,7 @@
 const GAP = 4;
 const EDGE = 8;
 
-/** Puts what is shown on top below its button, or above where there is more room, and always on the screen. */
+/** Places a popover below its button, or above if there is more room, and always on the screen. */
 export function standBeside(shown: HTMLElement, button: Element, isCentred = false): void {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = shown;

@@ -3,7 +3,7 @@ import { type ReactNode } from "react";
 
 import { useWords } from "../words";
 
-/** What a model call had said before it was made again: folded, and no part of the answer. */
+/** The output of a model call before its restart: collapsed, and not part of the answer. */
 export function Superseded({ children }: { children: ReactNode }) {
   const words = useWords();
   return (

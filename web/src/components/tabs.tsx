@@ -6,7 +6,7 @@ interface Props {
   tabs: { name: string; content: ReactNode; isChanged?: boolean }[];
 }
 
-/** Tabs; what was typed on one is still there when the user comes back to it. */
+/** Tabs; each keeps what was typed on it. */
 export function Tabs({ tabs }: Props) {
   const words = useWords();
   const id = useId();

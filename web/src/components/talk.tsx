@@ -22,9 +22,9 @@ import { Welcome } from "./welcome";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;
 
-/** A conversation, or the beginning of one. */
+/** A conversation, or a new one. */
 export function Talk({ at, onMenu }: { at: At; onMenu: () => void }) {
-  // The thread that has just been begun is the one that is opened next.
+  // The thread that was just started is the next one to open.
   const [begun, setBegun] = useState<Thread | null>(null);
   if (at.name === "conversation")
     return <OpenThread key={at.id} at={at} begun={begun?.id === at.id ? begun : null} onMenu={onMenu} />;
@@ -44,12 +44,12 @@ function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenPr
     void thread.join().then(() => setJoined(true));
     return () => thread.leave();
   }, [thread]);
-  /** Where the message that the user came for was looked for. */
+  /** Where the opened message was searched for. */
   const [lookedAt, setLookedAt] = useState<number | undefined>();
   useEffect(() => {
     if (joined && seq !== undefined) void thread.showAt(seq).then(() => setLookedAt(seq));
   }, [thread, joined, seq]);
-  // The list hears of a title that came by itself or from elsewhere.
+  // Pass titles set by the model or elsewhere on to the list.
   const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
   useEffect(() => {
     if (listed) thread.retitle(listed.title);
@@ -65,7 +65,7 @@ function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenPr
   );
 }
 
-/** The agent that was asked for, also where the list does not have it yet: never another one. */
+/** The requested agent, even if it isn't in the list yet; never another one. */
 function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {
   return id === null ? (all.find((it) => it.isDefault) ?? all[0]) : all.find((it) => it.id === id);
 }
@@ -85,11 +85,11 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const isMissing = agentId !== null && !agent;
-  /** The agent that the server does not have for us, either. */
+  /** The agent that the server doesn't show us, either. */
   const [unknownId, setUnknownId] = useState<string | null>(null);
   useEffect(() => {
     if (!isMissing) return;
-    refreshAgents() // made elsewhere since the list was read
+    refreshAgents() // created elsewhere since the list was loaded
       .then(() => setUnknownId(agentId))
       .catch(() => {});
   }, [isMissing, agentId]);
@@ -106,7 +106,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       const sent = thread.begin(made, content, files);
       go({ name: "conversation", id: made.id });
       if (!(await sent)) {
-        // The user is there already: so is what they wrote.
+        // The user is already there, and so is their text.
         returnDraft(made.id, content);
         keepFiles(made.id, files);
       }
@@ -125,7 +125,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       <Composer
-        // Not the loaded agent: what is typed before the list of agents is there must stay.
+        // Not the loaded agent: what is typed before the list of agents has loaded must stay.
         draftKey={`new.${agentId ?? ""}`}
         placeholder={words.placeholder(agent?.name ?? "")}
         limit={agent?.settings?.maxMessageChars ?? 0}

@@ -28,9 +28,9 @@ import { isDemonstration } from "./welcome";
 
 interface Props {
   thread: Thread;
-  /** The message that the user came for. */
+  /** The message that the user opened. */
   seq: number | undefined;
-  /** Its id, where it is known to have been on another branch. */
+  /** Its id, if it is known to have been on another branch. */
   branchId: string | undefined;
   /** The turn whose details are open. */
   turnId: string | undefined;

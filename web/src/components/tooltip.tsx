@@ -4,11 +4,11 @@ import { standBeside } from "./stand-beside";
 
 const WAIT_MS = 400;
 
-/** Names what shows only a picture (`data-tip`), where the user points at it or comes to it by keyboard. */
+/** Shows the name of an icon (`data-tip`) on hover or keyboard focus. */
 export function Tooltip() {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => followTips(place.current!), []);
-  // The element has that name already, for those who cannot see it.
+  // Screen readers already have the element's name.
   return <div ref={place} className="tip" popover="manual" aria-hidden />;
 }
 

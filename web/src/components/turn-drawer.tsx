@@ -126,7 +126,7 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
   );
 }
 
-/** Tokens; those of the provider's cache only where there are some, as not every provider has one. */
+/** Tokens; cached ones only if there are any, as not every provider has a cache. */
 function Spent({ usage }: { usage: UsageView }) {
   const { locale, estimated, ...words } = useWords();
   const counted = (count: number) => count.toLocaleString(locale) + (usage.estimated ? ` (${estimated})` : "");

@@ -12,10 +12,10 @@ interface Props {
   onDismiss: () => void;
 }
 
-/** Those that another try does not help. */
+/** Errors that a retry doesn't fix. */
 const FINAL = new Set(["PAYLOAD_TOO_LARGE", "UNSUPPORTED_DOCUMENT", "AGENT_NOT_FOUND", "FORBIDDEN", "INVALID_REQUEST"]);
 
-/** A file on its way to the agent, or one that was not taken, with the reason. */
+/** A file being uploaded to the agent, or a rejected one with the reason. */
 export function UploadRow({ upload: { file, status }, onRetry, onDismiss }: Props) {
   const words = useWords();
   const isActive = status.state === "waiting" || status.state === "uploading";

@@ -33,7 +33,7 @@ export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) 
       setSending(false);
     }
   };
-  /** For the box of a request: it can be found, and has the focus when the user comes for it. */
+  /** For a request's box: makes it findable, and focuses it when the user opens it. */
   const open = { ref: place, tabIndex: -1, "data-request": isOpen ? requestId : undefined };
   return { open, outcome, sending, problem, answer };
 }

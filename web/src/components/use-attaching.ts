@@ -5,7 +5,7 @@ import { useWords } from "../words";
 
 let uploads: Promise<typeof import("../state/uploads")> | null = null;
 
-/** What sends files. Loaded once: what is added first comes first. */
+/** The uploader, loaded once, so that files keep their order. */
 function loadUploads() {
   return (uploads ??= import("../state/uploads").catch((error: unknown) => {
     uploads = null;
@@ -18,7 +18,7 @@ export function useAttaching(draftKey: string, disabled: boolean) {
   const words = useWords();
   const add = async (files: readonly File[]) => {
     if (disabled || !files.length) return;
-    // On a phone the keyboard would cover what was added.
+    // On a phone, the keyboard would cover the added files.
     if (matchMedia("(pointer: fine)").matches) document.getElementById("message")?.focus();
     try {
       const { MOST_FILES, attach } = await loadUploads();
@@ -49,14 +49,14 @@ export function useAttaching(draftKey: string, disabled: boolean) {
   return { add, drop };
 }
 
-/** The files of a drop without folders, of which a browser gives only the name. */
+/** The files of a drop, without folders, whose content browsers don't provide. */
 function filesIn(data: DataTransfer): File[] {
   const items = [...data.items].filter((it) => it.kind === "file");
   if (!items.length) return [...data.files];
   return items.flatMap((it) => (it.webkitGetAsEntry?.()?.isDirectory ? [] : (it.getAsFile() ?? [])));
 }
 
-/** What is pasted for the message: spreadsheets and word processors give a picture beside the text, which is meant. */
+/** Pasted files: spreadsheets and word processors add a picture to a text, which is what the user means. */
 function pasted({ target, clipboardData }: ClipboardEvent): File[] {
   const isElsewhere = target instanceof HTMLElement && target.id !== "message" && target.matches("input, textarea, dialog *");
   const isText = clipboardData?.types.includes("text/html") && clipboardData.getData("text/plain").trim();

@@ -11,7 +11,7 @@ import { toastProblem } from "./problem-bar";
 
 type Change = (id: string, patch: ConversationPatch) => Promise<unknown>;
 
-/** What the user can do with a conversation, wherever its menu is; `change` is the thread's own where it is open. */
+/** What the user can do with a conversation, in any menu; `change` is the open thread's own, if it is open. */
 export function useConversationActions(
   conversation: ConversationView,
   onRename: () => void,
@@ -24,7 +24,7 @@ export function useConversationActions(
   const run = (work: () => Promise<unknown>) => () => {
     work().catch((error: unknown) => toastProblem(words, error));
   };
-  /** Leaves the conversation where it is open; undoing that goes back to it, unless the user is elsewhere by then. */
+  /** Leaves the conversation if it is open; undo returns to it, unless the user has moved on. */
   const putAway = async (work: () => Promise<unknown>, told: string, undo: () => Promise<unknown>) => {
     await work();
     const wasOpen = isOpen(id);

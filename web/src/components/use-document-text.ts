@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "react";
 import { get } from "../api/client";
 import { type PassagesView, type PassageView } from "../api/schema";
 
-/** So many passages before the cited one, and as many more each time. */
+/** How many passages before the cited one to show at first. */
 const BEFORE = 5;
 const PAGE = 20;
 
@@ -15,7 +15,7 @@ export interface ReadText {
   readLater: () => Promise<void>;
 }
 
-/** A document around a passage. Nothing is read where the agent's documents are not the user's to read. */
+/** A document around a passage. Loads nothing if the user may not read the agent's documents. */
 export function useDocumentText(agentId: string | undefined, chunkId: string | null | undefined): ReadText {
   const [{ passages, total }, setText] = useState<{ passages: readonly PassageView[]; total: number }>({ passages: [], total: 0 });
   const [documentId, position] = placeOf(chunkId);

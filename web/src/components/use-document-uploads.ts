@@ -13,21 +13,21 @@ export interface DocumentUpload {
   status:
     | { state: "waiting" }
     | { state: "uploading"; progress: number }
-    /** `most`: how many bytes the server takes, where the file is too large. */
+    /** `most`: the server's limit in bytes, if the file is too large. */
     | { state: "refused"; problem: Problem; most: number | null }
     | { state: "duplicate"; of: string };
 }
 
-/** A browser has six connections to a server that speaks HTTP/1.1; others need some of them. */
+/** A browser opens six connections to an HTTP/1.1 server; other requests need some of them. */
 const AT_ONCE = 2;
 
-/** Sends files to an agent, each by a request of its own: one that is refused spoils no other. */
+/** Uploads files to an agent, each in its own request, so that a rejected one doesn't affect the others. */
 export function useDocumentUploads(path: string, documents: readonly DocumentView[], onAdded: () => Promise<void>) {
   const [uploads, setUploads] = useState<readonly DocumentUpload[]>([]);
   const waiting = useRef<DocumentUpload[]>([]);
   const cancels = useRef(new Map<string, AbortController>());
   const running = useRef(0);
-  // A file that the agent has is answered with the document that it is: one listed before, or made by another upload.
+  // For a file that the agent already has, the response is its document: an older one, or another upload's.
   const known = useRef(new Set<string>());
   const answered = useRef(new Set<string>());
   useEffect(() => {
@@ -54,7 +54,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
     cancels.current.set(key, cancel);
     const onProgress = (progress: number) => change(key, { state: "uploading", progress });
     onProgress(0);
-    // The list may have the new document before this upload has its answer.
+    // The list may have the new document before this upload has its response.
     const before = new Set(known.current);
     try {
       const { id, fileName } = await upload<DocumentView>(path, file, onProgress, cancel.signal);
@@ -90,7 +90,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
       change(it.key, { state: "waiting" });
       enqueue([it]);
     },
-    /** Takes a file from the list; one that waits or is on its way is not sent. */
+    /** Removes a file from the list; cancels its upload. */
     dismiss: ({ key }: DocumentUpload) => {
       waiting.current = waiting.current.filter((it) => it.key !== key);
       cancels.current.get(key)?.abort();

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-/** When something closes and takes the focus with it, another element gets it; where the user went elsewhere, none. */
+/** When a closing element has the focus, moves it to another one; not if the user has moved on. */
 export function useFocusAfter(isOpen: boolean, find: () => HTMLElement | null): void {
   const wasOpen = useRef(false);
   useEffect(() => {

@@ -9,7 +9,7 @@ export interface Fault<T> {
   message: string;
 }
 
-/** A form over what the server has: what is typed stays on top of it, also when the server's changes. */
+/** A form over the server's values: what is typed stays on top, even when those change. */
 export function useForm<T extends object>(tab: string, kept: T) {
   const words = useWords();
   const [typed, setTyped] = useState<Partial<T>>({});
@@ -57,7 +57,7 @@ export function fieldOf(error: unknown, fields: readonly string[]): string | nul
   return error.param.split(".").findLast((it) => fields.includes(it)) ?? null;
 }
 
-/** The server's words for a number that is too small or too large are those of a programmer. */
+/** The server's messages for numbers out of range are written for programmers. */
 function toldFault(message: string, words: Words): string {
   const [, sign, bound] = /^Expected `[^`]+` (<=|>=) (-?[\d.]*\d)\.?$/.exec(message) ?? [];
   if (bound === undefined) return message;

@@ -1,6 +1,6 @@
 import { useEffect, type RefObject } from "react";
 
-/** Keeps the focus in a list whose rows come, go and move by themselves: with its row, or on the next one. */
+/** Keeps the focus in a list whose rows change by themselves: on its row, or on the next one. */
 export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const rows = list.current!;
@@ -9,7 +9,7 @@ export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
       focused = target instanceof HTMLElement && rows.contains(target) ? target : null;
     };
     const forget = () => {
-      focused = null; // a click on nothing takes the focus away, and that is meant
+      focused = null; // a click on nothing removes the focus on purpose
     };
     const changed = new MutationObserver((records) => {
       showMenusAgain(rows);

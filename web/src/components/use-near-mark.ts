@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from "react";
 
-/** A pointer that only passes by shows nothing, and one that crosses to the preview does not lose it. */
+/** A delay, so that a passing pointer shows nothing, and one that moves to the preview doesn't lose it. */
 const SHOW_AFTER_MS = 150;
 const HIDE_AFTER_MS = 250;
 
@@ -32,7 +32,7 @@ export function useNearMark(reply: RefObject<HTMLElement | null>, isOff: boolean
     on("pointerout", () => later(null, HIDE_AFTER_MS));
     on("focusin", (it) => it.matches(":focus-visible") && later(it, 0));
     on("focusout", () => later(null, 0));
-    // One was near before this was loaded.
+    // A mark was near before this was loaded.
     const near = article.querySelector<HTMLElement>(".citation:hover, .citation:focus-visible");
     if (near && !wasOff.current) later(near, 0);
     wasOff.current = false;
@@ -46,7 +46,7 @@ export function useNearMark(reply: RefObject<HTMLElement | null>, isOff: boolean
     if (!mark) return;
     const dismiss = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
-      // It is for this alone: it stops no answer.
+      // Only closes this: it must not stop an answer.
       event.preventDefault();
       event.stopImmediatePropagation();
       clearTimeout(timer.current);

@@ -1,9 +1,9 @@
 import { useEffect, useState, type RefObject } from "react";
 
-/** How far from what is seen of the list something is made ready. */
+/** How far outside the visible part of the list elements are prepared. */
 const NEAR = "400px";
 
-/** Whether an element has come near what is seen of the list. */
+/** Whether an element is near the visible part of the list. */
 export function useNear(place: RefObject<HTMLElement | null>): boolean {
   const [isNear, setNear] = useState(false);
   useEffect(() => {
@@ -12,7 +12,7 @@ export function useNear(place: RefObject<HTMLElement | null>): boolean {
       (entries) => {
         if (entries.some((it) => it.isIntersecting)) setNear(true);
       },
-      // A margin counts only around the element that scrolls.
+      // A margin only works around the scrolling element.
       { root: place.current.closest(".scroller"), rootMargin: NEAR },
     );
     come.observe(place.current);

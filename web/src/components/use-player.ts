@@ -1,11 +1,11 @@
 import { useEffect, useState } from "react";
 
-/** How many times faster than it was; an instant one is at its end at once. */
+/** Playback speeds; an instant one jumps to the end. */
 export const SPEEDS = [1, 2, 4, 8, Infinity];
-/** So often at most: what is drawn meanwhile is a page of Markdown. */
+/** The maximum update rate: each update renders a page of Markdown. */
 const FRAME_MS = 33;
 
-/** Moves along a line of time. It begins at its end, where everything is to be seen, and never by itself. */
+/** Plays a timeline. It starts at the end, where everything is visible, and never plays by itself. */
 export function usePlayer(duration: number) {
   const [position, setPosition] = useState(duration);
   const [speed, setSpeed] = useState(1);

@@ -4,12 +4,12 @@ import { keyOf } from "../thread/path";
 import { isLocal, type ThreadState } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 
-/** So many entries are drawn at most; the others come back when the user scrolls to them. */
+/** How many entries are rendered at most; the others return when the user scrolls to them. */
 const MOST_SHOWN = 100;
 const STEP = 50;
 const NEAR_PX = 400;
 const AT_END_PX = 60;
-/** Where the entry that the user came for is put. */
+/** Where to place the entry that the user opened. */
 const WANTED_PX = 60;
 
 /** What is at the top of the view, and how far below its edge; `part` is -1 for the entry itself. */
@@ -27,14 +27,14 @@ function partsOf(entry: HTMLElement): HTMLElement[] {
 export function useScrolling(
   thread: Thread,
   { messages, queued, hasOlder, hasNewer }: ThreadState,
-  /** The key of the entry that the user came for. */
+  /** The key of the entry that the user opened. */
   wanted: string | undefined,
 ) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const pinned = useRef(true);
   const lastTop = useRef(0);
-  /** The key of the last entry that is drawn; null for the newest. */
+  /** The key of the last rendered entry; null for the newest. */
   const [lastKey, setLastKey] = useState<string | null>(null);
   const keyAt = (index: number) => (messages[index] ? keyOf(messages[index]) : null);
   const found = lastKey === null ? -1 : messages.findIndex((it) => keyOf(it) === lastKey);
@@ -113,7 +113,7 @@ export function useScrolling(
     if (start > 0) {
       setLastKey(keyAt(Math.max(end - STEP, MOST_SHOWN) - 1));
     } else if (hasOlder) {
-      // What comes above needs room: what is far below is no longer drawn.
+      // Entries above need room: those far below are no longer rendered.
       setLastKey(keyAt(Math.min(end, MOST_SHOWN - STEP) - 1));
       void thread.readOlder();
     }
@@ -125,7 +125,7 @@ export function useScrolling(
     setAtEnd(true);
     requestAnimationFrame(() => scroller.current?.scrollTo({ top: scroller.current.scrollHeight }));
   };
-  /** What is above stays where it is while another branch is shown below, and so does what has the focus. */
+  /** Keeps everything above in place while another branch is shown below, and the focused element, too. */
   const hold = async (change: Promise<void>) => {
     pinned.current = false;
     remember();
@@ -135,7 +135,7 @@ export function useScrolling(
       scroller.current?.dispatchEvent(new Event("scroll"));
     });
   };
-  // Whoever sends something wants to see it; a turn that begins by itself takes nobody from where they read.
+  // Show what the user has just sent; a turn that starts by itself must not move a reader.
   const newest = messages.at(-1);
   const sent = newest && isLocal(newest.id) ? newest.createdAt : queued.findLast((it) => isLocal(it.messageId))?.messageId;
   useEffect(() => {

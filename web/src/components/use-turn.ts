@@ -10,13 +10,13 @@ import { foldAll, type LiveReply } from "../turn/fold";
 import { follow } from "../turn/follow";
 import { replyBefore } from "../turn/replay";
 
-/** What is known of a turn, as far as it has come. */
+/** What is known about a turn so far. */
 export interface WatchedTurn {
   turn: TurnView;
-  /** Null until the model was asked. */
+  /** Null before the first model call. */
   receipt: ReceiptView | null;
   events: readonly TurnEvent[];
-  /** What the events make. */
+  /** The reply that the events build. */
   reply: LiveReply;
   /** Whether more may come. */
   isRunning: boolean;
@@ -62,7 +62,7 @@ async function read(turnId: string, signal: AbortSignal): Promise<[TurnView, Rec
   return Promise.all([
     get<TurnView>(`/api/turns/${turnId}`, {}, signal),
     get<ReceiptView>(`/api/turns/${turnId}/context`, {}, signal).catch((error: unknown) => {
-      if (isMissing(error)) return null; // it has not come so far
+      if (isMissing(error)) return null; // it doesn't exist yet
       throw error;
     }),
   ]);

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type PointerEvent, type MouseEvent, type R
 
 import { FITTED, dragged, zoomed, type Point, type Zoom } from "./zoom";
 
-/** By how much a key or a button zooms. */
+/** The zoom step of a key or a button. */
 export const STEP = 1.5;
 const DOUBLE_CLICK = 2.5;
 const WHEEL = 0.0022;
@@ -17,10 +17,10 @@ export function useZoom(stage: RefObject<HTMLElement | null>, shown: string) {
     setZoom((now) => zoomed(now, factor, at, room(stage.current)));
   useEffect(() => {
     const element = stage.current!;
-    // React's own listener may not keep the page from scrolling.
+    // React's own listener can't prevent scrolling.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault();
-      // A pinch on a touchpad comes with ctrlKey and in smaller steps.
+      // A pinch on a touchpad has ctrlKey set and smaller steps.
       zoomBy(Math.exp(-event.deltaY * WHEEL * (event.ctrlKey ? 4 : 1)), fromCentre(element, event));
     };
     element.addEventListener("wheel", onWheel, { passive: false });

@@ -8,7 +8,7 @@ import { useChunk } from "./use-chunk";
 const loadViewer = () => import("./image-viewer");
 const close = () => viewed.set(null);
 
-/** Shows an opened image large, with code that is loaded then. `images`: those beside it. */
+/** Shows an opened image large, with code that is loaded on demand. `images`: those beside it. */
 export function ViewerPlace({ images }: { images: () => readonly KeptFile[] }) {
   const image = useStore(viewed);
   const viewer = useChunk(loadViewer, image !== null, close);

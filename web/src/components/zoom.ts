@@ -1,4 +1,4 @@
-/** Where a zoomed image lies. Points are pixels from the middle of the stage. Pure. */
+/** The position of a zoomed image. Points are pixels from the middle of the stage. Pure. */
 
 export interface Point {
   x: number;
@@ -18,7 +18,7 @@ export interface Room {
 export const FITTED: Zoom = { scale: 1, x: 0, y: 0 };
 const MOST = 12;
 
-/** Zooms; what lies at a point stays there, as far as the edges allow. */
+/** Zooms around a fixed point, as far as the edges allow. */
 export function zoomed(zoom: Zoom, factor: number, at: Point, room: Room): Zoom {
   const scale = Math.min(MOST, Math.max(1, zoom.scale * factor));
   const by = scale / zoom.scale;

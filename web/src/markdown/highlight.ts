@@ -1,4 +1,4 @@
-/** Colours code; loaded with the first block. Languages come one by one, when they are needed. */
+/** Colours code; loaded with the first block. Languages are loaded one by one on demand. */
 
 import { createCssVariablesTheme, createHighlighterCore, type HighlighterCore, type ThemedToken } from "shiki/core";
 import { createJavaScriptRegexEngine } from "shiki/engine/javascript";
@@ -59,7 +59,7 @@ const ALIASES: Record<string, keyof typeof LANGUAGES> = {
 const theme = createCssVariablesTheme({ name: "css-variables", variablePrefix: "--code-" });
 let highlighter: Promise<HighlighterCore> | null = null;
 
-/** The code as coloured pieces, line by line; null where the language is not known. */
+/** The code as coloured pieces, line by line; null if the language is unknown. */
 export async function highlight(code: string, language: string): Promise<ThemedToken[][] | null> {
   const name = ALIASES[language] ?? language;
   if (!(name in LANGUAGES)) return null;

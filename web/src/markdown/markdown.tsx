@@ -87,7 +87,7 @@ function componentsFor(live: boolean, onSource: ((index: number) => void) | unde
         </a>
       );
     },
-    // An image of another host would tell it that this was read.
+    // An image on another host would reveal to it that this was read.
     img: ({ src, alt }) => {
       const shown = typeof src === "string" && /^data:image\/(png|jpeg|gif|webp);/.test(src);
       if (shown) return <img src={src} alt={alt ?? ""} />;

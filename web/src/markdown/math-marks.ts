@@ -1,9 +1,9 @@
-/** Formulas as models write them, made into what the reader of formulas takes; money stays money. */
+/** Converts models' formulas to the syntax of the formula parser; money stays money. */
 
 const CODE = /(`+)[\s\S]*?\1|^ {0,3}(?:`{3,}|~{3,})[\s\S]*?(?:^ {0,3}(?:`{3,}|~{3,})|$(?![\s\S]))/gm;
 // As pandoc has it: no blank after the first mark, none before the last, and no digit after that.
 const INLINE = /(?<![\\$])\$(?!\$)(?=\S)((?:[^$\\\n]|\\.)*?\S)\$(?![\d$])/g;
-// On a line of its own it is meant to stand apart.
+// On its own line it is a block formula.
 const OWN_LINE = /^([ \t]*)\$\$(.+?)\$\$[ \t]*$/gm;
 
 export function hasMath(text: string): boolean {

@@ -5,7 +5,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** Text that cannot be drawn is shown as it was written; the rest of the page goes on. */
+/** Shows text that can't be rendered as it was written; the rest of the page keeps working. */
 export class PlainWhenBroken extends Component<Props, { brokenBy: string | null }> {
   override state: { brokenBy: string | null } = { brokenBy: null };
 

@@ -11,7 +11,7 @@ export interface Attachment {
   mediaType: string;
   size: number;
   status: { state: "uploading"; progress: number } | { state: "ready"; file: KeptFile } | { state: "failed"; problem: Problem };
-  /** What is sent again after a failure; gone after a reload. */
+  /** Sent again after a failure; lost after a reload. */
   source: File | null;
   /** Shows an image that is on its way. */
   localUrl: string | null;
@@ -43,7 +43,7 @@ export function keepFiles(draftKey: string, files: readonly KeptFile[]): void {
   putBack(draftKey, files.map(attachmentOf));
 }
 
-/** Takes a draft's attachments away; `putBack` undoes it. */
+/** Removes a draft's attachments; `putBack` undoes it. */
 export function takeAttachments(draftKey: string): readonly Attachment[] {
   const taken = attachmentsOf(draftKey).get();
   attachmentsOf(draftKey).set(NONE);

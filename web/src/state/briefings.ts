@@ -1,4 +1,4 @@
-/** What agents have told the user, newest first. */
+/** The user's briefings, newest first. */
 
 import { get } from "../api/client";
 import { type BriefingView, type PageView_BriefingView } from "../api/schema";
@@ -11,6 +11,6 @@ export async function refreshBriefings(): Promise<void> {
     const page = await get<PageView_BriefingView>("/api/briefings", { limit: 100 });
     briefings.set(page.items);
   } catch {
-    // Those that are known stay; they are read again when the user comes back to the page.
+    // Keep the known ones; they are loaded again when the user returns to the page.
   }
 }

@@ -18,9 +18,9 @@ const UNREAD: ConversationList = { items: [], nextCursor: null, state: "loading"
 
 export const conversations = new Store<ConversationList>(UNREAD);
 
-/** Counts readings: the answer to an older one than is shown comes too late. */
+/** Counts reads: a response older than the shown one is too late. */
 const readings = { asked: 0, shown: 0 };
-/** Counts what the user changes here: what was asked for before such a change does not have it. */
+/** Counts the user's changes here: a response to an earlier request doesn't include them. */
 let changes = 0;
 
 /** For when the user signs out. */
@@ -35,7 +35,7 @@ async function page(query: Query): Promise<PageView_ConversationView> {
   return get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
 }
 
-/** Reads the first page and the pinned ones again; what was scrolled to below them stays. */
+/** Reloads the first page and the pinned ones; older loaded ones stay. */
 export async function refreshConversations(): Promise<void> {
   const reading = ++readings.asked;
   const before = changes;
@@ -84,7 +84,7 @@ export async function readMoreConversations(): Promise<void> {
   }
 }
 
-/** Changes one and shows it in the list at once, or takes it out when it is archived. */
+/** Changes one and updates the list immediately, or removes it if it is archived. */
 export async function changeConversation(id: string, patch: ConversationPatch): Promise<ConversationView> {
   const changed = await send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
   changes++;

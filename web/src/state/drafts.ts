@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from "react";
 
 const PREFIX = "threadkeep.draft.";
-/** Writing it down takes longer than a key: it is done when the user pauses or leaves. */
+/** Storing takes longer than a keystroke, so it waits until the user pauses or leaves. */
 const WRITE_AFTER_MS = 400;
 
 const unwritten = new Map<string, string>();
@@ -31,7 +31,7 @@ export function keepDraft(key: string, text: string): void {
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }
 
-/** Puts back what was not taken, before what has been typed since. */
+/** Restores a rejected message before what has been typed since. */
 export function returnDraft(key: string, text: string): void {
   keepDraft(key, [text, readDraft(key)].filter(Boolean).join("\n\n"));
 }

@@ -17,7 +17,7 @@ export function whenTold(told: (event: UserEvent) => void): () => void {
   return () => listeners.delete(told);
 }
 
-/** Reads all lists now, those that something happens to, and all again when the user comes back to the page. */
+/** Loads all lists now, changed ones when events arrive, and all again when the user returns to the page. */
 export function keepUp(userId: string): () => void {
   const closing = new AbortController();
   const { signal } = closing;

@@ -1,4 +1,4 @@
-/** What lies over the page: the palette, or the list of shortcuts. */
+/** The overlay: the palette, or the list of shortcuts. */
 
 import { Store } from "./store";
 

@@ -49,7 +49,7 @@ export function setTheme(choice: ThemeChoice): void {
   theme.set(shownTheme());
 }
 
-/** Whether the sidebar is hidden where there is room for it. */
+/** Whether the sidebar is hidden although there is room for it. */
 export const sidebarHidden = new Store(localStorage.getItem(SIDEBAR) === "hidden");
 
 export function hideSidebar(hidden: boolean): void {

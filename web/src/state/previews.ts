@@ -7,26 +7,26 @@ import { filePath } from "../turn/files";
 
 interface Preview {
   users: number;
-  /** Null until it has come. */
+  /** Null until it has loaded. */
   url: string | null;
   coming: Promise<string>;
 }
 
-/** So many that nobody shows stay, for those who scroll back. */
+/** How many unused ones to keep, for scrolling back. */
 const MOST_IDLE = 40;
 
-/** Those that were used last come last. */
+/** In order of last use. */
 const previews = new Map<string, Preview>();
 
 token.subscribe(() => forgetIdle(0));
 
-/** Shows an image that was just uploaded from where it lies already. */
+/** Shows a just uploaded image from its local file. */
 export function seedPreview(fileId: string, url: string): void {
   previews.set(fileId, { users: 0, url, coming: Promise.resolve(url) });
   forgetIdle(MOST_IDLE);
 }
 
-/** Where the preview of a file can be shown from, once it has come; with null, nothing is asked for. */
+/** The URL of a file's preview, once loaded; null loads nothing. */
 export function usePreview(fileId: string | null): { url: string | null; failed: boolean } {
   const [url, setUrl] = useState(() => (fileId && previews.get(fileId)?.url) || null);
   const [failed, setFailed] = useState(false);

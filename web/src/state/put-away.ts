@@ -18,7 +18,7 @@ export interface PutAway {
 const PAGE = 50;
 const UNREAD: PutAway = { items: [], state: "loading", problem: null, nextCursor: null };
 
-/** Reads a page at a time, and all that is shown again when something happens to a conversation. */
+/** Loads a page at a time, and reloads everything shown when a conversation changes. */
 export function usePutAway(status: "archived" | "deleted") {
   const [list, setList] = useState(UNREAD);
   const reading = useRef<AbortController>(null);
@@ -59,7 +59,7 @@ export function usePutAway(status: "archived" | "deleted") {
       unfollow();
     };
   }, [again]);
-  /** Asked for as long as the end of the list is seen: once is enough. */
+  /** Called while the end of the list is visible: once is enough. */
   const more = async () => {
     if (!reading.current && list.state === "ready") await read(list.items, list.nextCursor, 0);
   };

@@ -5,7 +5,7 @@ import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }
-  /** `seq`: the message that the user came for; `branchId`: its id, where it is on another branch; `turnId`: the turn whose details are open. */
+  /** `seq`: the message that the user opened; `branchId`: its id, if it is on another branch; `turnId`: the turn whose details are open. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string; turnId?: string }
   | { name: "agent"; id: string }
   | { name: Plain }
@@ -46,7 +46,7 @@ export function hrefOf(route: Route): string {
 
 export const route = new Store<Route>(parseRoute(location.hash));
 
-/** Asks the user whether to leave; null where there is nothing to ask. */
+/** Asks the user whether to leave; null if there is nothing to ask. */
 type LeaveQuestion = () => Promise<boolean> | null;
 let leaveQuestion: LeaveQuestion = () => null;
 
@@ -69,14 +69,14 @@ window.addEventListener("hashchange", () => {
   if (leaves === null) route.set(next);
   else
     void leaves.then((yes) => {
-      if (change !== changes) return; // the user has gone on without an answer
+      if (change !== changes) return; // the user has navigated on without an answer
       if (yes) route.set(next);
-      // The address is already the new one: who stays gets the old one back.
+      // The address is already the new one: restore the old one if the user stays.
       else history.pushState(null, "", here);
     });
 });
 
-/** The same place under another address, which takes the place of this one in the history. */
+/** The same place under another address, which replaces this one in the history. */
 export function rename(next: Route): void {
   history.replaceState(null, "", hrefOf(next));
   route.set(next);
@@ -96,7 +96,7 @@ export function openTurn(turnId: string): void {
   route.set(next);
 }
 
-/** Closes them; a user who came by a link to them has nowhere to go back to. */
+/** Closes them; a user who opened a link to them has nothing to go back to. */
 export function closeTurn(): void {
   const at = route.get();
   if (at.name !== "conversation" || !at.turnId) return;

@@ -80,7 +80,7 @@ function end(): void {
   setToken(null);
   forgetDrafts();
   forgetAttachments();
-  // What lies over the page may name this one's things.
+  // An overlay may show this user's data.
   confirmation.get()?.answer(false);
   closeOverlay();
   toasts.set([]);

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A value that tells its listeners when it changes. */
+/** A value that notifies its listeners when it changes. */
 export class Store<S> {
   #listeners = new Set<() => void>();
 

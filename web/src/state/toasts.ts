@@ -1,4 +1,4 @@
-/** Short words at the edge that go away by themselves. */
+/** Short messages at the edge that disappear by themselves. */
 
 import { Store } from "./store";
 

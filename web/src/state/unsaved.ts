@@ -1,4 +1,4 @@
-/** What was typed into a form and not saved: leaving the page with it is asked about first. */
+/** Unsaved form input: the user must confirm before leaving the page with it. */
 
 import { useEffect, useId } from "react";
 
@@ -38,12 +38,12 @@ export function useUnsavedTabs(): ReadonlySet<string> {
   return new Set(useStore(forms).values());
 }
 
-/** For when what was typed is saved or wanted no more, and the page goes elsewhere by itself. */
+/** For when the input was saved or discarded, and the page navigates by itself. */
 export function forgetUnsaved(): void {
   forms.set(new Map());
 }
 
-/** While this is used, the user is asked before a page with unsaved changes is left. */
+/** While this is used, leaving a page with unsaved changes needs confirmation. */
 export function useLeaveQuestion(words: Words): void {
   useEffect(
     () =>

@@ -1,4 +1,4 @@
-/** Sends files to the server, each by a request of its own: one that is refused spoils no other. */
+/** Uploads files, each in its own request, so that a rejected one doesn't affect the others. */
 
 import { freshKey } from "../api/client";
 import { type UploadedFileView } from "../api/schema";
@@ -8,7 +8,7 @@ import { type KeptFile } from "../turn/files";
 import { attachmentsOf, type Attachment } from "./attachments";
 import { seedPreview } from "./previews";
 
-/** As many as the server takes with a message. */
+/** The server's limit for a message. */
 export const MOST_FILES = 20;
 /** A browser has six connections to a server that speaks HTTP/1.1; events and messages need some of them. */
 const AT_ONCE = 3;
@@ -17,7 +17,7 @@ const waiting: (() => Promise<void>)[] = [];
 const cancels = new Map<string, AbortController>();
 let running = 0;
 
-/** Adds files to a draft and sends them; the number of those for which there is no room. */
+/** Adds files to a draft and uploads them; returns how many didn't fit. */
 export function attach(draftKey: string, files: readonly File[]): number {
   const room = Math.max(0, MOST_FILES - attachmentsOf(draftKey).get().length);
   const added = files.slice(0, room).map(begun);

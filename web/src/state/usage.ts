@@ -43,7 +43,7 @@ export function agentSums(items: readonly DayUsageView[]): { agentId: string; su
     .sort((one, other) => tokens(other.sum) - tokens(one.sum));
 }
 
-/** The share of the input that came from the provider's cache; null where there was none. */
+/** The share of the input that came from the provider's cache; null if none did. */
 export function cachedShare({ inputTokens, cacheReadTokens }: Sum): number | null {
   return inputTokens && cacheReadTokens ? cacheReadTokens / inputTokens : null;
 }

@@ -9,7 +9,7 @@ export type Loaded<T> =
   | { state: "failed"; problem: Problem }
   | { state: "ready"; value: T };
 
-/** What went wrong on a page that sends no message: nobody's text is in danger. */
+/** An error on a page that sends no message: no text can be lost. */
 export function pageProblemOf(error: unknown): Problem {
   return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
 }

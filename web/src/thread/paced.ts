@@ -8,7 +8,7 @@ export class Paced<T> {
 
   constructor(
     private readonly show: (items: T[]) => void,
-    /** How long one waits at least, where showing takes long. */
+    /** The minimum wait if showing takes long. */
     private readonly leastMs: () => number = () => 0,
   ) {}
 
@@ -17,7 +17,7 @@ export class Paced<T> {
     this.#timer ??= setTimeout(() => this.#atNextFrame(), Math.max(SHOW_EVERY_MS, this.leastMs()));
   }
 
-  /** Shows what is left, at once. */
+  /** Shows the rest immediately. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;

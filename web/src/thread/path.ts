@@ -3,7 +3,7 @@
 import { type SiblingsView } from "../api/schema";
 import { type Message } from "../turn/parts";
 
-/** The same for all siblings: switching between them keeps what is drawn there, and the focus in it. */
+/** The same for all siblings: switching between them keeps the rendered elements and the focus in them. */
 export function keyOf({ id, siblings }: Message): string {
   return siblings?.ids[0] ?? id;
 }
@@ -21,7 +21,7 @@ export function before(messages: readonly Message[], replaced: Message): readonl
   return messages.slice(0, messages.findIndex((it) => it.id === replaced.parentId) + 1);
 }
 
-/** What was read, after what was known before it; null where neither follows on the other. */
+/** The loaded messages appended to the known ones; null if neither follows the other. */
 export function joined(known: readonly Message[], read: readonly Message[]): readonly Message[] | null {
   const [first] = read;
   if (!first) return known;

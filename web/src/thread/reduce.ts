@@ -22,14 +22,14 @@ export interface ThreadState {
   hasNewer: boolean;
   /** While the user reads an older part: the end of the path as it was last shown. */
   tip: string | null;
-  /** What stands in the model's context for the archived messages. */
+  /** The summary that replaces the archived messages in the model's context. */
   summary: string | null;
   loading: "all" | "older" | "newer" | null;
-  /** The reply that is being given. */
+  /** The reply in progress. */
   live: LiveReply | null;
   /** From the click on Send until the server has taken the message. */
   sending: boolean;
-  /** What was shown before that: it comes back where the server refuses. */
+  /** What was shown before; it returns if the server refuses. */
   shownBefore: Pick<ThreadState, "messages" | "hasNewer"> | null;
   /** From the choice of another branch until it is shown. */
   choosing: boolean;
@@ -42,7 +42,7 @@ export interface ThreadState {
 
 /** A message that no turn has taken yet. */
 export interface PendingMessage extends Omit<QueuedMessageView, "steers"> {
-  /** It joins the turn that runs, or, with null, has a turn of its own when that has ended. */
+  /** It joins the running turn or, with null, gets its own turn afterwards. */
   steers: string | null;
 }
 
@@ -80,7 +80,7 @@ export type ThreadAction =
   | { type: "readOlder"; messages: readonly Message[]; hasOlder: boolean }
   | { type: "readNewer"; messages: readonly Message[]; hasNewer: boolean }
   | { type: "choosing" }
-  /** Another branch was chosen: `messages` stand where `replaced` stood and below. */
+  /** Another branch was chosen: `messages` replace `replaced` and everything below. */
   | { type: "chosen"; conversation: ConversationDetailView; replaced: Message; messages: readonly Message[]; hasNewer: boolean }
   | { type: "jumped"; messages: readonly Message[]; hasOlder: boolean; hasNewer: boolean }
   | { type: "settled" }
@@ -89,11 +89,11 @@ export type ThreadAction =
   | { type: "regenerating"; replaced: Message }
   | { type: "refused"; problem: Problem }
   | { type: "started"; turn: StartedTurnView }
-  /** The server keeps what was sent for later: what was shown of it as a turn is taken back. */
+  /** The server queued the message: the turn shown for it is removed. */
   | { type: "deferred" }
   /** A message is on its way into the queue, or into the turn that runs. */
   | { type: "queueing"; message: PendingMessage }
-  /** The server has taken it: under this id, or as a turn of its own. */
+  /** The server accepted it: under this id, or as its own turn. */
   | { type: "queued"; localId: string; messageId: string | null }
   | { type: "requeued"; messageId: string; content: string | null }
   | { type: "events"; turnId: string; events: readonly TurnEvent[] }
@@ -116,7 +116,7 @@ export function isWaiting({ live }: ThreadState): boolean {
   return live !== null && waitsForUser(live.message.parts);
 }
 
-/** Whether what is sent now waits for something else: a turn that runs, or messages before it. */
+/** Whether a message sent now would be queued: behind a running turn, or other messages. */
 export function mustQueue(state: ThreadState): boolean {
   return (state.live !== null && !isWaiting(state)) || state.queued.length > 0;
 }
@@ -135,7 +135,7 @@ export function isBusy(state: ThreadState): boolean {
   return isRunning(state) || state.choosing;
 }
 
-/** The last message that the page shows: the server refuses what was decided while looking at another path. */
+/** The last visible message: the server refuses an action taken while another path was shown. */
 export function tipOf({ messages, hasNewer, tip }: ThreadState): string | null {
   return hasNewer ? tip : (messages.findLast((it) => !isLocal(it.id))?.id ?? null);
 }
@@ -260,7 +260,7 @@ function withLive(state: ThreadState): ThreadState {
   const turnId = state.conversation?.activeTurnId;
   if (!turnId) return { ...state, live: null, stopping: false };
   if (state.live?.message.turnId === turnId) {
-    // What we have folded is as new as what was read, or newer.
+    // Our folded reply is at least as new as the loaded one.
     return { ...state, messages: withReply(state, state.live) };
   }
   const reply = state.messages.findLast((it) => it.turnId === turnId && it.role === "assistant");
@@ -281,7 +281,7 @@ function pending(
   );
   const read = queued.map((it) => ({ ...it, steers: it.steers ? activeTurnId : null }));
   const all = [...read.filter((it) => !taken.has(it.messageId)), ...own];
-  // Those that join the running turn come before those that wait for its end.
+  // Messages that join the running turn come before those that wait for its end.
   return [...all.filter((it) => it.steers !== null), ...all.filter((it) => it.steers === null)];
 }
 
@@ -302,7 +302,7 @@ function start(state: ThreadState, messages: readonly Message[]): ThreadState {
   return { ...state, messages, hasNewer: false, loading: null, sending: true, shownBefore, problem: null };
 }
 
-/** A message under the ids that the server has given. */
+/** A message with the server's ids. */
 function named(message: Message, ids: Record<string, string>): Message {
   const { siblings, parentId } = message;
   const real = (id: string) => ids[id] ?? id;
@@ -310,7 +310,7 @@ function named(message: Message, ids: Record<string, string>): Message {
   return siblings ? { ...renamed, siblings: { ...siblings, ids: siblings.ids.map(real) } } : renamed;
 }
 
-/** The messages with what the running turn has said so far; a user who reads an older part does not see it. */
+/** The messages with the running turn's output so far; a user who reads an older part doesn't see it. */
 function withReply({ messages, hasNewer }: ThreadState, { message }: LiveReply): readonly Message[] {
   const at = messages.findLastIndex((it) => it.id === message.id);
   if (at >= 0) {

@@ -1,4 +1,4 @@
-/** One open conversation: asks the server, follows turns, and tells the reducer what happened. */
+/** One open conversation: calls the server, follows turns, and dispatches events to the reducer. */
 
 import { ApiError, Unreachable, freshKey, get, send } from "../api/client";
 import {
@@ -41,13 +41,13 @@ import {
 } from "./reduce";
 
 const PAGE = 50;
-/** So many of a page come after the message that the user came for. */
+/** How many messages of a page come after the one that the user opened. */
 const AFTER = 20;
 const TRIES = 4;
-/** A server that is ending comes back, or another takes its place: within a minute. */
+/** A server that shuts down restarts, or another takes its place, within a minute. */
 const TRIES_IN_A_DEPLOY = 12;
 const CHARACTERS_A_MS = 40;
-/** What became of a message: it started a turn, waits for its turn, or joins the one that runs. */
+/** The outcome of sending: the message started a turn, is queued, or joins the running turn. */
 type SentView = StartedTurnView | QueuedView | SteeredView;
 
 /** What else is known of a message that is sent. */
@@ -65,9 +65,9 @@ export class Thread {
   readonly state = new Store<ThreadState>(EMPTY);
   #closing = new AbortController();
   #following: string | null = null;
-  /** Counts what changes the path here: what was asked for before such a change is old when it comes. */
+  /** Counts path changes here: a response to a request from before such a change is outdated. */
   #changes = 0;
-  /** Counts readings: one that was asked for before another that has come already is old, too. */
+  /** Counts reads: a response is outdated, too, if that of a later request has arrived. */
   #readings = { asked: 0, taken: 0 };
   #unsubscribe: (() => void) | null = null;
 
@@ -85,7 +85,7 @@ export class Thread {
     if (!this.state.get().sending) await this.refresh();
   }
 
-  /** Is no longer shown. The turn goes on without us. */
+  /** It is no longer shown. The turn continues without us. */
   leave(): void {
     this.#closing.abort();
     this.#unsubscribe?.();
@@ -93,7 +93,7 @@ export class Thread {
     this.#following = null;
   }
 
-  /** Says the first thing in a conversation that has just been made, or the next where the agent has one already. */
+  /** Sends the first message of a new conversation, or the next one if the agent already has a conversation. */
   async begin(conversation: ConversationView, content: string, files: readonly KeptFile[] = []): Promise<boolean> {
     this.#tell({ type: "made", conversation });
     if (conversation.messageCount) await this.refresh();
@@ -123,7 +123,7 @@ export class Thread {
     this.#tell({ type: "reading", what: "older" });
     try {
       const page = await this.#page({ beforeSeq: messages[0]?.seq });
-      // Whoever has gone to another part meanwhile does not get it.
+      // Drop it if the user has moved to another part meanwhile.
       if (this.state.get().messages[0]?.id !== messages[0]?.id) return;
       if (page.items[0] && page.items[0].id !== messages[0]?.parentId) return this.#tell({ type: "failed", problem: MOVED });
       this.#tell({ type: "readOlder", messages: page.items.reverse(), hasOlder: page.nextCursor !== null });
@@ -146,7 +146,7 @@ export class Thread {
     }
   }
 
-  /** Reads the part around a message, unless it is there. */
+  /** Loads the part around a message, unless it is loaded. */
   async showAt(seq: number): Promise<void> {
     const { conversation, messages } = this.state.get();
     if (!conversation || messages.some((it) => it.seq === seq)) return;
@@ -169,7 +169,7 @@ export class Thread {
     }
   }
 
-  /** Says something, at the end or in place of `edited`; false when the server did not take it.
+  /** Sends a message, at the end or in place of `edited`; false if the server didn't accept it.
 
   While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
   async send(content: string, { edited = null, steers = false, files = [] }: Sending = {}): Promise<boolean> {
@@ -208,7 +208,7 @@ export class Thread {
       }
       const parent = before(this.state.get().messages, replaced).at(-1);
       if (!parent) return this.refresh(true);
-      // The branch is long: it is read from where it begins, for that is where the user looks.
+      // The branch is long: load it from its beginning, for the user looks there.
       const { items, nextCursor } = await this.#page({ order: "asc", afterSeq: parent.seq });
       this.#tell({ type: "chosen", conversation, replaced, messages: items, hasNewer: nextCursor !== null });
     });
@@ -222,7 +222,7 @@ export class Thread {
     });
   }
 
-  /** Shows the path that somebody else has chosen or gone on with. */
+  /** Shows the path that another client has chosen or continued. */
   async showPath(): Promise<void> {
     this.#tell({ type: "dismissed" });
     await this.refresh(true);
@@ -261,7 +261,7 @@ export class Thread {
     this.#tell({ type: "changed", conversation });
   }
 
-  /** Somebody else has given the conversation a title. */
+  /** Another client has set the title. */
   retitle(title: string | null): void {
     const { conversation } = this.state.get();
     if (conversation && conversation.title !== title) this.#tell({ type: "changed", conversation: { ...conversation, title } });
@@ -281,7 +281,7 @@ export class Thread {
     return get<PageView_MessageView>(path, query, this.#closing.signal);
   }
 
-  /** Starts a turn. With a key, a lost answer is asked for again under it: there is never a second turn. */
+  /** Starts a turn. With a key, a request whose response was lost is repeated; that never starts a second turn. */
   async #start(call: "messages" | "regenerate", body: object, key?: string): Promise<boolean> {
     this.#changes++;
     try {
@@ -322,7 +322,7 @@ export class Thread {
     }
   }
 
-  /** Says something that the running turn takes in, or that the next one answers. */
+  /** Sends a message that joins the running turn, or that the next one answers. */
   async #queue(content: string, files: readonly KeptFile[], steers: boolean): Promise<boolean> {
     const key = freshKey();
     const id = localId(key);
@@ -376,7 +376,7 @@ export class Thread {
     try {
       await send("POST", `/api/turns/${turnId}/approvals/${requestId}`, body);
     } catch (error) {
-      // Somebody else was quicker, or it was too late: what became of it is read.
+      // Another client was first, or it was too late: load the result.
       if (error instanceof ApiError && [404, 409, 410].includes(error.status)) void this.refresh();
       throw error;
     }
@@ -416,7 +416,7 @@ export class Thread {
     // A message to a turn that waited has begun another, which is followed already.
     if (this.#following === turnId) this.#following = null;
     this.#tell({ type: "ended", turnId });
-    // What waits in the queue is answered next: then the conversation goes on.
+    // If messages are queued, the conversation continues with the next.
     if (!this.state.get().queued.length) settleTurn(turnId);
     // The stored message is the last word: it has what no event carries.
     await this.refresh();
@@ -429,7 +429,7 @@ export class Thread {
     return (text.length - Math.max(0, text.lastIndexOf("\n\n"))) / CHARACTERS_A_MS;
   }
 
-  /** Another tab or program may begin a turn here or choose a branch: both are told over the socket. */
+  /** Another tab or program may start a turn here or choose a branch: the socket reports both. */
   #listen(sessionId: string | undefined): void {
     if (!sessionId || this.#unsubscribe || this.#closing.signal.aborted) return;
     this.#unsubscribe = socket.subscribe(sessionId, (news) => this.#hear(news));
@@ -439,7 +439,7 @@ export class Thread {
     const state = this.state.get();
     if (news.type === "moved") {
       if (state.choosing || news.tip === tipOf(state)) return;
-      // Whoever reads an older part is asked first.
+      // Ask first if the user reads an older part.
       if (state.hasNewer) this.#tell({ type: "failed", problem: MOVED });
       else void this.refresh();
     } else if ((news.type === "missed" || news.turnId !== this.#following) && !state.sending) {
@@ -447,7 +447,7 @@ export class Thread {
     }
   }
 
-  /** Another tab may change the queue; and what nobody told, while the socket was gone, is seen when the user comes back. */
+  /** Another tab may change the queue; changes missed while the socket was closed are loaded when the user returns. */
   #keepUp(): void {
     const { signal } = this.#closing;
     const look = () => {
@@ -474,7 +474,7 @@ export class Thread {
   }
 }
 
-/** The same where there was no text that could have been lost. */
+/** The same if there was no text to lose. */
 function withoutText(error: unknown): Problem {
   return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
 }

@@ -24,14 +24,14 @@ export function isOnlyRetries(steps: readonly Step[]): boolean {
   return steps.every(isRetry);
 }
 
-/** The segments without activities in which the model was only asked again, once something has come of it. */
+/** The segments without activities that only retried the model, once the retry has produced something. */
 export function shownSegments(parts: readonly Part[], running: boolean): Segment[] {
   return segmentsOf(parts).filter(
     (it, index, all) => it.kind !== "activity" || !isOnlyRetries(it.steps) || (running && index === all.length - 1),
   );
 }
 
-/** The activity that goes on: the last segment, or one whose tools work while their output is below it; or -1. */
+/** The activity in progress: the last segment, or one whose tools run while their output is below it; or -1. */
 export function liveActivity(segments: readonly Segment[]): number {
   const at = segments.findLastIndex((it) => !isOutput(it));
   const segment = segments[at];
@@ -81,7 +81,7 @@ export function summary(words: Words, steps: readonly Step[]): string {
   return took < LEAST_MS ? words.thought : words.thoughtFor(seconds(took, words.locale));
 }
 
-/** How long it took, unless the summary says so or nobody noticed. */
+/** How long it took, unless the summary says so or it is unknown. */
 export function tookOf(words: Words, steps: readonly Step[]): string {
   const took = spentMs(steps);
   const isThoughtOnly = steps.every((it) => it.type === "thought" || isRetry(it));
@@ -106,7 +106,7 @@ function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | nu
   return words.toolsUsed[step.toolName] ?? words.used(otherTools(words, callsOf(steps)));
 }
 
-/** The names of the tools that have no phrase of their own, each once. */
+/** The names of tools without their own phrase, each once. */
 function otherTools(words: Words, calls: readonly Call[]): string {
   const counts = new Map<string, number>();
   for (const { toolName } of calls) if (!words.toolsUsed[toolName]) counts.set(toolName, (counts.get(toolName) ?? 0) + 1);

@@ -5,9 +5,9 @@ import { type EventUsage, type TurnEvent } from "./events";
 export interface ModelCall {
   /** From 1. */
   iteration: number;
-  /** How long it took, as far as the log knows. */
+  /** How long it took, according to the log. */
   ms: number | null;
-  /** Missing where it was cut off, or where the log is gone. */
+  /** Missing if it was cut off, or the log was deleted. */
   usage: EventUsage | null;
 }
 

@@ -7,7 +7,7 @@ interface Head {
   seq: number;
   /** Milliseconds since the epoch. */
   at: number;
-  /** The log is gone, and the event was made from the message. */
+  /** The event was rebuilt from the message, because the log was deleted. */
   replayed?: boolean;
 }
 
@@ -36,7 +36,7 @@ export type EventBody =
   | { type: "iteration_start"; iteration: number }
   /** Another node, or the same one after its restart, continues the turn. */
   | { type: "turn_resumed"; attempt: number }
-  /** A model call is made again: what came of it is superseded. */
+  /** A model call restarts: its output so far is superseded. */
   | { type: "iteration_restart"; iteration: number; from_seq: number }
   /** The turn took in a message that its user sent while it ran. */
   | { type: "user_message"; message_id: string; content: string }

@@ -29,7 +29,7 @@ export function imagesOf(messages: readonly Message[]): KeptFile[] {
   return messages.flatMap(({ parts }) => filesOf(parts).filter(isMeasuredImage));
 }
 
-/** What stands before the others in a message: its files. */
+/** The first parts of a message: its files. */
 export function filePart({ fileId, fileName, mediaType, size, width, height }: KeptFile): FilePartView {
   return { type: "file", fileId, fileName, mediaType, size, width, height, iteration: 0 };
 }

@@ -11,7 +11,7 @@ export interface Progress {
   message?: string;
 }
 
-/** A reply that is being given. */
+/** A reply in progress. */
 export interface LiveReply {
   message: Message;
   lastSeq: number;

@@ -13,7 +13,7 @@ export interface Follower {
   onBack(): void;
 }
 
-/** Returns when the turn has ended; `expired` when its events are gone and the message must be read. */
+/** Returns when the turn has ended; `expired` if its events were deleted and the message must be loaded. */
 export async function follow(turnId: string, follower: Follower, signal: AbortSignal): Promise<"ended" | "expired"> {
   let after = 0;
   let failures = 0;

@@ -23,7 +23,7 @@ export type FormField = Named &
 
 export type TextFormat = "" | "email" | "uri" | "date" | "date-time";
 
-/** What stands in a field: the text of an input, whether a box is ticked, or what was chosen of several. */
+/** A field's value: an input's text, a checkbox's state, or the chosen options. */
 export type Value = string | boolean | readonly string[];
 export type Values = Readonly<Record<string, Value>>;
 
@@ -38,13 +38,13 @@ type Schema = Record<string, unknown>;
 const FORMATS: readonly string[] = ["email", "uri", "date", "date-time"];
 const EMAIL = /^[^\s@]+@[^\s@]+$/;
 
-/** The fields of a form; none where the schema does not describe an object. */
+/** The fields of a form; none if the schema doesn't describe an object. */
 export function fieldsOf(schema: Schema | null | undefined): FormField[] {
   const required = new Set(listOf(schema?.["required"]));
   return Object.entries(objectOf(schema?.["properties"])).map(([name, it]) => fieldOf(name, objectOf(it), required.has(name)));
 }
 
-/** What the user may choose from where the answer is one string. */
+/** The choices if the answer is one string. */
 export function choicesOf(schema: Schema | null | undefined): readonly Option[] {
   return schema ? optionsOf(schema) : [];
 }
@@ -152,7 +152,7 @@ function fits(text: string, pattern: string): boolean {
   }
 }
 
-/** The answer as the schema describes it; what was left empty is left out. */
+/** The answer as the schema describes it; empty fields are left out. */
 export function answerOf(fields: readonly FormField[], values: Values): Record<string, unknown> {
   const filled = fields.flatMap((field) => {
     const value = values[field.name] ?? field.initial;

@@ -1,19 +1,19 @@
-/** What has degraded in a turn, as its notices tell it. Pure. */
+/** What degraded in a turn, from its notices. Pure. */
 
 import { type PartOf } from "./parts";
 
 type Notice = PartOf<"notice">;
 
-/** An MCP server that did not come; the turn went on without it. */
+/** An unavailable MCP server; the turn continued without it. */
 export interface AwayServer {
   name: string;
   reason: string;
 }
 
-/** The server has no field for the name: it stands in the message. */
+/** The name has no field of its own: it is in the message. */
 const AWAY = /^(?:Couldn.t connect to )?([\w.-]+)(?: is away| cannot be reached)?(?:[:;,.]\s*([^]*))?$/;
 
-/** The servers that did not come, and what else was told, each once. */
+/** The unavailable servers and the other notices, each once. */
 export function awayServers(notices: readonly Notice[]): { away: AwayServer[]; others: string[] } {
   const away = new Map<string, AwayServer>();
   const others = new Set<string>();

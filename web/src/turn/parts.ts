@@ -22,7 +22,7 @@ export function isBlank(text: string): boolean {
   return !VISIBLE.test(text);
 }
 
-/** What a message says: a blank line wherever a tool call, the user or another model call lies between two texts. */
+/** A message's text: with a blank line where a tool call, the user or another model call separates two texts. */
 export function contentOf(parts: readonly Part[]): string {
   let content = "";
   let hasText = false;

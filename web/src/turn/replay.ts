@@ -50,7 +50,7 @@ export function timeAt({ times, positions }: Replay, position: number): number {
   return between(positions, times, position);
 }
 
-/** Where a time of the turn lies in its replay. */
+/** The position of a turn's time in its replay. */
 export function positionOf({ times, positions }: Replay, time: number): number {
   return between(times, positions, time);
 }
@@ -109,7 +109,7 @@ export function replyBefore(turn: TurnView): LiveReply {
   });
 }
 
-/** The reply after so many events; going forward costs only the events in between. */
+/** The reply after a number of events; moving forward only costs the events in between. */
 export class Rewind {
   #played = 0;
   #reply: LiveReply;

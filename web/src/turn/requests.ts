@@ -1,4 +1,4 @@
-/** What a turn asks its user, as its parts tell it. Pure. */
+/** A turn's requests to its user, from its parts. Pure. */
 
 import { type CallApprovalView } from "../api/schema";
 import { type Part, type PartOf } from "./parts";
@@ -17,7 +17,7 @@ function isOpen(part: Part): boolean {
   return part.type === "tool_call" && part.status === "running" && part.approval !== undefined && part.approval.action === undefined;
 }
 
-/** The requests that nobody has answered. */
+/** The unanswered requests. */
 export function openRequests(parts: readonly Part[]): Request[] {
   return parts.filter(isOpen).flatMap((part) => requestOf(part) ?? []);
 }

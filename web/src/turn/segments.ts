@@ -26,7 +26,7 @@ export type Segment = Range &
     | { kind: "question"; question: PartOf<"question"> }
     /** What the user said meanwhile. */
     | { kind: "said"; text: string }
-    /** What came of a model call that was made again. */
+    /** The output of a model call before its restart. */
     | { kind: "superseded"; segments: readonly Segment[] }
   );
 
@@ -65,7 +65,7 @@ function runsOf(placed: readonly Placed[]): Placed[][] {
   return runs;
 }
 
-/** An activity that still grows: its steps, and what stands below its line. */
+/** An activity in progress: its steps, and what appears below its line. */
 class Activity {
   readonly steps: Placed<Step>[] = [];
   readonly shown: Segment[] = [];
@@ -81,7 +81,7 @@ class Activity {
     return [{ kind: "activity", from, to, steps: this.steps.map((it) => it.part) }, ...this.#outputs()];
   }
 
-  /** What calls made together gave stands below all that they ask: a request does not move while it is read. */
+  /** The output of calls made together appears below their requests: a request doesn't move while it is read. */
   #outputs(): Segment[] {
     const calls = this.steps.filter((it): it is Placed<PartOf<"tool_call">> => it.part.type === "tool_call");
     const isShown = new Set(this.shown.flatMap(fileIds));
@@ -137,7 +137,7 @@ function isStep(part: Part): part is Step {
     case "thought":
       return !isBlank(part.text) || !!part.title;
     case "retrieval":
-      // The call of the tool that searched stands for it.
+      // The search tool's call represents it.
       return !part.toolCallId;
     case "tool_call":
       return !isAsking(part);
@@ -148,12 +148,12 @@ function isStep(part: Part): part is Step {
   }
 }
 
-/** Whether it says that the model did not answer and is asked again. */
+/** Whether it says that the model call is retried. */
 export function isRetry(part: Part): boolean {
   return part.type === "notice" && (part.code === "MODEL_BUSY" || part.code === "MODEL_UNREACHABLE");
 }
 
-/** The question stands for the call by which the model asks it, unless that fails. */
+/** The question represents the call that asks it, unless that fails. */
 function isAsking({ server, toolName, status }: PartOf<"tool_call">): boolean {
   return server === "user" && toolName === "ask_user" && !["error", "timeout", "unknown"].includes(status);
 }

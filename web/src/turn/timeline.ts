@@ -41,7 +41,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         spans.push(call);
         break;
       case "turn_resumed":
-        // It ended with the last that was heard of it, as far as anybody knows.
+        // Its last event is the only known end.
         if (call) call.to = Math.max(call.from, lastAt);
         cutOff = call;
         call = null;

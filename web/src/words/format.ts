@@ -24,7 +24,7 @@ export function dateTime(iso: string, locale: string): string {
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(new Date(iso));
 }
 
-/** A day that is given as `2026-03-10`, without its year. */
+/** A day such as `2026-03-10`, without its year. */
 export function shortDay(date: string, locale: string): string {
   return new Intl.DateTimeFormat(locale, { month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(date));
 }
@@ -33,7 +33,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** How long ago it was, within a week; then its day. Empty where it was just now. */
+/** How long ago it was, within a week; then its day. Empty if it was just now. */
 export function relativeTime(iso: string, locale: string, now: number): string {
   const ago = now - Date.parse(iso);
   if (ago < MINUTE_MS) return "";

@@ -5,7 +5,7 @@ import { en, type Words } from "./en";
 /** The words that the page shows now. English comes with the page; another language is loaded when chosen. */
 const shown = new Store<Words>(en);
 
-/** Loads the words of the chosen language; the page keeps those it has where they cannot be loaded. */
+/** Loads the words of the chosen language; if that fails, the page keeps the current ones. */
 export async function loadWords(): Promise<void> {
   const wanted = language.get();
   const words = wanted === "zh" ? (await import("./zh")).zh : en;

@@ -1,1 +1,1 @@
-"""The reference page at `/docs`, made from the OpenAPI document."""
+"""The reference page at `/docs`, generated from the OpenAPI document."""

@@ -1,4 +1,4 @@
-"""The schemas of the OpenAPI document, as the reference page tells them."""
+"""The schemas of the OpenAPI document, for the reference page."""
 
 from html import escape
 from typing import Any
@@ -53,7 +53,7 @@ class Schemas:
         return rows
 
     def type(self, schema: Schema) -> str:
-        """What a value is, with a link where that is told."""
+        """A value's type, with a link to its description."""
         match schema:
             case {"$ref": str(ref)}:
                 name = ref.rpartition("/")[2]

@@ -69,7 +69,7 @@ async def html_report(report: Report, images: ReportImages) -> AsyncIterator[str
     async for exchange in report.exchanges:
         number += 1
         shown = await images.of(exchange)
-        # In a thread: what tools gave may be large, and others wait here.
+        # In a thread: tools' results may be large, and would block others here.
         yield await asyncio.to_thread(_section, number, exchange, shown)
     yield "</main></body></html>"
 
@@ -87,7 +87,7 @@ def _section(number: int, exchange: Exchange, images: Mapping[PayloadId, str]) -
 
 
 def _file(file: FilePart, image: str | None) -> str:
-    """An image as itself where there is room for it, every other file as a line."""
+    """An image itself if there is room for it, any other file as a line."""
     line = escape(file_text(file))
     if image is None:
         return f'<p class="notice">{line}</p>'

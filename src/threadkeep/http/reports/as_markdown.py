@@ -57,7 +57,7 @@ async def markdown_report(report: Report) -> AsyncIterator[str]:
     number = 0
     async for exchange in report.exchanges:
         number += 1
-        # In a thread: what tools gave may be large, and others wait here.
+        # In a thread: tools' results may be large, and would block others here.
         yield await asyncio.to_thread(_section, number, exchange)
 
 
@@ -144,7 +144,7 @@ def _source(citation: Citation) -> str:
 
 
 def _line(text: str) -> str:
-    """A text within a line, where it means nothing but itself."""
+    """A text as part of a line, with Markdown escaped."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 

@@ -131,7 +131,7 @@ class _Scale:
 
     @staticmethod
     def of(values: Sequence[float | None], zero: int) -> "_Scale":
-        """A range that holds the values, and 0 where it is a base line."""
+        """A range that contains the values, and 0 if it is the base line."""
         known = [value for value in values if value is not None] or [0.0]
         low, high = (min(*known, 0.0), max(*known, 0.0)) if zero else (min(known), max(known))
         # Halved first: the difference of two huge numbers may be too large for a number.
@@ -141,7 +141,7 @@ class _Scale:
         return _Scale(max(low - around, -float_info.max), min(low + around, float_info.max))
 
     def share(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+        """A value's position, from 0 to 1."""
         return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
 
 

@@ -1,4 +1,4 @@
-"""Images of a report. They lie inside the document, which fetches nothing; only so much fits in."""
+"""Images of a report. They are embedded in the document, which fetches nothing; their size is limited."""
 
 import base64
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from threadkeep.services.reports import Exchange
 
 MOST_IMAGE_BYTES = 20 * 1024 * 1024
 
-# An import may have brought anything in their place: only what is an image is shown as one.
+# An import may contain anything in their place: only real images are shown.
 _MAGIC = {b"\x89PNG\r\n\x1a\n": PNG, b"\xff\xd8\xff": JPEG, b"RIFF": WEBP}
 
 

@@ -1,4 +1,4 @@
-"""What both forms of a report have in common: the words and the values."""
+"""The texts and values that both forms of a report share."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ ShownPart = TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart 
 
 
 def words_of(message: Message) -> str:
-    """What a message says."""
+    """A message's text."""
     content = message.content
     return f"{content.title}\n\n{content.summary}" if isinstance(content, BriefingCard) else content
 
@@ -39,7 +39,7 @@ def section_title(number: int, exchange: Exchange) -> str:
 
 
 def shown_parts(message: Message) -> Iterator[ShownPart]:
-    """What a report shows of an answer, in its order; sources and files are listed below it."""
+    """The parts of an answer that a report shows, in order; sources and files are listed below it."""
     for part in message.parts:
         if part.superseded or (isinstance(part, TextPart) and is_blank(part.text)):
             continue
@@ -58,7 +58,7 @@ def file_text(part: FilePart) -> str:
 
 
 def answer_text(part: QuestionPart) -> str:
-    """What the user answered to a question, for people."""
+    """The user's answer to a question, for people."""
     if part.answer is None:
         return "no answer"
     content = part.answer.content
@@ -72,7 +72,7 @@ def thought_heading(part: ThoughtPart) -> str:
 
 
 def value_text(value: object) -> str:
-    """A value for people: a text as it is, all else as indented JSON; cut where it is long."""
+    """A value for people: a text as is, anything else as indented JSON; truncated if long."""
     if isinstance(value, msgspec.Raw) and bytes(value).startswith(b'"'):
         value = msgspec.json.decode(value)
     text = value if isinstance(value, str) else _laid_out(msgspec.json.encode(value))
@@ -81,12 +81,12 @@ def value_text(value: object) -> str:
 
 
 def _laid_out(value: bytes) -> str:
-    """JSON with indents, unless it is so long that hardly any of it will be shown."""
+    """Indented JSON, unless it is so long that hardly any of it will be shown."""
     return (msgspec.json.format(value, indent=2) if len(value) <= MOST_BYTES_LAID_OUT else value).decode()
 
 
 def chart_of(call: ToolCall) -> Chart | None:
-    """What can be drawn of what a tool gave."""
+    """The chart in a tool's result, if any."""
     chart = call.chart_data
     return read_chart(msgspec.json.decode(chart) if isinstance(chart, msgspec.Raw) else chart)
 
