@@ -201,6 +201,29 @@ async def test_fork_is_a_conversation_of_its_own_up_to_the_message(talk: Talk, m
     assert sum(it["turns"] for it in usage["items"]) == 4
 
 
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Ferry", "Ferry (2)"),
+        ("Ferry (2)", "Ferry (3)"),
+        ("Ferry (old)", "Ferry (old) (2)"),
+        ("Born (1987)", "Born (1987) (2)"),
+        ("x" * 200, "x" * 196 + " (2)"),
+    ],
+)
+async def test_fork_can_be_told_from_its_original(
+    talk: Talk, model: ScriptedModel, title: str, expected: str
+):
+    conversation = await talk.titled_conversation()
+    model.script([Say("a1")])
+    await talk.ask(conversation, "q1")
+    await talk.client.patch(f"/api/conversations/{conversation}", json={"title": title})
+    (asked, _) = await path_of(talk, conversation)
+    body = {"messageId": asked["id"]}
+    fork = (await talk.client.post(f"/api/conversations/{conversation}/fork", json=body)).json()
+    assert fork["title"] == expected
+
+
 async def test_fork_takes_the_results_of_tools_along(talk: Talk, model: ScriptedModel):
     conversation = await talk.titled_conversation()
     large = "x" * 40_000

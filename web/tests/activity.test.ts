@@ -32,6 +32,7 @@ it.each<[string, Step[], string, string]>([
   ["a thought before a tool", [thought("Hm.", 3200), call("get_sales")], "Used get sales", "使用了 get sales"],
   ["a search and tools", [search("growth"), call("sales"), call("sales"), call("read")], "Searched for “growth”, used sales ×2, read", "搜索了“growth”、使用了 sales ×2、read"],
   ["our own tools", [call("search_documents"), call("promptx_recall"), call("search_documents")], "Searched documents, checked memory", "查阅了文档、查阅了记忆"],
+  ["a call that the user denied", [call("read"), call("send_mail", { status: "denied" })], "Used read, denied send mail", "使用了 read、已拒绝 send mail"],
   ["many tools", ["a", "b", "c", "d", "e"].map((name) => call(name)), "Used a, b, c and 2 more", "使用了 a、b、c 等 5 个工具"],
 ])("tells what was done: %s", (_, steps, english, chinese) => {
   expect([summary(en, steps), summary(zh, steps)]).toEqual([english, chinese]);
@@ -42,6 +43,7 @@ it("counts calls made together once, and tells what did not work", () => {
   expect(spentMs(steps)).toBe(4000);
   expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4 s", "1 failed"]);
   expect(faultsOf(en, [call("a", { status: "timeout" })])).toBe("timed out");
+  expect(faultsOf(en, [call("a", { status: "denied" })])).toBe("");
   expect(tookOf(en, [thought("Hm.", 3200)])).toBe("");
 });
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import MOST_TITLE_CHARACTERS, Conversation
 from threadkeep.domain.ids import PayloadId, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart, ToolCallPart
@@ -34,7 +34,7 @@ def fork(conversation: Conversation, forked: Forked, now: int) -> WholeConversat
     copy = replace(
         Conversation.start(conversation.user_id, conversation.agent_id, now, metadata=conversation.metadata),
         id=conversation.id,  # until it gets its own below
-        title=conversation.title,
+        title=_next_title(conversation.title),
         title_source=conversation.title_source,
         last_seq=len(messages),
         message_count=len(messages),
@@ -46,6 +46,17 @@ def fork(conversation: Conversation, forked: Forked, now: int) -> WholeConversat
     # A run reported by another engine belongs to the original.
     turns = [replace(it, run_id=None) for it in turns]
     return with_new_ids(WholeConversation(copy, turns, kept, compactions, forked.payloads), _renaming(), {})
+
+
+def _next_title(title: str | None) -> str | None:
+    """The title of a copy, so that lists tell both apart: `Ferry`, `Ferry (2)`, `Ferry (3)`."""
+    if not title:
+        return title
+    name, _, end = title.rpartition(" (")
+    number = end.removesuffix(")")
+    is_numbered = bool(name) and end.endswith(")") and number.isdecimal() and len(number) < 4
+    suffix = f" ({int(number) + 1})" if is_numbered else " (2)"
+    return (name if is_numbered else title)[: MOST_TITLE_CHARACTERS - len(suffix)].rstrip() + suffix
 
 
 def payload_ids(messages: Iterable[Message]) -> set[PayloadId]:

@@ -30,8 +30,8 @@ const STEPS: Partial<Record<Number_, string>> = { temperature: "0.1", retrievalT
 export function AgentLimits({ settings, onSave, onProblem }: Props) {
   const words = useWords();
   const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Limits>("limits", settings);
-  const number = (key: Number_, label: string) => (
-    <Field label={label} fault={faultOf(key)}>
+  const number = (key: Number_, label: string, hint?: string) => (
+    <Field label={label} hint={hint} fault={faultOf(key)}>
       <input
         type="number"
         min={0}
@@ -55,12 +55,11 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
         save(() => onSave({ settings: changes })).catch(onProblem);
       }}
     >
-      <p className="hint">{words.zeroNoLimit}</p>
       <div className="columns">
-        {number("maxMessageChars", words.maxMessageChars)}
-        {number("contextMessages", words.contextMessagesLimit)}
-        {number("maxIterations", words.maxIterations)}
-        {number("generationTimeoutS", words.generationTimeoutS)}
+        {number("maxMessageChars", words.maxMessageChars, words.zeroNoLimit)}
+        {number("contextMessages", words.contextMessagesLimit, words.zeroNoLimit)}
+        {number("maxIterations", words.maxIterations, words.zeroNoLimit)}
+        {number("generationTimeoutS", words.generationTimeoutS, words.zeroNoLimit)}
         {number("maxTokens", words.maxTokens)}
         {number("temperature", words.temperature)}
         {number("retrievalTopK", words.retrievalTopK)}

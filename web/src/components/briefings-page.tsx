@@ -21,7 +21,12 @@ export function BriefingsPage({ onMenu }: { onMenu: () => void }) {
       <TopBar title={words.briefings} onMenu={onMenu} />
       <div className="content">
         {all === null && <p className="hint">{words.loading}</p>}
-        {all?.length === 0 && <p className="hint">{words.noBriefings}</p>}
+        {all?.length === 0 && (
+          <>
+            <h2>{words.noBriefings}</h2>
+            <p className="hint">{words.briefingsHint}</p>
+          </>
+        )}
         <ul className="cards">
           {all?.map((it) => (
             <Briefing key={it.id} briefing={it} />

@@ -88,11 +88,11 @@ export function tookOf(words: Words, steps: readonly Step[]): string {
   return isThoughtOnly || took < LEAST_MS ? "" : seconds(took, words.locale);
 }
 
-/** What did not work: “1 failed · 1 timed out”. */
+/** What did not work: “1 failed · 1 timed out”; the summary names denied calls. */
 export function faultsOf(words: Words, steps: readonly Step[]): string {
   const calls = callsOf(steps);
   const counts = new Map<Call["status"], number>();
-  for (const { status } of calls) if (status !== "ok" && status !== "running") counts.set(status, (counts.get(status) ?? 0) + 1);
+  for (const { status } of calls) if (!["ok", "running", "denied"].includes(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
   const told = [...counts].map(([status, count]) =>
     calls.length > 1 ? words.ofCalls(count, words.toolStatus[status]) : words.toolStatus[status],
   );
@@ -103,13 +103,16 @@ function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | nu
   if (step.type === "thought") return step.title ?? null;
   if (step.type === "retrieval") return words.searchedFor(step.query);
   if (step.type === "notice") return null;
-  return words.toolsUsed[step.toolName] ?? words.used(otherTools(words, callsOf(steps)));
+  const calls = callsOf(steps);
+  if (step.status === "denied") return words.deniedTools(named(words, calls.filter((it) => it.status === "denied")));
+  const others = calls.filter((it) => it.status !== "denied" && !words.toolsUsed[it.toolName]);
+  return words.toolsUsed[step.toolName] ?? words.used(named(words, others));
 }
 
-/** The names of tools without their own phrase, each once. */
-function otherTools(words: Words, calls: readonly Call[]): string {
+/** The names of the called tools, each once. */
+function named(words: Words, calls: readonly Call[]): string {
   const counts = new Map<string, number>();
-  for (const { toolName } of calls) if (!words.toolsUsed[toolName]) counts.set(toolName, (counts.get(toolName) ?? 0) + 1);
+  for (const { toolName } of calls) counts.set(toolName, (counts.get(toolName) ?? 0) + 1);
   const names = [...counts].map(([name, count]) => readableName(name) + (count > 1 ? ` ×${count}` : ""));
   const shown = names.slice(0, MOST_NAMES).join(words.comma);
   return names.length > MOST_NAMES ? words.andMore(shown, names.length - MOST_NAMES, names.length) : shown;

@@ -222,6 +222,7 @@ export const en = {
   comma: ", ",
   searchedFor: (query: string) => `searched for “${query}”`,
   used: (names: string) => `used ${names}`,
+  deniedTools: (names: string) => `denied ${names}`,
   andMore: (names: string, more: number, _all: number) => `${names} and ${more} more`,
   usingTool: (name: string) => `Using ${name}…`,
   /** Our own tools, by their names. */
@@ -467,6 +468,7 @@ export const en = {
   compacted: "Conversation compacted. The model sees a summary; you still see every message.",
   briefings: "Briefings",
   noBriefings: "No briefings yet",
+  briefingsHint: "When a program has news for you, it appears here, and you can continue it as a conversation.",
   unread: "unread",
   unreadCount: (count: number) => `${count} unread`,
   continueBriefing: "Continue",

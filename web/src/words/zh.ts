@@ -223,6 +223,7 @@ export const zh: Words = {
   comma: "、",
   searchedFor: (query: string) => `搜索了“${query}”`,
   used: (names: string) => `使用了 ${names}`,
+  deniedTools: (names: string) => `已拒绝 ${names}`,
   andMore: (names: string, _more: number, all: number) => `${names} 等 ${all} 个工具`,
   usingTool: (name: string) => `正在使用 ${name}…`,
   toolsUsed: {
@@ -466,6 +467,7 @@ export const zh: Words = {
   compacted: "对话已压缩：模型使用摘要，你仍可查看全部消息",
   briefings: "简报",
   noBriefings: "暂无简报",
+  briefingsHint: "程序发来的消息会显示在这里，你可以就此继续对话",
   unread: "未读",
   unreadCount: (count: number) => `${count} 条未读`,
   continueBriefing: "继续对话",
