@@ -62,9 +62,8 @@ class GuideGateway:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """The next part of the script."""
-        call = (
-            next_call(request.messages) if request.tools else _Call()
-        )  # it has no titles or summaries to give
+        # It has no titles or summaries to give.
+        call = next_call(request.messages) if request.tools else _Call()
         for piece in _PIECES.findall(call.think):
             yield ThoughtDelta(piece)
             await asyncio.sleep(WORD_S)

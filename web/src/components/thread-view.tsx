@@ -15,6 +15,7 @@ import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer";
+import { Ideas } from "./ideas";
 import { MessageList } from "./message-list";
 import { MissingPlace } from "./missing-place";
 import { ProblemBar, toastProblem } from "./problem-bar";
@@ -77,6 +78,10 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     const sent = await thread.send(text, { edited, steers, files });
     if (sent) setEdited(null);
     return sent;
+  };
+  const sendIdea = (idea: string) => {
+    document.getElementById("main")?.focus(); // the button disappears
+    void thread.send(idea);
   };
   const change = (patch: ConversationPatch) => {
     thread.change(patch).catch((error: unknown) => toastProblem(words, error));
@@ -151,6 +156,9 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
       {branchId !== undefined && seq !== undefined && <BranchBar thread={thread} messageId={branchId} seq={seq} />}
       {problem && (
         <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} onShowPath={() => void thread.showPath()} />
+      )}
+      {isGuide(agent) && !running && !sending && !edited && (
+        <Ideas ideas={words.guideIdeas} onIdea={sendIdea} />
       )}
       <Composer
         draftKey={draftOf(edited)}

@@ -4,6 +4,7 @@ import { go } from "../state/route";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { AgentPicker } from "./agent-picker";
+import { Ideas } from "./ideas";
 
 /** Whether the small embedded model answers; the server says so in the page. */
 export const isDemonstration = document.documentElement.dataset["demonstration"] === "True";
@@ -28,18 +29,13 @@ export function Welcome({ agent, onIdea }: Props) {
       )}
       {isDemo && <p className="demonstration">{words.demonstration}</p>}
       {ideas.length > 0 && (
-        <div className="ideas">
+        <Ideas ideas={ideas} onIdea={onIdea}>
           {isDemo && guide && (
             <button type="button" className="primary" onClick={() => go({ name: "new", agentId: guide.id })}>
               {words.takeTour}
             </button>
           )}
-          {ideas.map((idea) => (
-            <button key={idea} type="button" onClick={() => onIdea(idea)}>
-              {idea}
-            </button>
-          ))}
-        </div>
+        </Ideas>
       )}
     </div>
   );
