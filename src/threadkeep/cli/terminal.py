@@ -227,7 +227,9 @@ class Chat:
         self.asked: deque[ApprovalView] = deque()
         """What turns ask, until the person is asked it."""
         self.answered: set[str] = set()
-        """The requests that have an answer, wherever it was given."""
+        """The requests that have an answer, wherever it was given, or whose turn has ended."""
+        self._requested: set[str] = set()
+        """What turns have asked so far."""
         self.attached = Attached(client, screen.aside)
         self.unsent = ""
         """What was typed and could not be sent."""
@@ -319,9 +321,12 @@ class Chat:
         """Has the person asked what a turn asks, unless it has an answer."""
         match event.body:
             case ApprovalRequest(request_id=request_id):
+                self._requested.add(request_id)
                 self.asked.extend(it for it in await self._client.approvals() if it.request_id == request_id)
             case ApprovalResponse(request_id=request_id):
                 self.answered.add(request_id)
+            case Done() | Failed():
+                self.answered |= self._requested
             case _:
                 pass
 
