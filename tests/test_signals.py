@@ -20,11 +20,26 @@ def test_process_that_a_test_starts_obeys_a_signal(number: signal.Signals) -> No
 
 
 def test_tests_in_the_background_of_a_script_have_default_signals() -> None:
-    test = f"{__file__}::{test_process_that_a_test_starts_obeys_a_signal.__name__}"
     names = " ".join(number.name.removeprefix("SIG") for number in INHERITED)
-    command = shlex.join([sys.executable, "-m", "pytest", "-q", test])
+    check_obeys(f"trap '' {names};")
+
+
+def test_test_that_ignores_signals_leaves_them_to_the_next_one() -> None:
+    check_obeys("", f"{__file__}::{test_signal_can_be_ignored.__name__}")
+
+
+@pytest.mark.parametrize("number", INHERITED, ids=lambda number: number.name)
+def test_signal_can_be_ignored(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def check_obeys(shell: str, *tests_before: str) -> None:
+    """Runs the test of signals in a pytest of its own, after these tests."""
+    test = f"{__file__}::{test_process_that_a_test_starts_obeys_a_signal.__name__}"
+    command = shlex.join([sys.executable, "-m", "pytest", "-q", *tests_before, test])
     ended = subprocess.run(
-        ["sh", "-c", f"trap '' {names}; exec {command}"],
+        ["sh", "-c", f"{shell} exec {command}"],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Generator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -14,14 +13,6 @@ from tests.cli.test_terminal import WAIT_S, person
 from threadkeep.cli import target
 from threadkeep.cli.target import leave
 from threadkeep.client.blocking import LoopThread
-
-
-@pytest.fixture(autouse=True)
-def ctrl_c() -> Generator[None]:
-    """As it was, after the test."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_leaving_closes_the_connections_and_ignores_ctrl_c():

@@ -152,6 +152,33 @@ def test_answer_that_is_given_elsewhere_ends_the_prompt(server: Talk, model: Scr
         somebody.sees("> ")
 
 
+def test_ctrl_c_ends_a_turn_that_waits(server: Talk, model: ScriptedModel, tmp_path: Path):
+    model.script([NOTE])
+    with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
+        says(somebody, "Note it")
+        somebody.sees(KEYS)
+        somebody.presses_ctrl_c()
+        assert somebody.sees("(stopped; the partial answer is saved)").startswith("\r\n")
+        somebody.sees("> ")
+    with BlockingClient(server.url) as client:
+        assert client.approvals() == []
+
+
+def test_nobody_is_asked_what_a_stopped_turn_asked(server: Talk, model: ScriptedModel, tmp_path: Path):
+    gate = Gate()
+    model.script([NOTE, ROOM], [Say("One, "), Wait(gate), Say("two.")])
+    with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
+        says(somebody, "Note it and book a room")
+        somebody.sees(KEYS)
+        somebody.presses_ctrl_c()
+        says(somebody, "Count")
+        somebody.sees("One, ")
+        somebody.types("And then?\n")
+        assert "decline" not in somebody.sees("(queued)")
+        gate.open()
+        assert "decline" not in somebody.sees("two.")
+
+
 def test_answer_goes_on_when_the_server_restarts(tmp_path: Path, model: ScriptedModel, desk: ToolServer):
     port, settings = free_port(), settings_for(model, mcp_allow_private="true")
     model.script([Say("One, "), Wait(Gate())], [Say("One, two.")], [NOTE], [Say("Noted.")])

@@ -73,15 +73,21 @@ class Keyboard:
         try:
             if begin_with:
                 return _edit(prompt, begin_with)
-            sys.stdout.write(prompt)
-            sys.stdout.flush()
-            while is_asked():
-                if (line := self.look()) is not None:
-                    return line.strip()
+            return self._wait_for_line(prompt, is_asked)
+        except (KeyboardInterrupt, NoLongerAsked):
             sys.stdout.write("\n")
-            raise NoLongerAsked
+            sys.stdout.flush()
+            raise
         finally:
             self._show_keys(is_shown=False)
+
+    def _wait_for_line(self, prompt: str, is_asked: Callable[[], bool]) -> str:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        while is_asked():
+            if (line := self.look()) is not None:
+                return line.strip()
+        raise NoLongerAsked
 
     def _show_keys(self, *, is_shown: bool) -> None:
         flags = self._flags

@@ -227,7 +227,9 @@ class Chat:
         self.asked: deque[ApprovalView] = deque()
         """Turns' requests that the user hasn't been asked yet."""
         self.answered: set[str] = set()
-        """The requests that have an answer, from here or elsewhere."""
+        """The requests that have an answer, from here or elsewhere, or whose turn has ended."""
+        self._requested: set[str] = set()
+        """All requests of turns so far."""
         self.attached = Attached(client, screen.aside)
         self.unsent = ""
         """Typed text that couldn't be sent."""
@@ -319,9 +321,12 @@ class Chat:
         """Queues a turn's request for the user, unless it has an answer."""
         match event.body:
             case ApprovalRequest(request_id=request_id):
+                self._requested.add(request_id)
                 self.asked.extend(it for it in await self._client.approvals() if it.request_id == request_id)
             case ApprovalResponse(request_id=request_id):
                 self.answered.add(request_id)
+            case Done() | Failed():
+                self.answered |= self._requested
             case _:
                 pass
 

@@ -3,10 +3,10 @@
 import asyncio
 import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import Process
 
 from threadkeep.domain.errors import UnsupportedFile
-from threadkeep.retrieval.process import end_process, worker_environment
+from threadkeep.retrieval.process import end_process, start_process
 
 MOST_ANSWER_BYTES = 16 * 1024
 _OUT_OF_TIME = -signal.SIGXCPU
@@ -14,18 +14,7 @@ _OUT_OF_TIME = -signal.SIGXCPU
 
 async def ask_worker(module: str, *arguments: str, noun: str, most_s: float) -> bytes:
     """A worker's answer; raises UnsupportedFile if it dies, takes too long or answers nonsense."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        *arguments,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        env=worker_environment(),
-        limit=MOST_ANSWER_BYTES,
-        start_new_session=True,
-    )
+    process = await start_process(sys.executable, "-m", module, *arguments, limit=MOST_ANSWER_BYTES)
     try:
         async with asyncio.timeout(most_s):
             return await _answer(process, noun)

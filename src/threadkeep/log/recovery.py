@@ -1,18 +1,44 @@
 """Recovery: resumes turns whose node died or released them."""
 
 import asyncio
+import time
 
 from threadkeep.clock import Clock
 from threadkeep.domain.ids import TurnId
 from threadkeep.engine.stop import StopReason
+from threadkeep.log.heartbeat import BEAT_S
 from threadkeep.log.leases import lease_of
 from threadkeep.log.runner import Runner
 from threadkeep.log.running import RunningTurns
 from threadkeep.logs import Subject, about
 from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LEASE_MS
 
 MOST_AT_ONCE = 20
 """How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
+LEASE_S = LEASE_MS / 1000
+OUTAGE_S = LEASE_S - BEAT_S
+"""After such an outage of the database, leases of running nodes have expired."""
+
+
+class Patience:
+    """Gives the other nodes time to renew their leases when the database comes back."""
+
+    def __init__(self) -> None:
+        self.reached_at: float | None = None
+        """When the database was reached last."""
+        self._ends_at: float | None = None
+
+    def is_over(self, now: float) -> bool:
+        """Whether turns may be taken over, now that the database has answered."""
+        was_out = self.reached_at is not None and now - self.reached_at > OUTAGE_S
+        self.reached_at = now
+        if self._ends_at is not None and now >= self._ends_at:
+            self._ends_at = None
+            return True  # also where the database is slow every time
+        if self._ends_at is None and was_out:
+            self._ends_at = now + LEASE_S
+        return self._ends_at is None
 
 
 class Recovery:
@@ -35,6 +61,7 @@ class Recovery:
         self._runner = runner
         self._alone = alone
         self._free = asyncio.Lock()
+        self._patience = Patience()
 
     async def recover_abandoned(self) -> None:
         """Takes over turns whose lease has expired, up to the limit; one call at a time."""
@@ -42,10 +69,13 @@ class Recovery:
             return
         async with self._free:
             found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
+            if not self._alone and not self._patience.is_over(time.monotonic()):
+                return
             for turn_id in found:
                 if self._running.get(turn_id) is None:  # our own are merely late
                     with about(Subject(turn_id=turn_id)):
                         await self._recover(turn_id)
+            self._patience.reached_at = time.monotonic()  # taking over may take long
 
     async def end_expired(self) -> None:
         """Ends turns whose user hasn't answered in time, up to the limit."""

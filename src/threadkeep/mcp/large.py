@@ -5,7 +5,7 @@ import logging
 import re
 import sys
 import uuid
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 from threadkeep.mcp import digest
 from threadkeep.mcp.digest import Answer, Digest, mended, read_result
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
-from threadkeep.retrieval.process import end_process, worker_environment
+from threadkeep.retrieval.process import end_process, start_process
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -75,16 +75,7 @@ class Reading:
 
     async def _read(self, message: bytes) -> Digest | None:
         async with self._free:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                digest.__file__,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                env=worker_environment(),
-                start_new_session=True,
-            )
+            process = await start_process(sys.executable, "-P", digest.__file__, stdin=PIPE)
             try:
                 async with asyncio.timeout(READING_S):
                     read, _ = await process.communicate(message)

@@ -6,7 +6,7 @@ import os
 import re
 import struct
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ import httpx2
 import msgspec
 
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.retrieval.process import end_process, worker_environment
+from threadkeep.retrieval.process import end_process, start_process
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM
@@ -102,16 +102,8 @@ def _load() -> "MiniLM":
 
 
 async def _start_worker() -> Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "threadkeep.retrieval.embedding_worker",
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        env=worker_environment(),
-        limit=MOST_LINE_BYTES,
-        start_new_session=True,
+    return await start_process(
+        sys.executable, "-m", "threadkeep.retrieval.embedding_worker", stdin=PIPE, limit=MOST_LINE_BYTES
     )
 
 

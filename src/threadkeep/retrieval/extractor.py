@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from typing import BinaryIO
 
@@ -11,7 +11,7 @@ import msgspec
 
 from threadkeep.domain.document import Chunk
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, IndexedChunk
-from threadkeep.retrieval.process import end_process, worker_environment
+from threadkeep.retrieval.process import end_process, start_process
 
 MOST_S = 100.0
 MOST_LINE_BYTES = 16 * 1024 * 1024
@@ -45,19 +45,14 @@ class ProcessExtractor:
 
         The worker gets the open file, not its path, at which another file may be by then.
         """
-        process = await asyncio.create_subprocess_exec(
+        process = await start_process(
             sys.executable,
             "-m",
             "threadkeep.retrieval.worker",
             f"/dev/fd/{file.fileno()}",
             media_type,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=worker_environment(),
             pass_fds=(file.fileno(),),
             limit=MOST_LINE_BYTES,
-            start_new_session=True,
         )
         deadline = asyncio.get_running_loop().time() + self._most_s
         waiting: list[IndexedChunk] = []

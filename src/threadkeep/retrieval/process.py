@@ -1,10 +1,14 @@
-"""The processes that we start: their environment, and how they end."""
+"""The processes that we start: how they start, their environment, and how they end."""
 
 import asyncio
 import contextlib
 import os
 import signal
-from asyncio.subprocess import Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
+from typing import Any
+
+MOST_LINE_BYTES = 64 * 1024
 
 _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
 
@@ -13,6 +17,33 @@ def worker_environment() -> dict[str, str]:
     """What a worker needs to find its code, and no more: no key, no password."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+async def start_process(
+    *command: str, stdin: int = DEVNULL, limit: int = MOST_LINE_BYTES, pass_fds: Sequence[int] = ()
+) -> Process:
+    """Starts a process that leads its own group, and whose output is read.
+
+    A caller that is cancelled meanwhile, be it twice, stops only once the process has ended.
+    """
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *command,
+            stdin=stdin,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env=worker_environment(),
+            limit=limit,
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
+    )
+    told_to_stop = await _until_done(starting)
+    if told_to_stop is None:
+        return starting.result()
+    if not starting.cancelled() and starting.exception() is None:
+        await end_process(starting.result())
+    raise told_to_stop
 
 
 async def end_process(process: Process) -> None:
@@ -24,12 +55,17 @@ async def end_process(process: Process) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    ended = asyncio.create_task(process.wait())
-    told_to_stop: asyncio.CancelledError | None = None
-    while not ended.done():
-        try:
-            await asyncio.wait([ended])
-        except asyncio.CancelledError as exc:
-            told_to_stop = exc
+    told_to_stop = await _until_done(asyncio.create_task(process.wait()))
     if told_to_stop is not None:
         raise told_to_stop
+
+
+async def _until_done(task: "asyncio.Task[Any]") -> asyncio.CancelledError | None:
+    """Waits for a task to the end; whether the caller was cancelled meanwhile."""
+    told_to_stop: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as exc:
+            told_to_stop = exc
+    return told_to_stop
