@@ -133,6 +133,16 @@ it("retries after a lost connection", async () => {
   expect(drawn.find(".attachment").dataset["state"]).toBe("ready");
 });
 
+it("says that an upload was lost where something else answers for the server", async () => {
+  const { drawn, box } = composer();
+  await paste(box, ["a.txt"]);
+  const request = Upload.named("a.txt");
+  request.status = 200;
+  request.responseText = "<h1>Sign in</h1>";
+  await act(async () => request.onload());
+  drawn.named("Retry a.txt");
+});
+
 it("sends three at a time, and none that was cancelled", async () => {
   const { drawn, box, names } = composer();
   await paste(box, ["a", "b", "c", "d", "e"]);

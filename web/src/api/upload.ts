@@ -33,5 +33,9 @@ export function upload<T extends object>(
 function taken<T>({ status, responseText }: XMLHttpRequest): T | ApiError | Unreachable {
   whenRefused(status);
   if (status < 200 || status > 299) return refusalIn(status, responseText);
-  return (JSON.parse(responseText) as { items: T[] }).items[0]!;
+  try {
+    return (JSON.parse(responseText) as { items: [T] }).items[0];
+  } catch {
+    return new Unreachable(String(status)); // somebody else's page, as of a network that wants a sign-in
+  }
 }
