@@ -5,12 +5,11 @@ import { useScrolling } from "../src/components/use-scrolling";
 import { EMPTY, type ThreadState } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { type Message } from "../src/turn/parts";
-import { draw, type Drawn } from "./draw";
+import { click, draw, type Drawn } from "./draw";
 
 /** A view of 500 pixels on something that is as high as a test says. */
 const HEIGHT = 500;
 let resized = () => {};
-let scrolling: ReturnType<typeof useScrolling>;
 
 beforeEach(() => {
   vi.stubGlobal(
@@ -29,10 +28,12 @@ const thread = new Thread("c");
 const messages = (count: number) => Array.from({ length: count }, (_, at) => ({ id: `m${at}` }) as Message);
 
 function View({ state }: { state: Partial<ThreadState> }) {
-  scrolling = useScrolling(thread, { ...EMPTY, ...state }, undefined);
+  const { scroller, shown, isAtEnd, onScroll, earlier } = useScrolling(thread, { ...EMPTY, ...state }, undefined);
   return (
-    <div ref={scrolling.scroller} onScroll={scrolling.onScroll}>
-      <div>{scrolling.isAtEnd ? "at the end" : "above"}</div>
+    <div ref={scroller} onScroll={onScroll}>
+      <p>{isAtEnd ? "at the end" : "above"}</p>
+      <output>{shown.at(-1)?.id}</output>
+      <button onClick={earlier}>Earlier</button>
     </div>
   );
 }
@@ -40,11 +41,13 @@ function View({ state }: { state: Partial<ThreadState> }) {
 /** Gives the box a height, as a browser does that never scrolls beyond the end. */
 function resize(drawn: Drawn, height: number): void {
   const box = drawn.find("div");
-  let top = Math.min(box.scrollTop, height - HEIGHT);
+  const most = height - HEIGHT;
+  let top = Math.min(box.scrollTop, most);
+  const set = (next: number) => void (top = Math.min(next, most));
   Object.defineProperties(box, {
     clientHeight: { value: HEIGHT, configurable: true },
     scrollHeight: { value: height, configurable: true },
-    scrollTop: { get: () => top, set: (next: number) => (top = Math.min(next, height - HEIGHT)), configurable: true },
+    scrollTop: { get: () => top, set, configurable: true },
   });
 }
 const scroll = (drawn: Drawn) => act(async () => void drawn.find("div").dispatchEvent(new Event("scroll")));
@@ -58,17 +61,17 @@ it("follows an answer that grows again after something was folded away", async (
   }
   resize(drawn, 1600); // before the event for the fold arrives
   await scroll(drawn);
-  expect(drawn.text).toBe("at the end");
+  expect(drawn.find("p").textContent).toBe("at the end");
   drawn.find("div").scrollTop = 500;
   await scroll(drawn);
-  expect(drawn.text).toBe("above");
+  expect(drawn.find("p").textContent).toBe("above");
 });
 
 it("draws what comes next after a page of older messages was read", async () => {
   const drawn = draw(<View state={{ messages: messages(100).slice(50), hasOlder: true }} />);
   vi.spyOn(thread, "readOlder").mockResolvedValue();
-  await act(async () => scrolling.earlier());
+  await click(drawn.named("Earlier"));
   drawn.again(<View state={{ messages: messages(100) }} />);
   drawn.again(<View state={{ messages: messages(102) }} />);
-  expect(scrolling.shown.at(-1)?.id).toBe("m101");
+  expect(drawn.find("output").textContent).toBe("m101");
 });
