@@ -1,7 +1,9 @@
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
+import { type RetrievalHitView } from "../src/api/schema";
 import { DocumentText } from "../src/components/document-text";
+import { SourceDrawer } from "../src/components/source-drawer";
 import { useDocumentText } from "../src/components/use-document-text";
 import { answer, click, draw, type Drawn } from "./draw";
 
@@ -67,4 +69,15 @@ it("says that more could not be read, and tries again", async () => {
   await click(drawn.named("Show more"));
   await comes(() => expect(ends(drawn)).toEqual(["Passage 20.", "Passage 59."]));
   expect(drawn.place.querySelector("[role=alert]")).toBeNull();
+});
+
+it.each([
+  ["https://example.org/a", ["https://example.org/a"]],
+  ["https://", []],
+  ["javascript:alert(1)", []],
+])("leads to the site of a passage, where there is one: %s", (url, links) => {
+  const hit = { index: 1, source: "Site", text: "Words.", score: 1, url } as RetrievalHitView;
+  const drawn = draw(<SourceDrawer agentId="a" hits={[hit]} index={1} onClose={() => {}} />);
+  expect(drawn.find("h2").textContent).toBe("Site");
+  expect([...drawn.place.querySelectorAll("a")].map((it) => it.href)).toEqual(links);
 });
