@@ -17,6 +17,8 @@ export function upload<T extends object>(
     if (held) request.setRequestHeader("Authorization", `Bearer ${held}`);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
     request.onload = () => {
+      // It is for somebody who has signed out since.
+      if (token.get() !== held) return reject(new Unreachable("signed out"));
       const answer = taken<T>(request);
       if (answer instanceof Error) reject(answer);
       else resolve(answer);
