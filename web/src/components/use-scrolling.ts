@@ -96,10 +96,11 @@ export function useScrolling(
     const box = scroller.current;
     if (!box) return;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // An answer may grow before the event for our own scrolling arrives: only a user scrolls up.
-    const isFollowing = pinned.current && box.scrollTop >= lastTop.current;
+    // An answer may grow before the event for our own scrolling arrives: only a user scrolls up, be it a little.
+    const isUp = box.scrollTop < lastTop.current - 1;
     lastTop.current = box.scrollTop;
-    pinned.current = (isFollowing || rest < AT_END_PX) && end === messages.length && !hasNewer;
+    const isFollowing = isUp ? rest < 1 : pinned.current || rest < AT_END_PX;
+    pinned.current = isFollowing && end === messages.length && !hasNewer;
     setAtEnd(pinned.current);
     remember();
     if (box.scrollTop < NEAR_PX) {
