@@ -111,3 +111,26 @@ def test_view_follows_what_grows_until_the_user_scrolls_up(page: Page):
     expect(to_latest).to_be_visible()
     is_at_end = scroller.evaluate(GROW, 300)
     assert not is_at_end
+
+
+# An answer that grows with every frame.
+GROW_ON = """it => {
+    const grow = () => {
+        it.firstElementChild.style.minHeight = `${it.scrollHeight + 10}px`;
+        requestAnimationFrame(grow);
+    };
+    grow();
+}"""
+
+
+def test_user_scrolls_up_by_little_steps_while_an_answer_grows(page: Page):
+    scroller = page.locator(".scroller")
+    scroller.hover()
+    scroller.evaluate(GROW_ON)
+    for _ in range(10):
+        page.mouse.wheel(0, -20)
+        page.wait_for_timeout(30)
+    expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
+    top = scroller.evaluate("it => it.scrollTop")
+    page.wait_for_timeout(100)
+    assert scroller.evaluate("it => it.scrollTop") == top

@@ -23,7 +23,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.log.recovery import OUTAGE_S, LEASE_S, Patience
+from threadkeep.log.recovery import LEASE_S, OUTAGE_S, Patience
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.store import open_database, store_on

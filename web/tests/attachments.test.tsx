@@ -1,6 +1,7 @@
 import { act } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
+import { setToken, whenSignedOut } from "../src/api/client";
 import { type UploadedFileView } from "../src/api/schema";
 import { Composer } from "../src/components/composer";
 import { attachmentsOf, forgetAttachments, keepFiles, markExpired } from "../src/state/attachments";
@@ -131,6 +132,30 @@ it("retries after a lost connection", async () => {
   expect(Upload.all).toHaveLength(2);
   await Upload.named("a.txt").take();
   expect(drawn.find(".attachment").dataset["state"]).toBe("ready");
+});
+
+it("says that an upload was lost where something else answers for the server", async () => {
+  const { drawn, box } = composer();
+  await paste(box, ["a.txt"]);
+  const request = Upload.named("a.txt");
+  request.status = 200;
+  request.responseText = "<h1>Sign in</h1>";
+  await act(async () => request.onload());
+  drawn.named("Retry a.txt");
+});
+
+it("does not sign out whoever has signed in since, where an upload is refused", async () => {
+  const signedOut = vi.fn();
+  whenSignedOut(signedOut);
+  setToken("alice");
+  const { box } = composer();
+  await paste(box, ["a.txt", "b.txt"]);
+  await Upload.named("a.txt").refuse(401, "UNAUTHORIZED", "no");
+  expect(signedOut).toHaveBeenCalledOnce();
+  act(() => setToken("bob"));
+  await Upload.named("b.txt").refuse(401, "UNAUTHORIZED", "no");
+  expect(signedOut).toHaveBeenCalledOnce();
+  act(() => setToken(null));
 });
 
 it("sends three at a time, and none that was cancelled", async () => {

@@ -80,3 +80,11 @@ it("stays open when something else scrolls, as an answer that streams does", asy
   await act(async () => void other.dispatchEvent(new Event("scroll")));
   expect(isOpen(drawn)).toBe(true);
 });
+
+it("gives the focus back when the window is resized, as by a zoom", async () => {
+  const drawn = drawMenu();
+  const button = drawn.find("button");
+  await click(button);
+  await act(async () => void window.dispatchEvent(new Event("resize")));
+  expect([isOpen(drawn), document.activeElement]).toEqual([false, button]);
+});

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { type MessageView, type QueuedMessageView } from "../src/api/schema";
 import { QueuedMessages } from "../src/components/queued-messages";
+import { toasts } from "../src/state/toasts";
 import { isRunning, isWaiting } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer, click, draw, press, type } from "./draw";
@@ -251,6 +252,43 @@ describe("the queue", () => {
     await click(drawn.named("Remove from queue"));
     expect(server.asked.at(-1)).toEqual({ method: "DELETE", call: "conversations/c/queued/q1", body: null });
     await act(async () => vi.waitFor(() => expect(queue()).toEqual([])));
+  });
+
+  it.each([
+    ["MESSAGE_NOT_FOUND", 404, "This message was already sent."],
+    ["AGENT_NOT_FOUND", 404, "This agent was deleted. You can read this conversation but not continue it."],
+    ["TURN_IN_PROGRESS", 409, "An answer is already in progress. Wait for it or stop it."],
+  ])("says why a held message is not sent: %s", async (code, status, told) => {
+    server.queued = [waiting("q1", "One", true)];
+    await thread.join();
+    server.refuse = { status, code };
+    await click(draw(list()).named("Send now"));
+    expect(toasts.get().at(-1)?.text).toBe(told);
+  });
+
+  it("asks once, however often the button is clicked", async () => {
+    server.queued = [waiting("q1", "One", true)];
+    await thread.join();
+    answer.mockImplementation((url, request) => (request.method === "POST" ? new Promise(() => {}) : server.respond(url, request)));
+    const drawn = draw(list());
+    await click(drawn.named("Send now"));
+    await click(drawn.named("Send now"));
+    expect(answer.mock.calls.filter(([, { method }]) => method === "POST")).toHaveLength(1);
+  });
+
+  it("keeps what was typed until the server has taken it", async () => {
+    server.queued = [waiting("q1", "One")];
+    await thread.join();
+    const drawn = draw(list());
+    await click(drawn.named("Edit queued message"));
+    await type(drawn.find<HTMLTextAreaElement>("textarea"), "Another one");
+    answer.mockRejectedValueOnce(new TypeError("away"));
+    await press(drawn.find("textarea"), "Enter");
+    expect(toasts.get().at(-1)?.text).toBe("Can’t reach the server.");
+    expect(drawn.find<HTMLTextAreaElement>("textarea").value).toBe("Another one");
+    await press(drawn.find("textarea"), "Enter");
+    expect(server.asked).toMatchObject([{ method: "PATCH", body: { content: "Another one" } }]);
+    expect(drawn.place.querySelector("textarea")).toBeNull();
   });
 
   it("is left unedited with Escape", async () => {

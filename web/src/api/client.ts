@@ -97,7 +97,7 @@ export async function ask(path: string, request: Request = {}): Promise<Response
 
 /** The JSON of an answer. */
 export async function get<T>(path: string, query?: Request["query"], signal?: AbortSignal): Promise<T> {
-  return (await ask(path, { query, signal })).json() as Promise<T>;
+  return jsonOf<T>(await ask(path, { query, signal }), signal);
 }
 
 export async function send<T>(
@@ -107,7 +107,16 @@ export async function send<T>(
   headers?: Record<string, string>,
 ): Promise<T> {
   const answer = await ask(path, { method, body, headers });
-  return (answer.status === 204 ? undefined : await answer.json()) as T;
+  return answer.status === 204 ? (undefined as T) : jsonOf<T>(answer);
+}
+
+async function jsonOf<T>(answer: Response, signal?: AbortSignal): Promise<T> {
+  try {
+    return (await answer.json()) as T;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unreachable(String(error)); // it broke off, or is somebody else's page
+  }
 }
 
 /** Signs out when the server no longer accepts our token. */

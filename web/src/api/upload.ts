@@ -17,6 +17,8 @@ export function upload<T extends object>(
     if (held) request.setRequestHeader("Authorization", `Bearer ${held}`);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
     request.onload = () => {
+      // It is for somebody who has signed out since.
+      if (token.get() !== held) return reject(new Unreachable("signed out"));
       const answer = taken<T>(request);
       if (answer instanceof Error) reject(answer);
       else resolve(answer);
@@ -33,5 +35,9 @@ export function upload<T extends object>(
 function taken<T>({ status, responseText }: XMLHttpRequest): T | ApiError | Unreachable {
   whenRefused(status);
   if (status < 200 || status > 299) return refusalIn(status, responseText);
-  return (JSON.parse(responseText) as { items: T[] }).items[0]!;
+  try {
+    return (JSON.parse(responseText) as { items: [T] }).items[0];
+  } catch {
+    return new Unreachable(String(status)); // somebody else's page, as of a network that wants a sign-in
+  }
 }

@@ -25,7 +25,12 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   const read = useCallback((signal: AbortSignal) => readAll(path, signal), [path]);
   const { loaded, again } = useLoaded(read);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const documents = loaded.state === "ready" ? loaded.value : NONE;
+  const [documents, setDocuments] = useState(NONE);
+  useEffect(() => {
+    if (loaded.state === "ready") setDocuments(loaded.value);
+    // Those read last stay, and are looked at again, until the server is back.
+    else if (loaded.state === "loading" || loaded.problem.code !== "AWAY") setDocuments(NONE);
+  }, [loaded]);
   const isBusy = documents.some((it) => it.status === "processing");
   useEffect(() => {
     if (!isBusy) return;

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useRef, useState } from "react";
 
 import { get } from "../api/client";
 import { type HitsView } from "../api/schema";
@@ -13,12 +13,15 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<HitsView | null>(null);
   const [failure, setFailure] = useState("");
+  const searching = useRef<AbortController>(undefined);
   const search = async () => {
+    searching.current?.abort(); // an answer to it would come too late
+    const { signal } = (searching.current = new AbortController());
     setFailure("");
     try {
-      setFound(await get<HitsView>(`/api/agents/${agentId}/search`, { q: query }));
+      setFound(await get<HitsView>(`/api/agents/${agentId}/search`, { q: query }, signal));
     } catch (error) {
-      setFailure(toldProblem(words, pageProblemOf(error)));
+      if (!signal.aborted) setFailure(toldProblem(words, pageProblemOf(error)));
     }
   };
   return (

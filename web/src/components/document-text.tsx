@@ -1,8 +1,10 @@
-import { useLayoutEffect, useRef } from "react";
+import { useLayoutEffect, useRef, useState } from "react";
 
 import { Markdown } from "../markdown/markdown";
+import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { useSourceWords } from "../words/sources";
+import { toldProblem } from "./problem-bar";
 import { type ReadText } from "./use-document-text";
 
 /** The document's own text, opened at the passage that is cited. */
@@ -13,13 +15,23 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
   useLayoutEffect(() => {
     cited.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which an effect must not
   }, []);
+  const section = useRef<HTMLElement>(null);
+  /** The passage that was first, and where it was: it stays there when others come above it. */
+  const held = useRef<{ passage: Element; top: number } | null>(null);
+  const hold = () => {
+    const passage = section.current?.querySelector(".passage");
+    held.current = passage ? { passage, top: passage.getBoundingClientRect().top } : null;
+  };
+  useLayoutEffect(() => {
+    const box = section.current?.parentElement;
+    if (held.current && box) box.scrollTop += held.current.passage.getBoundingClientRect().top - held.current.top;
+    held.current = null;
+    // A button that was used for the last time has left with the focus.
+    if (document.activeElement === document.body) section.current?.focus({ preventScroll: true });
+  }, [text.passages.length]);
   return (
-    <section aria-label={told.document} className="document-text">
-      {text.hasEarlier && (
-        <button type="button" className="link" onClick={() => void text.readEarlier()}>
-          {told.earlier}
-        </button>
-      )}
+    <section ref={section} tabIndex={-1} aria-label={told.document} className="document-text">
+      {text.hasEarlier && <More label={told.earlier} read={() => text.readEarlier(hold)} />}
       {text.passages.map(({ chunkId, page, text: passage }) => {
         const isCited = chunkId === citedId;
         return (
@@ -34,11 +46,28 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
           </div>
         );
       })}
-      {text.hasLater && (
-        <button type="button" className="link" onClick={() => void text.readLater()}>
-          {told.later}
-        </button>
-      )}
+      {text.hasLater && <More label={told.later} read={text.readLater} />}
     </section>
+  );
+}
+
+function More({ label, read }: { label: string; read: () => Promise<void> }) {
+  const words = useWords();
+  const [failure, setFailure] = useState("");
+  const act = async () => {
+    setFailure("");
+    await read().catch((error: unknown) => setFailure(toldProblem(words, pageProblemOf(error))));
+  };
+  return (
+    <>
+      <button type="button" className="link" onClick={() => void act()}>
+        {label}
+      </button>
+      {failure && (
+        <p className="wrong" role="alert">
+          {failure}
+        </p>
+      )}
+    </>
   );
 }

@@ -32,13 +32,13 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
     };
     // Only if its button moves: a streaming answer scrolls its own list.
     const closeMoved = ({ target }: Event) => {
-      if (!(target instanceof Node) || !target.contains(button.current)) return;
+      if (target instanceof Node && !target.contains(button.current)) return;
       if (place.current?.contains(document.activeElement)) button.current?.focus({ preventScroll: true });
       onClose();
     };
     window.addEventListener("pointerdown", closeOutside, options);
     window.addEventListener("scroll", closeMoved, options);
-    window.addEventListener("resize", onClose, options);
+    window.addEventListener("resize", closeMoved, options);
     return () => closing.abort();
   }, [button, onClose]);
 

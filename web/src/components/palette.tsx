@@ -3,8 +3,8 @@ import "../styles/overlays.css";
 import { Search } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
-import { get, token } from "../api/client";
-import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { token } from "../api/client";
+import { type SearchHitView } from "../api/schema";
 import { agents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
@@ -14,8 +14,10 @@ import { go } from "../state/route";
 import { logOut } from "../state/session";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
+import { useSearch } from "./use-search";
 
-const WAIT_MS = 200;
+/** One letter is in every conversation. */
+const LEAST_LETTERS = 2;
 
 /** The command palette: finds any place or action by a few letters. */
 export function Palette() {
@@ -23,10 +25,14 @@ export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useId();
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
-  const groups = matching(useGroups(text), text);
+  /** By its name: what the server finds meanwhile moves the others. */
+  const [chosenId, choose] = useState<string | null>(null);
+  const wanted = text.trim();
+  const { hits, toldNothing } = useSearch(wanted.length < LEAST_LETTERS ? "" : wanted);
+  const groups = matching(useGroups(hits), text);
   const choices = groups.flatMap((group) => group.choices);
-  const chosen = choices[Math.min(at, choices.length - 1)];
+  const at = Math.max(0, choices.findIndex(({ id }) => id === chosenId));
+  const chosen = choices[at];
   useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     document.getElementById(`${list}${chosen?.id}`)?.scrollIntoView({ block: "nearest" });
@@ -39,9 +45,8 @@ export function Palette() {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
-    const last = choices.length - 1;
-    if (event.key === "ArrowDown") setAt(at >= last ? 0 : at + 1);
-    else if (event.key === "ArrowUp") setAt(at <= 0 ? Math.max(last, 0) : at - 1);
+    if (event.key === "ArrowDown") choose(choices[(at + 1) % choices.length]?.id ?? null);
+    else if (event.key === "ArrowUp") choose(choices.at(at - 1)?.id ?? null);
     else if (event.key === "Enter") run(chosen);
     else return;
     event.preventDefault();
@@ -68,7 +73,7 @@ export function Palette() {
           value={text}
           onChange={(event) => {
             setText(event.target.value);
-            setAt(0);
+            choose(null);
           }}
           onKeyDown={onKeyDown}
         />
@@ -83,7 +88,7 @@ export function Palette() {
                 id={`${list}${choice.id}`}
                 role="option"
                 aria-selected={choice === chosen}
-                onPointerMove={() => setAt(choices.indexOf(choice))}
+                onPointerMove={() => choose(choice.id)}
                 onClick={() => run(choice)}
               >
                 <span dir="auto">{choice.label}</span>
@@ -95,18 +100,17 @@ export function Palette() {
       </div>
       {!choices.length && (
         <p className="nothing" role="status">
-          {words.noMatch}
+          {toldNothing(words)}
         </p>
       )}
     </dialog>
   );
 }
 
-function useGroups(text: string): ChoiceGroup[] {
+function useGroups(found: readonly SearchHitView[]): ChoiceGroup[] {
   const words = useWords();
   const listed = useStore(conversations).items;
   const all = useStore(agents);
-  const found = useFound(text);
   const isSignedIn = useStore(token) !== null;
   const now = useStore(theme);
   const spoken = useStore(language);
@@ -133,24 +137,4 @@ function useGroups(text: string): ChoiceGroup[] {
       ...(isSignedIn ? [{ id: "logOut", label: words.logOut, run: logOut }] : []),
     ];
   }
-}
-
-/** Conversations that the server finds by the text, beyond those already loaded. */
-function useFound(text: string): readonly SearchHitView[] {
-  const [hits, setHits] = useState<readonly SearchHitView[]>([]);
-  const wanted = text.trim();
-  useEffect(() => {
-    if (wanted.length < 2) return setHits([]);
-    const leaving = new AbortController();
-    const timer = setTimeout(() => {
-      get<PageView_SearchHitView>("/api/search", { q: wanted, limit: 20 }, leaving.signal)
-        .then(({ items }) => setHits(items))
-        .catch(() => {}); // loaded ones are filtered anyway
-    }, WAIT_MS);
-    return () => {
-      clearTimeout(timer);
-      leaving.abort();
-    };
-  }, [wanted]);
-  return hits;
 }

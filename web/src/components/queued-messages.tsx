@@ -3,8 +3,9 @@ import { useState } from "react";
 
 import { ApiError } from "../api/client";
 import { toast } from "../state/toasts";
+import { pageProblemOf } from "../state/use-loaded";
 import { isLocal, type PendingMessage } from "../thread/reduce";
-import { problemOf, type Thread } from "../thread/thread";
+import { type Thread } from "../thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 import { toldProblem } from "./problem-bar";
@@ -27,17 +28,29 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   const words = useWords();
   const { messageId, content, files, held, steers } = message;
   const [edited, setEdited] = useState<string | null>(null);
-  const change = async (work: Promise<void>) => {
-    document.getElementById("message")?.focus();
+  /** Between a click and the server's answer: a second click would be refused. */
+  const [isAsking, setAsking] = useState(false);
+  const change = async (work: () => Promise<void>) => {
+    if (isAsking) return false;
+    setAsking(true);
     try {
-      await work;
+      await work();
+      return true;
     } catch (error) {
       toast(told(words, error));
+      return false;
+    } finally {
+      setAsking(false);
     }
   };
-  const save = () => {
-    if (edited !== null && (edited.trim() || files.length)) void change(thread.editQueued(messageId, edited.trim()));
-    setEdited(null);
+  const act = (work: () => Promise<void>) => {
+    document.getElementById("message")?.focus();
+    void change(work);
+  };
+  const save = async () => {
+    if (edited === null || !(edited.trim() || files.length)) return leave();
+    // What was typed stays until the server has it.
+    if (await change(() => thread.editQueued(messageId, edited.trim()))) leave();
   };
   const leave = () => {
     setEdited(null);
@@ -58,7 +71,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
           className="bubble"
           onSubmit={(event) => {
             event.preventDefault();
-            save();
+            void save();
           }}
         >
           <textarea
@@ -73,7 +86,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
               if (event.key === "Escape") leave();
               if (event.key !== "Enter" || event.shiftKey) return;
               event.preventDefault();
-              save();
+              void save();
             }}
           />
           <div className="choices">
@@ -92,9 +105,9 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
         </small>
         {!isLocal(messageId) && edited === null && (
           <>
-            {held && <IconButton icon={ArrowUp} label={words.sendNow} onClick={() => void change(thread.sendHeld(messageId))} />}
+            {held && <IconButton icon={ArrowUp} label={words.sendNow} onClick={() => act(() => thread.sendHeld(messageId))} />}
             <IconButton icon={Pencil} label={words.editQueued} onClick={() => setEdited(content)} />
-            <IconButton icon={Trash2} label={words.removeQueued} onClick={() => void change(thread.removeQueued(messageId))} />
+            <IconButton icon={Trash2} label={words.removeQueued} onClick={() => act(() => thread.removeQueued(messageId))} />
           </>
         )}
       </div>
@@ -103,6 +116,6 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
 }
 
 function told(words: Words, error: unknown): string {
-  const isSent = error instanceof ApiError && (error.status === 404 || error.status === 409);
-  return isSent ? words.alreadySent : toldProblem(words, problemOf(error));
+  const isSent = error instanceof ApiError && error.code === "MESSAGE_NOT_FOUND";
+  return isSent ? words.alreadySent : toldProblem(words, pageProblemOf(error));
 }

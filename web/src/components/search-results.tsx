@@ -1,28 +1,23 @@
 import { GitBranch } from "lucide-react";
-import { useEffect, useState } from "react";
 
-import { get } from "../api/client";
-import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { type SearchHitView } from "../api/schema";
 import { conversations } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { grouped } from "../state/search";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
-
-const WAIT_MS = 250;
-const MOST = 30;
+import { useSearch } from "./use-search";
 
 /** Conversations whose title or messages have the words, each with its hits. */
 export function SearchResults({ query }: { query: string }) {
   const words = useWords();
   const { items } = useStore(conversations);
-  const answer = useHits(query);
-  const found = grouped(query, items, answer.hits);
-  const told = found.length ? words.resultCount(found.length) : answer.isFor === query ? words.noMatch : words.loading;
+  const { hits: all, toldNothing } = useSearch(query);
+  const found = grouped(query, items, all);
   return (
     <>
       <p className={found.length ? "unseen" : "hint"} role="status">
-        {told}
+        {found.length ? words.resultCount(found.length) : toldNothing(words)}
       </p>
       <ul aria-label={words.searchResults}>
         {found.map(({ conversationId, title, hits }) => (
@@ -55,27 +50,6 @@ export function SearchResults({ query }: { query: string }) {
       </ul>
     </>
   );
-}
-
-/** The server's hits; the previous query's stay until the new ones arrive. */
-function useHits(query: string) {
-  const [answer, setAnswer] = useState<{ isFor: string; hits: readonly SearchHitView[] }>({ isFor: "", hits: [] });
-  useEffect(() => {
-    const leaving = new AbortController();
-    const timer = setTimeout(async () => {
-      try {
-        const page = await get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
-        setAnswer({ isFor: query, hits: page.items });
-      } catch {
-        if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [] }); // known titles are still filtered
-      }
-    }, WAIT_MS);
-    return () => {
-      clearTimeout(timer);
-      leaving.abort();
-    };
-  }, [query]);
-  return answer;
 }
 
 /** Where a hit is; on another branch the page asks whether to show it. */

@@ -44,7 +44,7 @@ export function SourceDrawer({ agentId, hits, index, onClose }: Props) {
         </h2>
         <IconButton icon={X} label={words.close} onClick={() => dialog.current?.close()} />
       </header>
-      {cited.url && /^https?:/.test(cited.url) && (
+      {cited.url && /^https?:/.test(cited.url) && URL.canParse(cited.url) && (
         <p>
           <a className="site" href={cited.url} target="_blank" rel="noopener noreferrer nofollow">
             <ExternalLink aria-hidden /> {words.openSite(new URL(cited.url).host)}

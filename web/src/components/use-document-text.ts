@@ -11,7 +11,8 @@ export interface ReadText {
   passages: readonly PassageView[];
   hasEarlier: boolean;
   hasLater: boolean;
-  readEarlier: () => Promise<void>;
+  /** `onRead`: just before it is shown. */
+  readEarlier: (onRead: () => void) => Promise<void>;
   readLater: () => Promise<void>;
 }
 
@@ -20,10 +21,10 @@ export function useDocumentText(agentId: string | undefined, chunkId: string | n
   const [{ passages, total }, setText] = useState<{ passages: readonly PassageView[]; total: number }>({ passages: [], total: 0 });
   const [documentId, position] = placeOf(chunkId);
   const read = useCallback(
-    async (fromPosition: number, limit: number, signal?: AbortSignal) => {
+    async (fromPosition: number, limit: number, { signal, onRead }: { signal?: AbortSignal; onRead?: () => void } = {}) => {
       const path = `/api/agents/${agentId}/documents/${documentId}/passages`;
-      const page = await get<PassagesView>(path, { fromPosition, limit }, signal).catch(() => null);
-      if (!page) return; // deleted, or somebody else's
+      const page = await get<PassagesView>(path, { fromPosition, limit }, signal);
+      onRead?.();
       setText(({ passages: known }) => {
         const all = new Map([...known, ...page.items].map((it) => [it.position, it]));
         return { passages: [...all.values()].sort((a, b) => a.position - b.position), total: page.total };
@@ -34,7 +35,7 @@ export function useDocumentText(agentId: string | undefined, chunkId: string | n
   useEffect(() => {
     if (!agentId || !documentId) return;
     const leaving = new AbortController();
-    void read(Math.max(0, position - BEFORE), PAGE, leaving.signal);
+    read(Math.max(0, position - BEFORE), PAGE, leaving).catch(() => {}); // deleted, or somebody else's
     return () => leaving.abort();
   }, [agentId, documentId, position, read]);
   const first = passages[0]?.position ?? 0;
@@ -44,7 +45,7 @@ export function useDocumentText(agentId: string | undefined, chunkId: string | n
     passages,
     hasEarlier: first > 0,
     hasLater: next < total,
-    readEarlier: () => read(start, first - start),
+    readEarlier: (onRead) => read(start, first - start, { onRead }),
     readLater: () => read(next, PAGE),
   };
 }

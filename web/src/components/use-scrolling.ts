@@ -37,6 +37,8 @@ export function useScrolling(
   /** The key of the last rendered entry; null for the newest. */
   const [lastKey, setLastKey] = useState<string | null>(null);
   const keyAt = (index: number) => (messages[index] ? keyOf(messages[index]) : null);
+  /** Where that is all of them, so is what comes after. */
+  const drawUpTo = (count: number) => setLastKey(count < messages.length ? keyAt(count - 1) : null);
   const found = lastKey === null ? -1 : messages.findIndex((it) => keyOf(it) === lastKey);
   const end = found < 0 ? messages.length : found + 1;
   const start = Math.max(0, end - MOST_SHOWN);
@@ -80,8 +82,9 @@ export function useScrolling(
     const box = scroller.current;
     if (!box?.firstElementChild) return;
     const follow = () => {
-      if (pinned.current) box.scrollTop = box.scrollHeight;
-      else restore();
+      if (!pinned.current) return void restore();
+      box.scrollTop = box.scrollHeight;
+      lastTop.current = box.scrollTop; // less than before where something was folded away: no user has scrolled up
     };
     const growing = new ResizeObserver(follow);
     growing.observe(box.firstElementChild);
@@ -93,17 +96,17 @@ export function useScrolling(
     const box = scroller.current;
     if (!box) return;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // An answer may grow before the event for our own scrolling arrives: only a user scrolls up.
-    const isFollowing = pinned.current && box.scrollTop >= lastTop.current;
+    // An answer may grow before the event for our own scrolling arrives: only a user scrolls up, be it a little.
+    const isUp = box.scrollTop < lastTop.current - 1;
     lastTop.current = box.scrollTop;
-    pinned.current = (isFollowing || rest < AT_END_PX) && end === messages.length && !hasNewer;
+    const isFollowing = isUp ? rest < 1 : pinned.current || rest < AT_END_PX;
+    pinned.current = isFollowing && end === messages.length && !hasNewer;
     setAtEnd(pinned.current);
     remember();
     if (box.scrollTop < NEAR_PX) {
       earlier();
     } else if (rest < NEAR_PX && end < messages.length) {
-      const next = Math.min(end + STEP, messages.length);
-      setLastKey(next === messages.length ? null : keyAt(next - 1));
+      drawUpTo(end + STEP);
     } else if (rest < NEAR_PX && hasNewer) {
       void thread.readNewer();
     }
@@ -111,10 +114,10 @@ export function useScrolling(
   const earlier = () => {
     remember();
     if (start > 0) {
-      setLastKey(keyAt(Math.max(end - STEP, MOST_SHOWN) - 1));
+      drawUpTo(Math.max(end - STEP, MOST_SHOWN));
     } else if (hasOlder) {
       // Entries above need room: those far below are no longer rendered.
-      setLastKey(keyAt(Math.min(end, MOST_SHOWN - STEP) - 1));
+      drawUpTo(Math.min(end, MOST_SHOWN - STEP));
       void thread.readOlder();
     }
   };
