@@ -51,6 +51,15 @@ it("shows no hits of other words while it searches, and those of fewer letters",
   expect([titles(drawn), drawn.find("[role=status]").textContent]).toEqual([[], "Loading…"]);
 });
 
+it("shows a match although much comes before it", async () => {
+  const before = "x".repeat(60);
+  found.set("tax", [{ ...hit("Money"), snippet: `${before}tax and more`, highlights: [{ begin: 60, end: 63 }] }]);
+  const drawn = draw(<SearchResults query="tax" />);
+  await asked("tax");
+  expect(drawn.find(".snippet").textContent).toBe(`…${"x".repeat(24)}tax and more`);
+  expect(drawn.find(".snippet mark").textContent).toBe("tax");
+});
+
 it("says that the search failed, and not that there is nothing", async () => {
   found.set("tax", "away");
   const drawn = draw(<SearchResults query="tax" />);

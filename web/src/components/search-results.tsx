@@ -1,4 +1,5 @@
 import { GitBranch } from "lucide-react";
+import { type ReactNode } from "react";
 
 import { type SearchHitView } from "../api/schema";
 import { conversations } from "../state/conversations";
@@ -7,6 +8,9 @@ import { grouped } from "../state/search";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { useSearch } from "./use-search";
+
+/** So much of a snippet comes before its first match. */
+const MOST_BEFORE = 24;
 
 /** Conversations whose title or messages have the words, each with its hits. */
 export function SearchResults({ query }: { query: string }) {
@@ -58,11 +62,11 @@ function hrefTo({ conversationId, messageId, seq, onPath }: SearchHitView): stri
   return hrefOf({ name: "conversation", id: conversationId, seq: seq ?? undefined, branchId });
 }
 
-/** The snippet with the matches; positions are in characters. */
+/** The snippet from shortly before the first match, so that the narrow list shows it; positions are in characters. */
 function marked({ snippet, highlights }: SearchHitView) {
   const characters = [...snippet];
-  const pieces = [];
-  let at = 0;
+  let at = Math.max(0, (highlights[0]?.begin ?? 0) - MOST_BEFORE);
+  const pieces: ReactNode[] = [at > 0 ? "…" : ""];
   for (const { begin, end } of highlights) {
     pieces.push(characters.slice(at, begin).join(""));
     pieces.push(<mark key={begin}>{characters.slice(begin, end).join("")}</mark>);
