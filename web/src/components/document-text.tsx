@@ -8,16 +8,16 @@ import { type ReadText } from "./use-document-text";
 /** The document's own text, opened at the passage that is cited. */
 export function DocumentText({ text, citedId }: { text: ReadText; citedId: string | null | undefined }) {
   const words = useWords();
-  const told = useSourceWords();
+  const sourceWords = useSourceWords();
   const cited = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     cited.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which an effect must not
   }, []);
   return (
-    <section aria-label={told.document} className="document-text">
+    <section aria-label={sourceWords.document} className="document-text">
       {text.hasEarlier && (
         <button type="button" className="link" onClick={() => void text.readEarlier()}>
-          {told.earlier}
+          {sourceWords.earlier}
         </button>
       )}
       {text.passages.map(({ chunkId, page, text: passage }) => {
@@ -26,7 +26,7 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
           <div key={chunkId} ref={isCited ? cited : undefined} className="passage" data-cited={isCited || undefined}>
             {(isCited || page !== null) && (
               <p className="about">
-                {isCited && <strong>{told.cited}</strong>}
+                {isCited && <strong>{sourceWords.cited}</strong>}
                 {page !== null && <span>{words.page(page)}</span>}
               </p>
             )}
@@ -36,7 +36,7 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
       })}
       {text.hasLater && (
         <button type="button" className="link" onClick={() => void text.readLater()}>
-          {told.later}
+          {sourceWords.later}
         </button>
       )}
     </section>

@@ -7,7 +7,7 @@ import { isLocal, type PendingMessage } from "../thread/reduce";
 import { problemOf, type Thread } from "../thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { MessageFiles } from "./message-files";
 
 /** What was sent while a turn ran, and no turn has taken yet. */
@@ -32,7 +32,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
     try {
       await work;
     } catch (error) {
-      toast(told(words, error));
+      toast(describeError(words, error));
     }
   };
   const save = () => {
@@ -102,7 +102,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   );
 }
 
-function told(words: Words, error: unknown): string {
+function describeError(words: Words, error: unknown): string {
   const isSent = error instanceof ApiError && (error.status === 404 || error.status === 409);
-  return isSent ? words.alreadySent : toldProblem(words, problemOf(error));
+  return isSent ? words.alreadySent : describeProblem(words, problemOf(error));
 }

@@ -18,11 +18,11 @@ export function SearchResults({ query }: { query: string }) {
   const { items } = useStore(conversations);
   const answer = useHits(query);
   const found = grouped(query, items, answer.hits);
-  const told = found.length ? words.resultCount(found.length) : answer.isFor === query ? words.noMatch : words.loading;
+  const status = found.length ? words.resultCount(found.length) : answer.isFor === query ? words.noMatch : words.loading;
   return (
     <>
       <p className={found.length ? "unseen" : "hint"} role="status">
-        {told}
+        {status}
       </p>
       <ul aria-label={words.searchResults}>
         {found.map(({ conversationId, title, hits }) => (
