@@ -25,11 +25,11 @@ async def end_process(process: Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     ended = asyncio.create_task(process.wait())
-    told_to_stop: asyncio.CancelledError | None = None
+    cancelled: asyncio.CancelledError | None = None
     while not ended.done():
         try:
             await asyncio.wait([ended])
         except asyncio.CancelledError as exc:
-            told_to_stop = exc
-    if told_to_stop is not None:
-        raise told_to_stop
+            cancelled = exc
+    if cancelled is not None:
+        raise cancelled
