@@ -27,7 +27,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         agent = make_agent(system_prompt=TEXT)
         for component in PromptComponent:
             await files.write(agent.id, component, TEXT)
-        time.sleep(2 * SETTLED_NS / 1e9)  # noqa: ASYNC251 - files just written are read anew
+        time.sleep(2 * SETTLED_NS / 1e9)  # noqa: ASYNC251 - files just written are not cached yet
         nothing = cast("Any", None)  # neither the store nor the agents are asked
         prompts = Prompts(nothing, nothing, files, None, Models(None))
         prompt = await prompts.assemble(agent)

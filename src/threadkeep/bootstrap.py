@@ -481,7 +481,7 @@ def _jobs(
 
     async def titled(conversation: Conversation) -> None:
         await history.follow(conversation.id)
-        await user_events.tell(
+        await user_events.publish(
             UserEvent(conversation.user_id, UserEventType.CONVERSATION_RENAMED, conversation.id)
         )
 

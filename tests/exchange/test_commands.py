@@ -91,7 +91,7 @@ def test_progress_is_a_bar_in_a_terminal_and_lines_elsewhere():
     ):
         progress = Progress("It", stream)
         for done in (0, 1, 500, 501, 1000):
-            progress.tell(done, 1000)
+            progress.show(done, 1000)
         progress.end()
         told = stream.getvalue()
         assert told.startswith(expected) if stream.isatty() else told == expected

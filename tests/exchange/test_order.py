@@ -7,7 +7,7 @@ from tests.making import ALICE, NOW
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import TextPart, ThoughtPart, ToolCallPart
-from threadkeep.engine.retelling import retell
+from threadkeep.engine.foreign_conversations import convert_conversation
 from threadkeep.exchange import chatgpt as of_chatgpt
 from threadkeep.exchange import claude as of_claude
 from threadkeep.ports.exchange import ForeignConversation
@@ -17,7 +17,7 @@ LONG = "x" * 20_000
 
 def messages_of(reader: Any, value: dict[str, Any]) -> list[Message]:
     (foreign,) = (it for it in reader.read(value) if isinstance(it, ForeignConversation))
-    whole, _ = retell(foreign, ALICE, AgentId(new_uuid()), NOW)
+    whole, _ = convert_conversation(foreign, ALICE, AgentId(new_uuid()), NOW)
     return list(whole.messages)
 
 

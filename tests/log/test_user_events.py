@@ -9,7 +9,7 @@ from tests.making import ALICE, BOB
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.log import user_events
-from threadkeep.log.user_events import Told, UserEventReader, UserEvents
+from threadkeep.log.user_events import UserEventReader, UserEvents, UserEventWithId
 from threadkeep.ports.bus import MISSED
 from threadkeep.storage.bus import LocalBus
 
@@ -18,7 +18,7 @@ def event(name: str) -> UserEvent:
     return UserEvent(ALICE, UserEventType.CONVERSATION_CHANGED, ConversationId(name))
 
 
-def told(read: Sequence[Told]) -> list[str | None]:
+def told(read: Sequence[UserEventWithId]) -> list[str | None]:
     """The conversations that were told of; None for a reset."""
     return [it and it.conversation_id for _, it in read]
 
@@ -31,7 +31,7 @@ async def test_nobody_hears_of_anybody_elses_things():
     events = UserEvents(LocalBus())
     async with events.read(ALICE, None) as hers, events.read(BOB, None) as his:
         assert await read(hers) == await read(his) == [None]
-        await events.tell(event("c"))
+        await events.publish(event("c"))
         his.wake()
         assert await read(hers) == ["c"]
         assert await read(his) == []
@@ -44,7 +44,7 @@ async def test_event_of_a_later_version_is_passed_over():
         await read(reader)
         later = f'user ["node",1,{{"user_id":"{ALICE}","type":"conversation_sung"}}]'
         await bus.publish([later])
-        await events.tell(event("c"))
+        await events.publish(event("c"))
         assert await read(reader) == ["c"]
 
 
@@ -53,7 +53,7 @@ async def test_reader_who_takes_nothing_is_told_to_read_everything_again(monkeyp
     events = UserEvents(LocalBus())
     async with events.read(ALICE, None) as reader:
         await read(reader)
-        await events.tell(*map(event, "abcde"))
+        await events.publish(*map(event, "abcde"))
         assert await read(reader) == [None, "e"]
 
 
@@ -66,7 +66,7 @@ async def test_reader_who_was_away_for_too_long_is_told_to_read_everything_again
         ((seen, _),) = await anext(reader)
     for missed, expected in ((3, ["0", "1", "2"]), (4, [None])):
         for number in range(missed):
-            await events.tell(event(str(number)))
+            await events.publish(event(str(number)))
         async with events.read(ALICE, seen) as reader:
             assert await read(reader) == expected
 
@@ -76,11 +76,11 @@ async def test_whoever_reads_is_told_when_signals_of_other_nodes_may_be_lost():
     events = UserEvents(bus)
     async with events.read(ALICE, None) as reader:
         await read(reader)
-        await events.tell(event("a"))
+        await events.publish(event("a"))
         await bus.publish([MISSED])
         ((after, missing),) = await anext(reader)
         assert missing is None
-        await events.tell(event("b"))
+        await events.publish(event("b"))
         assert await read(reader) == ["b"]
     async with events.read(ALICE, after) as reader:
         assert await read(reader) == ["b"]
@@ -97,5 +97,5 @@ async def test_what_is_stored_stays_stored_when_nobody_can_be_told(caplog: pytes
         async def publish(self, signals: object) -> None:
             raise OSError
 
-    await UserEvents(Broken()).tell(event("c"))
+    await UserEvents(Broken()).publish(event("c"))
     assert "couldn't notify" in caplog.text

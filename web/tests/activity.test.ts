@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import { faultsOf, lastLine, latest, spentMs, summary, tookOf } from "../src/turn/activity";
-import { awayServers } from "../src/turn/notices";
+import { unreachableServers } from "../src/turn/notices";
 import { type PartOf } from "../src/turn/parts";
 import { type Step } from "../src/turn/segments";
 import { en } from "../src/words/en";
@@ -69,13 +69,13 @@ it.each([
 
 it("names every server that is away once", () => {
   const notice = (message: string, code = "MCP_SERVER_UNAVAILABLE") => ({ type: "notice" as const, code, message, iteration: 0 });
-  const told = awayServers([
+  const told = unreachableServers([
     notice("mail is away: connection refused"),
     notice("Couldn’t connect to crm; continuing without it."),
     notice("mail is away: connection refused"),
     notice("A tool was left out.", "TOO_MANY_TOOLS"),
   ]);
-  expect(told.away.map((it) => it.name)).toEqual(["mail", "crm"]);
-  expect(told.away[0]!.reason).toBe("connection refused");
+  expect(told.unreachable.map((it) => it.name)).toEqual(["mail", "crm"]);
+  expect(told.unreachable[0]!.reason).toBe("connection refused");
   expect(told.others).toEqual(["A tool was left out."]);
 });

@@ -81,7 +81,7 @@ describe("a call that needs leave", () => {
     expect(drawn.named("Allow order (shop)?").isConnected).toBe(true);
     const rows = [...drawn.place.querySelectorAll("dl.arguments > div")].map((it) => it.textContent);
     expect(rows).toEqual(["itemtea", "count3", "tagsa, b", 'to{"city":"Bern"}']);
-    expect(drawn.find(".activity .told").textContent).toBe("Waiting for you");
+    expect(drawn.find(".activity .summary-text").textContent).toBe("Waiting for you");
     expect(drawn.place.querySelector(".waiting, progress")).toBeNull();
     await click(drawn.named("View as JSON"));
     expect(drawn.find(".approval pre").textContent).toContain('"city": "Bern"');

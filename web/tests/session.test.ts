@@ -37,7 +37,7 @@ const userId = () => {
 };
 
 it("takes the sign-in of a tab that is open", async () => {
-  sibling.listen(({ type }) => type === "asked" && sibling.tell({ type: "signed-in", token: "of-alice" }));
+  sibling.listen(({ type }) => type === "asked" && sibling.post({ type: "signed-in", token: "of-alice" }));
   await findOut();
   expect([userId(), token.get()]).toEqual(["alice", "of-alice"]);
 });
@@ -45,14 +45,14 @@ it("takes the sign-in of a tab that is open", async () => {
 it("asks for a sign-in where no tab has one, and takes one that comes later", async () => {
   await findOut();
   expect([session.get(), heard]).toEqual([{ state: "out", refused: false }, [{ type: "asked" }]]);
-  sibling.tell({ type: "signed-in", token: "of-alice" });
+  sibling.post({ type: "signed-in", token: "of-alice" });
   await vi.waitFor(() => expect(userId()).toBe("alice"));
 });
 
 it("says so when the user signs in, and answers those that ask", async () => {
   await signIn("of-alice");
   await vi.waitFor(() => expect(heard).toEqual([{ type: "signed-in", token: "of-alice" }]));
-  sibling.tell({ type: "asked" });
+  sibling.post({ type: "asked" });
   await vi.waitFor(() => expect(heard).toHaveLength(2));
 });
 
@@ -63,9 +63,9 @@ it("does not ask again with a token that was refused", async () => {
 
 it("signs out in all tabs of the user, and in nobody else's", async () => {
   await signIn("of-alice");
-  sibling.tell({ type: "signed-out", userId: "bob" });
-  sibling.tell({ type: "signed-out" } as unknown as TabMessage);
-  sibling.tell({ type: "signed-out", userId: "alice" });
+  sibling.post({ type: "signed-out", userId: "bob" });
+  sibling.post({ type: "signed-out" } as unknown as TabMessage);
+  sibling.post({ type: "signed-out", userId: "alice" });
   await vi.waitFor(() => expect(session.get()).toEqual({ state: "out", refused: false }));
   expect([token.get(), sessionStorage.length]).toEqual([null, 0]);
   await signIn("of-bob");

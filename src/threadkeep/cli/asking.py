@@ -187,10 +187,10 @@ class _Field:
         kind = {"boolean": "y or n", "integer": "whole number", "number": "a number"}.get(self._type, "")
         if self._options:
             kind = "numbers separated by commas" if self._type == "array" else "a number"
-        told = [kind, "required" if self._is_required else "optional"]
+        hints = [kind, "required" if self._is_required else "optional"]
         if self._default is not None:
-            told.append(f"Enter for {_visible(_told(self._default, self._options))}")
-        return f"  {self._title} ({', '.join(filter(None, told))}): "
+            hints.append(f"Enter for {_visible(_describe(self._default, self._options))}")
+        return f"  {self._title} ({', '.join(filter(None, hints))}): "
 
     def _parse(self, line: str) -> object:
         if not line:
@@ -245,9 +245,9 @@ def _chosen(line: str, options: Options) -> str:
     return next((value for value, title in options if line.casefold() == title.casefold()), line)
 
 
-def _told(value: object, options: Options) -> str:
+def _describe(value: object, options: Options) -> str:
     if isinstance(value, bool):
         return "y" if value else "n"
     if isinstance(value, list):
-        return ", ".join(_told(it, options) for it in cast("list[object]", value))
+        return ", ".join(_describe(it, options) for it in cast("list[object]", value))
     return next((title for it, title in options if it == value), str(value))

@@ -19,9 +19,9 @@ LARGE_BYTES = 4_000_000
 class Attached:
     """The next message's files, already on the server."""
 
-    def __init__(self, client: Client, tell: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, show_line: Callable[[str], None]) -> None:
         self._client = client
-        self._tell = tell
+        self._show_line = show_line
         self.files: list[UploadedFileView] = []
 
     async def add(self, typed: str) -> None:
@@ -32,7 +32,7 @@ class Attached:
         try:
             paths = split_paths(typed)
         except ValueError as exc:
-            self._tell(f"Error: can't read the path ({str(exc).lower()}): {typed}")
+            self._show_line(f"Error: can't read the path ({str(exc).lower()}): {typed}")
             return
         for path in paths:
             await self._add(path)
@@ -42,7 +42,7 @@ class Attached:
         numbers = {int(word) for word in typed.split() if word.isdecimal()}
         unknown = [word for word in typed.split() if word not in map(str, range(1, len(self.files) + 1))]
         if unknown:
-            self._tell(f"Error: no attached file has number {unknown[0]}; /file lists them.")
+            self._show_line(f"Error: no attached file has number {unknown[0]}; /file lists them.")
             return
         self.files = [file for at, file in enumerate(self.files, 1) if numbers and at not in numbers]
         self.list()
@@ -50,9 +50,9 @@ class Attached:
     def list(self) -> None:
         """Lists the attached files."""
         if not self.files:
-            self._tell("(no files attached)")
+            self._show_line("(no files attached)")
         for number, file in enumerate(self.files, 1):
-            self._tell(f"{number} {file_line(file.file_name, file.media_type, file.size)}")
+            self._show_line(f"{number} {file_line(file.file_name, file.media_type, file.size)}")
 
     def lines(self) -> Iterator[str]:
         """The attached files, as shown beside a message."""
@@ -63,19 +63,19 @@ class Attached:
 
         def on_progress(sending: Sending) -> None:
             if sending.size >= LARGE_BYTES:
-                progress.tell(sending.sent, sending.size)
+                progress.show(sending.sent, sending.size)
 
         try:
             file = await self._client.upload_file(path, on_progress=on_progress)
         except ThreadkeepError as exc:
             progress.end()
-            self._tell(f"Error: {exc.message}")
+            self._show_line(f"Error: {exc.message}")
         except OSError as exc:
-            self._tell(f"Error: {path}: {exc.strerror or exc}")
+            self._show_line(f"Error: {path}: {exc.strerror or exc}")
         else:
             progress.end()
             self.files.append(file)
-            self._tell(f"{len(self.files)} {file_line(file.file_name, file.media_type, file.size)}")
+            self._show_line(f"{len(self.files)} {file_line(file.file_name, file.media_type, file.size)}")
 
 
 def split_paths(typed: str) -> Sequence[Path]:

@@ -25,7 +25,7 @@ from threadkeep.settings import Settings
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
-MOST_TOLD = 20
+MOST_LISTED = 20
 
 
 def add_export(command: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
                 else:
                     archive.add(name, content)
     print(f"{file}: {_count(conversations, 'conversation')}, {_count(messages, 'message')}.")
-    _tell(lost, "is missing from the data folder and from the export")
+    _print_list(lost, "is missing from the data folder and from the export")
     return 1 if lost else 0
 
 
@@ -101,7 +101,7 @@ async def import_file(settings: Settings, file: Path, owner: UserId, agent: str 
     async with opened_jobs_and_store(settings) as (jobs, store):
         taking = Import(store, jobs, prompts, documents, file_intake(settings), system_clock, User(owner))
         try:
-            with reading(file, progress.tell) as source:
+            with reading(file, progress.show) as source:
                 await taking.take(source, agent)
         finally:
             progress.end()
@@ -126,7 +126,7 @@ async def reassign_user(settings: Settings, giver: UserId, receiver: UserId) -> 
             f"Conversation {conversation_id} was the main conversation. {receiver} already has one with "
             "this agent, so it is now a regular conversation."
         )
-    _tell(
+    _print_list(
         [str(folder) for folder in left],
         f"was not moved: {receiver} already has a PromptX folder for that agent",
     )
@@ -138,17 +138,17 @@ def _summarise(report: ImportReport) -> None:
     there = f"; {report.there:,} already present" if report.there else ""
     empty = f"; {_count(report.empty, 'conversation')} without messages skipped" if report.empty else ""
     print(f"Added: {added}{there}{empty}.")
-    for note in report.notes[:MOST_TOLD]:
+    for note in report.notes[:MOST_LISTED]:
         print(note)
-    _tell([f"{it.what}: {it.why}" for it in report.left_out], "", before="Left out: ")
+    _print_list([f"{it.what}: {it.why}" for it in report.left_out], "", before="Left out: ")
 
 
-def _tell(things: list[str], what: str, before: str = "") -> None:
+def _print_list(things: list[str], what: str, before: str = "") -> None:
     """Prints what users should look at, but not an endless list."""
-    for thing in things[:MOST_TOLD]:
+    for thing in things[:MOST_LISTED]:
         print(f"{before}{thing} {what}".rstrip(), file=sys.stderr)
-    if len(things) > MOST_TOLD:
-        print(f"… and {len(things) - MOST_TOLD:,} more.", file=sys.stderr)
+    if len(things) > MOST_LISTED:
+        print(f"… and {len(things) - MOST_LISTED:,} more.", file=sys.stderr)
 
 
 def _count(number: int, noun: str) -> str:

@@ -52,7 +52,7 @@ class Result:
 
     path: Path
     outcome: Outcome
-    told: str
+    detail: str
 
 
 def add_ingest(command: argparse.ArgumentParser) -> None:
@@ -159,7 +159,7 @@ class Sender:
         except OSError as exc:
             result = Result(source.path, "failed", f"{exc.strerror or exc}.")
         self.results.append(result)
-        self.progress.tell(result)
+        self.progress.show_result(result)
 
     async def _send(self, source: Source) -> Result:
         path, name = source.path, shown(source.path.name)
@@ -190,7 +190,7 @@ class Lines:
     def move(self, document: DocumentView) -> None:
         """Prints nothing about files in progress."""
 
-    def tell(self, result: Result) -> None:
+    def show_result(self, result: Result) -> None:
         """A file is done."""
         self.end(line(result))
 
@@ -214,7 +214,7 @@ class Bar:
         self._moving[document.file_name] = document
         self._draw(document.file_name)
 
-    def tell(self, result: Result) -> None:
+    def show_result(self, result: Result) -> None:
         """A file is done."""
         self._done += 1
         self._moving.pop(shown(result.path.name), None)
@@ -236,7 +236,7 @@ class Bar:
 
 def line(result: Result) -> str:
     """A file's result in one line."""
-    return f"{result.outcome}: {shown(result.path)}: {shown(result.told)}"
+    return f"{result.outcome}: {shown(result.path)}: {shown(result.detail)}"
 
 
 def summary(results: Sequence[Result]) -> list[str]:

@@ -50,13 +50,13 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
     # For programs, all lines have one format.
-    tell = log.info if settings.log_format == "json" else _print
+    announce = log.info if settings.log_format == "json" else _print
 
     def ready() -> None:
         for line in _announcement(settings, listener):
-            tell(line)
+            announce(line)
         if settings.gateway == "local" and has_model(settings):
-            loading.append(asyncio.create_task(_load_model(app, tell)))
+            loading.append(asyncio.create_task(_load_model(app, announce)))
 
     with listen(settings.host, settings.port) as listener:
         serve(
@@ -118,16 +118,16 @@ def _where(settings: Settings) -> str:
     return "PostgreSQL"
 
 
-async def _load_model(app: Threadkeep, tell: Callable[[str], None]) -> None:
+async def _load_model(app: Threadkeep, announce: Callable[[str], None]) -> None:
     """Loads the model after the start, so that the first request doesn't wait for it."""
     gateway = (await app.services()).gateway
     assert isinstance(gateway, LocalGateway)
     await asyncio.sleep(LOAD_AFTER_S)
     begun = time.monotonic()
-    tell("Model: loading …")
+    announce("Model: loading …")
     try:
         await gateway.load()
     except GatewayError as exc:
-        tell(f"Model: {exc.message}")
+        announce(f"Model: {exc.message}")
     else:
-        tell(f"Model: ready after {time.monotonic() - begun:.1f} s")
+        announce(f"Model: ready after {time.monotonic() - begun:.1f} s")

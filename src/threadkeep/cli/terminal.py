@@ -101,7 +101,7 @@ class Screen:
         self._is_at_start = True
         self._is_waiting = False
         self._begins_call = False
-        self._told_of_demonstration = False
+        self._has_noted_demonstration = False
         self._questions: set[str] = set()
         """The calls that ask the user a question."""
 
@@ -109,8 +109,8 @@ class Screen:
         """One event of a turn."""
         match event:
             case TurnStart(model=model):
-                if model == DEMONSTRATION_MODEL and not self._told_of_demonstration:
-                    self._told_of_demonstration = True
+                if model == DEMONSTRATION_MODEL and not self._has_noted_demonstration:
+                    self._has_noted_demonstration = True
                     self.aside(DEMONSTRATION)
             case Text(text):
                 self._stream("text", text)
@@ -357,7 +357,7 @@ class Chat:
         except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message} Ctrl-C leaves.")
 
-    async def begin_anew(self) -> None:
+    async def start_new_conversation(self) -> None:
         """Begins a new conversation."""
         try:
             fresh = await self._client.create_conversation(self.agent.id)
@@ -435,7 +435,7 @@ def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
         case "/help":
             talk.screen.aside(HELP)
         case "/new":
-            loop.wait(talk.begin_anew())
+            loop.wait(talk.start_new_conversation())
         case "/file":
             try:
                 loop.wait(talk.attached.add(rest.strip()))

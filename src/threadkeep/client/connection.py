@@ -74,7 +74,7 @@ class Connection:
         try:
             answer = await self._http.request(method, path, **request)
         except httpx2.HTTPError as exc:
-            raise self._away() from exc
+            raise self._unreachable() from exc
         if not answer.is_success:
             raise to_error(answer)
         return answer
@@ -93,7 +93,7 @@ class Connection:
                 if isinstance(exc, _BROKEN):
                     retries.connected(began_at)
                 if not retries.was_there or not await retries.pause():
-                    raise self._away() from exc
+                    raise self._unreachable() from exc
                 continue
             if answer.is_success:
                 return answer
@@ -111,7 +111,7 @@ class Connection:
                 async for piece in answer.aiter_bytes():
                     yield piece
         except httpx2.HTTPError as exc:
-            raise self._away() from exc
+            raise self._unreachable() from exc
 
     async def ask(self, kind: type[T], method: str, path: str, **request: Any) -> T:
         """A response as the type that the contract promises."""
@@ -172,9 +172,9 @@ class Connection:
                 broke = exc
             may_repeat = method == "GET" or "Idempotency-Key" in request.get("headers", {})
             if not may_repeat or not await retries.pause():
-                raise self._away() from broke
+                raise self._unreachable() from broke
 
-    def _away(self) -> NotReached:
+    def _unreachable(self) -> NotReached:
         return NotReached(f"No response from Threadkeep at {self._url}.")
 
 

@@ -72,7 +72,7 @@ class _Answer(msgspec.Struct):
 def to_error(answer: httpx2.Response) -> ThreadkeepError:
     """The error in a response."""
     try:
-        told = msgspec.json.decode(answer.content, type=_Answer).error
+        error = msgspec.json.decode(answer.content, type=_Answer).error
     except msgspec.DecodeError:
         asked = f"{answer.request.method} {answer.url.copy_with(query=None)}"
         return NotReached(
@@ -81,10 +81,10 @@ def to_error(answer: httpx2.Response) -> ThreadkeepError:
             "example http://127.0.0.1:8000/chat."
         )
     return ClientError(
-        told.message,
-        code=told.code,
+        error.message,
+        code=error.code,
         status=answer.status_code,
-        param=told.param,
-        details=told.details,
-        request_id=told.request_id,
+        param=error.param,
+        details=error.details,
+        request_id=error.request_id,
     )

@@ -36,8 +36,8 @@ UPGRADE = (
 async def check_sandbox(settings: Settings) -> Finding:
     """Runs a program in the sandbox that tries to read the data, and to write where it may not."""
     if settings.mcp_sandbox == "off":
-        told = "Off: programs of MCP servers have all the rights of this account."
-        return Finding("sandbox", "warning", told, f"Set {PREFIX}MCP_SANDBOX to auto or require.")
+        message = "Off: programs of MCP servers have all the rights of this account."
+        return Finding("sandbox", "warning", message, f"Set {PREFIX}MCP_SANDBOX to auto or require.")
     kind = await asyncio.to_thread(sandbox_kind)
     if kind is None:
         verdict = "problem" if settings.mcp_sandbox == "require" else "warning"
@@ -66,8 +66,8 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
     )  # fmt: skip
     try:
         async with asyncio.timeout(PROBE_S):
-            told, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         return False
-    return told.strip() == b"in"
+    return output.strip() == b"in"

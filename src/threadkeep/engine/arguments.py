@@ -38,8 +38,8 @@ def problem_with_value(schema: Mapping[str, Any], value: Any, name: str = "an an
     except Exception as exc:  # noqa: BLE001 - whatever a stranger's schema can cause
         log.warning("can't check the schema of %s: %s", name, type(exc).__name__)
         return None
-    told = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
-    return "; ".join(told) or None
+    problems = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
+    return "; ".join(problems) or None
 
 
 def _errors(schema: Mapping[str, Any], arguments: Any) -> Iterator[Any]:

@@ -144,7 +144,7 @@ class Batch:
         *,
         room: int,
         check_boundary: Callable[[], None],
-        stands_still: Callable[[], AbstractContextManager[None]] = nullcontext,
+        pause_timer: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         uses, states = open_batch.call.tool_uses, open_batch.states
         self._calls = [_Call(use, toolbox.tool(use), states.get(use.id, CallState())) for use in uses]
@@ -152,7 +152,7 @@ class Batch:
         self._approvals = approvals
         self._leave = leave
         self._check_boundary = check_boundary
-        self._stands_still = stands_still
+        self._pause_timer = pause_timer
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
         self._waiting: dict[str, _TakeAnswer] = {}
         """What accepts the answer to each open request."""
@@ -216,7 +216,7 @@ class Batch:
                     for response in await self._withdraw(call):
                         yield response
                     preface = _preface(call.state.answer, is_restarted=False)
-                    self._start(self._toolbox.finish(call.use, outcome, self._tell, preface=preface))
+                    self._start(self._toolbox.finish(call.use, outcome, self._emit, preface=preface))
                 case Dispatch() as dispatch:
                     if call.given is None:  # the server asks from the beginning
                         call.state = replace(call.state, rounds=0)
@@ -345,8 +345,8 @@ class Batch:
             answered.set_result(answer)
 
         if await self._ask(request, call.tool, call, take):
-            self._tell(request)
-        with self._stands_still():
+            self._emit(request)
+        with self._pause_timer():
             await asyncio.wait(
                 [answered, asked.waiting], timeout=HELD_OPEN_S, return_when=asyncio.FIRST_COMPLETED
             )
@@ -405,7 +405,7 @@ class Batch:
             call.tool,
             call.use.id,
             call.arguments,
-            self._tell,
+            self._emit,
             lambda asked: self._hold_open(call, asked),
             given=call.given,
         )
@@ -413,22 +413,22 @@ class Batch:
             self._events.put_nowait(_Awaits(call, outcome))
             return
         for response in await self._withdraw(call):  # questions that only an earlier run asked
-            self._tell(response)
+            self._emit(response)
         if outcome.lost and call.asked_count and not call.tool.effect.is_repeatable:
             self._note_unknown(call)
             outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
         if outcome.restarted:
-            self._tell(Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state."))
+            self._emit(Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state."))
         await self._toolbox.finish(
             call.use,
             outcome,
-            self._tell,
+            self._emit,
             duration_ms=int((time.monotonic() - begun) * 1000),
             most_tokens=self._most_tokens,
             preface=_preface(call.state.answer, is_restarted=outcome.restarted),
         )
 
-    def _tell(self, event: ToolEvent | ApprovalRequest | ApprovalResponse) -> None:
+    def _emit(self, event: ToolEvent | ApprovalRequest | ApprovalResponse) -> None:
         self._events.put_nowait(event)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -478,7 +478,7 @@ def _answered_outcome(answer: Answer) -> Outcome | None:
 
 def _preface(answer: Answer | None, *, is_restarted: bool) -> str:
     """The note before a result: that its server lost its state, or that the user changed the call."""
-    told = f"{RESTARTED}\n" if is_restarted else ""
+    preface = f"{RESTARTED}\n" if is_restarted else ""
     if answer is not None and answer.arguments is not None:
-        told += f"The user changed the arguments to {msgspec.json.encode(answer.arguments).decode()}.\n"
-    return told
+        preface += f"The user changed the arguments to {msgspec.json.encode(answer.arguments).decode()}.\n"
+    return preface

@@ -120,8 +120,8 @@ def summary_tokens(summary: str | None) -> int:
 
 
 async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | None, part: str) -> str:
-    told = f"Messages:\n\n{part}" if not earlier else f"Summary so far:\n\n{earlier}\n\nMessages:\n\n{part}"
-    summary = (await complete(gateway, model, _INSTRUCTION, told, max_tokens=MOST_SUMMARY_TOKENS)).strip()
+    text = f"Messages:\n\n{part}" if not earlier else f"Summary so far:\n\n{earlier}\n\nMessages:\n\n{part}"
+    summary = (await complete(gateway, model, _INSTRUCTION, text, max_tokens=MOST_SUMMARY_TOKENS)).strip()
     if is_blank(summary):
         raise GatewayError("The model returned an empty summary.", retryable=True)
     return summary

@@ -330,7 +330,7 @@ class _Run:
             self._leave,
             room=self._room_for_results(),
             check_boundary=self._check_boundary,
-            stands_still=self._timer.stands_still,
+            pause_timer=self._timer.paused,
         )
         async with aclosing(batch.run()) as running:
             async for step in running:

@@ -17,7 +17,7 @@ class TurnTimer:
         self._start()
 
     @contextmanager
-    def stands_still(self) -> Generator[None]:
+    def paused(self) -> Generator[None]:
         """Pauses the clock inside the block; blocks can overlap."""
         self._waiting += 1
         if self._waiting == 1:

@@ -97,11 +97,12 @@ class Toolbox:
         """Lists the available tools; returns notices about unavailable servers."""
         if self._session is None:
             return ()
-        tools, away = await self._session.list()
+        tools, unavailable = await self._session.list()
         named = tools_by_name(tools)
         self._tools = dict(islice(named.items(), MOST_TOOLS))
         notices = [
-            Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}") for it in away
+            Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}")
+            for it in unavailable
         ]
         if left_out := len(named) - len(self._tools):
             notices.append(
@@ -147,7 +148,7 @@ class Toolbox:
         tool: Tool,
         id_: str,
         arguments: Mapping[str, Any],
-        tell: Callable[[ToolEvent], None],
+        emit: Callable[[ToolEvent], None],
         ask: Callable[[Asked], Awaitable[None]],
         *,
         given: GivenInput | None = None,
@@ -167,7 +168,7 @@ class Toolbox:
                         case Outcome():
                             return step
                         case Progress():
-                            tell(_progress(id_, step))
+                            emit(_progress(id_, step))
                         case Asked():
                             left = None if (end := limit.when()) is None else end - now()
                             limit.reschedule(None)
@@ -188,7 +189,7 @@ class Toolbox:
         self,
         use: ToolUse,
         outcome: Outcome,
-        tell: Callable[[ToolEvent], None],
+        emit: Callable[[ToolEvent], None],
         *,
         duration_ms: int = 0,
         most_tokens: int = LEAST_RESULT_TOKENS,
@@ -202,7 +203,7 @@ class Toolbox:
             numbers = self._numbers.add(outcome.hits)
             if outcome.result is None:
                 outcome = replace(outcome, result=numbered_passages(outcome.hits, numbers))
-            tell(Retrieval(storable(outcome.query), outcome.hits, use.id))
+            emit(Retrieval(storable(outcome.query), outcome.hits, use.id))
         try:
             images, others = await self._keep_images(outcome.files)
             artifact_ids = (
@@ -223,7 +224,7 @@ class Toolbox:
             shown = result_text(use.id, None, outcome.error)
         result = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
         self._answers[use.id] = (result, *self._file_rules.returned(images, use.id))
-        tell(
+        emit(
             ToolResulted(
                 use.id,
                 self._names(use)[0],

@@ -68,28 +68,28 @@ class _Conversation(msgspec.Struct):
 
 def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
     """One conversation with its branches. Raises ValueError if it isn't one of ChatGPT's."""
-    told = msgspec.convert(value, _Conversation)
-    id_ = told.conversation_id or told.id
+    conversation = msgspec.convert(value, _Conversation)
+    id_ = conversation.conversation_id or conversation.id
     if not id_:
         raise msgspec.ValidationError("Object missing required field `conversation_id`")
-    nodes = dict(sorted(told.mapping.items(), key=lambda item: _time(item[1])))
+    nodes = dict(sorted(conversation.mapping.items(), key=lambda item: _time(item[1])))
     tree = read_tree(
         {node_id: node.parent for node_id, node in nodes.items()},
-        told.current_node,
+        conversation.current_node,
         lambda node_id: _is_question(nodes[node_id]),
     )
     yield ForeignConversation(
         PRODUCT,
         id_,
-        told.title,
-        milliseconds(told.create_time),
-        milliseconds(told.update_time),
+        conversation.title,
+        milliseconds(conversation.create_time),
+        milliseconds(conversation.update_time),
         [_question(it, nodes) if it.is_question else _reply(it, nodes) for it in tree.said],
         tree.last,
-        bool(told.is_archived),
+        bool(conversation.is_archived),
     )
     if tree.left_over:
-        yield Flawed(f"{told.title or id_!r}", f"{tree.left_over} of its branches exceed the limit")
+        yield Flawed(f"{conversation.title or id_!r}", f"{tree.left_over} of its branches exceed the limit")
 
 
 def milliseconds(seconds: float | None) -> int | None:

@@ -60,28 +60,31 @@ class _Conversation(msgspec.Struct):
 
 def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
     """One conversation with its branches. Raises ValueError if it isn't one of Claude's."""
-    told = msgspec.convert(value, _Conversation)
+    conversation = msgspec.convert(value, _Conversation)
     messages: dict[str, _Message] = {}
-    for message in told.chat_messages:
+    for message in conversation.chat_messages:
         if message.uuid in messages:
             raise NoTree(f"two of its messages share the id {message.uuid!r}")
         messages[message.uuid] = message
     tree = read_tree(
-        _parents(told.chat_messages),
-        told.current_leaf_message_uuid,
+        _parents(conversation.chat_messages),
+        conversation.current_leaf_message_uuid,
         lambda id_: messages[id_].sender == "human",
     )
     yield ForeignConversation(
         PRODUCT,
-        told.uuid,
-        told.name,
-        milliseconds(told.created_at),
-        milliseconds(told.updated_at),
+        conversation.uuid,
+        conversation.name,
+        milliseconds(conversation.created_at),
+        milliseconds(conversation.updated_at),
         [_question(it, messages) if it.is_question else _reply(it, messages) for it in tree.said],
         tree.last,
     )
     if tree.left_over:
-        yield Flawed(f"{told.name or told.uuid!r}", f"{tree.left_over} of its branches exceed the limit")
+        yield Flawed(
+            f"{conversation.name or conversation.uuid!r}",
+            f"{tree.left_over} of its branches exceed the limit",
+        )
 
 
 def milliseconds(text: str | None) -> int | None:

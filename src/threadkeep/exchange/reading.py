@@ -30,16 +30,16 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedErro
 # The only methods that exports use; errors of others depend on how Python was built.
 _READ = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
-Tell = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Receives how many bytes have been read, and of how many."""
 
 
 class ImportFile:
     """A file to import."""
 
-    def __init__(self, files: "_Files", tell: Tell) -> None:
+    def __init__(self, files: "_Files", on_progress: OnProgress) -> None:
         self._files = files
-        self._tell = tell
+        self._on_progress = on_progress
         names = sorted(files.names)
         self._conversations = [name for name in names if _CONVERSATIONS.fullmatch(name)]
         self._lines = next((name for name in names if PurePosixPath(name).name == LINES), None)
@@ -65,7 +65,9 @@ class ImportFile:
         before, is_empty = 0, True
         for name in names:
             with self._files.open(name) as file:
-                counted = _Counted(file, lambda count, before=before: self._tell(before + count, total))
+                counted = _Counted(
+                    file, lambda count, before=before: self._on_progress(before + count, total)
+                )
                 reader = cast("BinaryIO", counted)
                 if name == self._lines:
                     yield from threadkeep.read(reader, most=MOST_CONVERSATION_BYTES)
@@ -100,11 +102,11 @@ class ImportFile:
 
 
 @contextmanager
-def reading(path: Path, tell: Tell = lambda count, total: None) -> Generator[ImportFile]:
+def reading(path: Path, on_progress: OnProgress = lambda count, total: None) -> Generator[ImportFile]:
     """An export to read; refuses anything else."""
     try:
         with _files(path) as files:
-            yield ImportFile(files, tell)
+            yield ImportFile(files, on_progress)
     except (zipfile.BadZipFile, zlib.error) as exc:
         raise InvalidRequest(f"{path} is a damaged or incomplete ZIP file: {exc}.") from exc
     except (OSError, EOFError, NotImplementedError) as exc:
@@ -174,20 +176,20 @@ def _plain(path: Path, name: str, beside: Path | None) -> _Files:
 class _Counted:
     """A file that reports how far it has been read."""
 
-    def __init__(self, file: BinaryIO, tell: Callable[[int], None]) -> None:
+    def __init__(self, file: BinaryIO, on_progress: Callable[[int], None]) -> None:
         self._file = file
-        self._tell = tell
+        self._on_progress = on_progress
         self._count = 0
 
     def read(self, size: int) -> bytes:
-        return self._told(self._file.read(size))
+        return self._count_read(self._file.read(size))
 
     def readline(self, size: int) -> bytes:
-        return self._told(self._file.readline(size))
+        return self._count_read(self._file.readline(size))
 
-    def _told(self, part: bytes) -> bytes:
+    def _count_read(self, part: bytes) -> bytes:
         self._count += len(part)
-        self._tell(self._count)
+        self._on_progress(self._count)
         return part
 
 

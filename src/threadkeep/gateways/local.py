@@ -284,19 +284,19 @@ class _Answer:
         try:
             llama.chat(body, self._take)
         except Exception as exc:  # noqa: BLE001  (whatever C++ throws; here the answer ends)
-            self._tell(self._chunks.put_nowait, GatewayError(f"The local model failed: {exc}"))
-        self._tell(self._finish)
+            self._call_in_loop(self._chunks.put_nowait, GatewayError(f"The local model failed: {exc}"))
+        self._call_in_loop(self._finish)
 
     def _take(self, chunk: bytes) -> bool:
         """Passes on a chunk; true ends the answer. Python waits for this thread when it exits."""
         is_exiting = not threading.main_thread().is_alive()
-        return self._is_stopped or is_exiting or not self._tell(self._chunks.put_nowait, chunk)
+        return self._is_stopped or is_exiting or not self._call_in_loop(self._chunks.put_nowait, chunk)
 
     def _finish(self) -> None:
         self._chunks.put_nowait(None)
         self._ended()
 
-    def _tell(self, callback: Callable[..., None], *args: object) -> bool:
+    def _call_in_loop(self, callback: Callable[..., None], *args: object) -> bool:
         try:
             self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:

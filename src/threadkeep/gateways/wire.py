@@ -30,10 +30,10 @@ def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_mended(decoder, data)
+        return _decode_repaired(decoder, data)
 
 
-def _decode_mended(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
+def _decode_repaired(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
     """Models do send lone surrogates and partial characters; the rest of the text is still good."""
     try:
         value = json.loads(data.decode("utf-8", "replace"))

@@ -50,8 +50,8 @@ class KeySet:
             # A separate task: if the request that started it is cancelled, others still wait for it.
             self._fetching = asyncio.create_task(self._fetch())
         # With a cached key, wait only to learn whether it was revoked, and not for an unreachable provider.
-        away = self._failed_at >= self._fresh_until
-        if self._fetching is not None and (key is None or (stale and not away)):
+        is_unreachable = self._failed_at >= self._fresh_until
+        if self._fetching is not None and (key is None or (stale and not is_unreachable)):
             await asyncio.wait({self._fetching})
             key = self._find(kid, algorithm)
         if not self._keys:

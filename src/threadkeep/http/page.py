@@ -46,8 +46,8 @@ def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path 
     start = folder / "index.html"
     if not start.is_file():
         return [Route("/", _to_reference)]
-    told = f'data-demonstration="{is_demonstration}" data-embedded="{embedded}"'
-    html = start.read_text("utf-8").replace("<html", f"<html {told}", 1)
+    attributes = f'data-demonstration="{is_demonstration}" data-embedded="{embedded}"'
+    html = start.read_text("utf-8").replace("<html", f"<html {attributes}", 1)
     headers = {
         **_SAFE,
         "Content-Security-Policy": EMBEDDED_POLICY if embedded else POLICY,

@@ -294,10 +294,10 @@ def _good(turn: Turn, message: Message) -> Message:
         it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted)
     }
     if message.error is not None:
-        kind, told = kinds.get(message.error.code, GenerationFailed), message.error.message
+        kind, reason = kinds.get(message.error.code, GenerationFailed), message.error.message
     else:
-        kind, told = GenerationAborted, "The turn was stopped."
-    raise kind(told, details={"message": message_view(message)})
+        kind, reason = GenerationAborted, "The turn was stopped."
+    raise kind(reason, details={"message": message_view(message)})
 
 
 async def _stream(

@@ -4,7 +4,7 @@ import msgspec
 
 from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
-from threadkeep.log.user_events import Told
+from threadkeep.log.user_events import UserEventWithId
 from threadkeep.protocols.sse import frame
 from threadkeep.wire.user_events import user_event_view
 
@@ -14,8 +14,8 @@ _to_json = msgspec.json.Encoder().encode
 class _Frames:
     """Each event is a frame with its own id."""
 
-    def encode_chunk(self, told: Told) -> bytes:
-        view = user_event_view(*told)
+    def encode_chunk(self, entry: UserEventWithId) -> bytes:
+        view = user_event_view(*entry)
         return frame(_to_json(view), event=view.type, id=view.id)
 
     def end(self) -> bytes:

@@ -168,7 +168,7 @@ class EndWriter:
         reply = turn_log.folding.message(held.reply)
         return WaitingEnd(held.conversation.end_turn(held.turn, reply, self._clock()), chunk, held.fence)
 
-    async def tell_end(self, end: WaitingEnd) -> None:
+    async def announce_end(self, end: WaitingEnd) -> None:
         """Announces a turn's stored end."""
         self._metrics.turn_ended(end.ended.turn)
         _log_end(end.ended.turn)

@@ -186,7 +186,7 @@ class Runner:
         finally:
             del self._beginning[begun.turn.id]
         if before is not None:
-            await self._end_writer.tell_end(before)
+            await self._end_writer.announce_end(before)
         turn_log.live.extend([opening])
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
         self._start_new(held, turn_log, steps, succeed)

@@ -46,7 +46,7 @@ class Signals:
     async def asked(self, held: HeldTurn, request_id: str) -> None:
         """A turn asks its user something."""
         event = _event(UserEventType.APPROVAL_OPENED, held.conversation, held.turn)
-        await self._user_events.tell(replace(event, request_id=request_id))
+        await self._user_events.publish(replace(event, request_id=request_id))
 
     async def paused(self, held: HeldTurn) -> None:
         """A turn waits for its user."""
@@ -55,7 +55,7 @@ class Signals:
     async def ended(self, ended: EndedTurn, last: LogChunk) -> None:
         """A turn has ended."""
         await self.wrote([last])
-        await self._user_events.tell(_event(UserEventType.TURN_ENDED, ended.conversation, ended.turn))
+        await self._user_events.publish(_event(UserEventType.TURN_ENDED, ended.conversation, ended.turn))
 
     async def wrote(self, chunks: Iterable[LogChunk]) -> None:
         """Chunks of logs are stored."""
@@ -73,7 +73,7 @@ class Signals:
         """A conversation, or something in it, has changed."""
         if event.conversation_id is not None:
             await self._announce([f"{CHANGED} {event.conversation_id}"])
-        await self._user_events.tell(event)
+        await self._user_events.publish(event)
 
     @contextmanager
     def changes(self, conversation_id: ConversationId) -> Generator[asyncio.Event]:
@@ -94,7 +94,7 @@ class Signals:
 
     async def _moved(self, held: HeldTurn, type_: UserEventType) -> None:
         await self._announce([f"{WROTE} {held.turn.id}", f"{CHANGED} {held.conversation.id}"])
-        await self._user_events.tell(_event(type_, held.conversation, held.turn))
+        await self._user_events.publish(_event(type_, held.conversation, held.turn))
 
     async def _announce(self, signals: Iterable[Signal]) -> None:
         try:

@@ -54,7 +54,7 @@ class SteeringDesk:
             return written[0]
         now = self._clock()
 
-        def tell(messages: Sequence[QueuedMessage]) -> LogChunk:
+        def to_chunk(messages: Sequence[QueuedMessage]) -> LogChunk:
             first = turn_log.folding.last_seq + 1
             events = [
                 TurnEvent(held.turn.id, seq, now, UserMessage(message.id, message.content))
@@ -62,4 +62,4 @@ class SteeringDesk:
             ]
             return LogChunk(held.turn.id, first, events[-1].seq, encode_chunk(events))
 
-        return await self._store.queue.take_in(held.conversation.id, held.turn.id, held.fence, now, tell)
+        return await self._store.queue.take_in(held.conversation.id, held.turn.id, held.fence, now, to_chunk)

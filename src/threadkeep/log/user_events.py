@@ -33,7 +33,7 @@ _decode = msgspec.json.Decoder(tuple[str, int, UserEvent]).decode
 MOST_OPEN_S = 30 * 60
 """Then a reader must reconnect and authenticate again."""
 
-Told = tuple[str, UserEvent | None]
+UserEventWithId = tuple[str, UserEvent | None]
 """An id from which a reader can continue, and an event; None means that some may be missing."""
 
 
@@ -45,12 +45,12 @@ class UserEvents:
         self._readers: dict[UserId, set[UserEventReader]] = {}
         self._is_closed = False
         self._node = new_uuid()
-        self._told = 0
+        self._published_count = 0
         self._heard: dict[str, int] = {}
         self._forget()
         self._unsubscribe = bus.subscribe(self._hear)
 
-    async def tell(self, *events: UserEvent) -> None:
+    async def publish(self, *events: UserEvent) -> None:
         """Announces a stored change. A failure to do so is only logged."""
         signals = [f"{USER} {_encode(self._numbered(event)).decode()}" for event in events]
         try:
@@ -72,7 +72,7 @@ class UserEvents:
             for reader in self._all_readers():
                 reader.close()
 
-    def enter(self, reader: "UserEventReader", after: str | None) -> Sequence[Told]:
+    def enter(self, reader: "UserEventReader", after: str | None) -> Sequence[UserEventWithId]:
         """Adds a reader; returns the events that it missed."""
         self._readers.setdefault(reader.user_id, set()).add(reader)
         run, _, number = (after or "").partition("-")
@@ -108,8 +108,8 @@ class UserEvents:
                 reader.take((self._id(self._count), event))
 
     def _numbered(self, event: UserEvent) -> tuple[str, int, UserEvent]:
-        self._told += 1
-        return self._node, self._told, event
+        self._published_count += 1
+        return self._node, self._published_count, event
 
     def _forget(self) -> None:
         """Earlier events become invalid."""
@@ -134,7 +134,7 @@ class UserEventReader:
         self.user_id = user_id
         self._events = events
         self._after = after
-        self._unread: list[Told] = []
+        self._unread: list[UserEventWithId] = []
         self._woken = asyncio.Event()
         self._is_closed = False
 
@@ -152,7 +152,7 @@ class UserEventReader:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Sequence[Told]:
+    async def __anext__(self) -> Sequence[UserEventWithId]:
         if not self._unread and not self._is_closed:
             await self._woken.wait()
         self._woken.clear()
@@ -161,13 +161,13 @@ class UserEventReader:
             raise StopAsyncIteration
         return unread
 
-    def take(self, told: Told) -> None:
+    def take(self, entry: UserEventWithId) -> None:
         """Passes the reader its next events."""
         if len(self._unread) >= MOST_UNREAD:
-            told = (told[0], None)
-        if told[1] is None:
+            entry = (entry[0], None)
+        if entry[1] is None:
             self._unread.clear()
-        self._unread.append(told)
+        self._unread.append(entry)
         self.wake()
 
     def wake(self) -> None:

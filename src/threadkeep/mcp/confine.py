@@ -65,8 +65,8 @@ def main(confinement: Mapping[str, Any], command: Sequence[str]) -> int:
             command = [*bubblewrap(confinement), *command]
         os.execvp(command[0], list(command))  # noqa: S606 - there is no shell on purpose
     except (OSError, NotConfined) as exc:
-        told = exc.strerror if isinstance(exc, OSError) else exc
-        os.write(2, f"{command[0]}: {told}\n".encode())
+        reason = exc.strerror if isinstance(exc, OSError) else exc
+        os.write(2, f"{command[0]}: {reason}\n".encode())
     return NOT_CONFINED
 
 

@@ -114,10 +114,10 @@ class Connection:
         """The tools that the server last listed."""
         return self._tools
 
-    async def tools(self, *, anew: bool = False) -> tuple[Tool, ...]:
+    async def tools(self, *, refresh: bool = False) -> tuple[Tool, ...]:
         """The server's tools; fetched again after it reports a change, or after a while."""
         session = self._use()
-        if anew or self._tools_changed or time.monotonic() - self._listed_at > self._limits.tools_stay_s:
+        if refresh or self._tools_changed or time.monotonic() - self._listed_at > self._limits.tools_stay_s:
             try:
                 async with asyncio.timeout(self._limits.ping_s):
                     await self._list(session)
@@ -186,7 +186,7 @@ class Connection:
                 self._session = session
                 self.ready.set_result(None)
                 await self._over.wait()
-        except Exception as exc:  # noqa: BLE001 - a session ends here, and what it ended of is told
+        except Exception as exc:  # noqa: BLE001 - a session ends here, and the reason is reported
             if self._closed is None:  # errors while we close it aren't failures
                 reason = self._reason(exc)
         finally:
@@ -255,7 +255,7 @@ class Connection:
             # Not `call_tool`: it would validate the result against the server's own schema, whose patterns
             # can keep this process busy for as long as the server likes.
             result = await session.send_request(
-                mcp.CallToolRequest(params=params), _Anything, progress_callback=_progress_teller(call)
+                mcp.CallToolRequest(params=params), _Anything, progress_callback=_progress_reporter(call)
             )
             needed = input_required(result.root)
             if needed is None:
@@ -341,17 +341,17 @@ class Connection:
                 return f"The session broke: {type(cause).__name__}."
 
 
-def _progress_teller(call: OpenCall) -> ProgressFnT:
+def _progress_reporter(call: OpenCall) -> ProgressFnT:
     """Reports a call's progress to its caller, now and then."""
-    told_at = 0.0
+    reported_at = 0.0
 
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
-        nonlocal told_at
-        if (now := time.monotonic()) - told_at >= _PROGRESS_EVERY_S:
-            told_at = now
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal reported_at
+        if (now := time.monotonic()) - reported_at >= _PROGRESS_EVERY_S:
+            reported_at = now
             call.steps.put_nowait(Progress(progress, total, message))
 
-    return tell
+    return report
 
 
 def _params(name: str, arguments: Mapping[str, Any], call_key: str) -> mcp.CallToolRequestParams:

@@ -93,7 +93,7 @@ class Digest(msgspec.Struct):
     answer: Answer | None = None
 
 
-def mended(message: bytes) -> bytes:
+def repaired(message: bytes) -> bytes:
     """A message with U+FFFD for lone surrogates and for bytes that aren't UTF-8."""
     if not message.isascii():
         message = message.decode(errors="replace").encode()
@@ -120,7 +120,7 @@ def read_result(result: Any) -> Answer:
 
 def digest(message: bytes) -> Digest:
     """Reads a large message; ValueError or RecursionError if it isn't a message."""
-    message = mended(message)
+    message = repaired(message)
     whole: Any = msgspec.json.decode(message)
     match whole:
         case {"id": number, "error": {"code": code, "message": str(said)}}:

@@ -43,7 +43,7 @@ def main(lifeline: int, command: Sequence[str]) -> int:
     code = None
     while code is None:
         ready, _, _ = select.select([lifeline, woken], [], [])
-        if lifeline in ready or _told_to_end(woken):
+        if lifeline in ready or _asked_to_end(woken):
             break
         code = _reap(child)[0]
     rest = _end_all(child, woken)
@@ -83,7 +83,7 @@ def _take_note(number: int, frame: object) -> None:
     """Does nothing: the wakeup descriptor reports the signal."""
 
 
-def _told_to_end(woken: int) -> bool:
+def _asked_to_end(woken: int) -> bool:
     return any(number != signal.SIGCHLD for number in os.read(woken, 64))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.mcp import digest
-from threadkeep.mcp.digest import Answer, Digest, mended, read_result
+from threadkeep.mcp.digest import Answer, Digest, read_result, repaired
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
 from threadkeep.retrieval.process import end_process, start_process
 
@@ -101,7 +101,7 @@ class Inbox:
         if len(message) > MOST_RESULT_BYTES:
             raise Unreadable(TOO_LARGE)
         if len(message) <= LARGE_BYTES and message.count(b"{") <= MANY_OBJECTS:
-            return mended(message)
+            return repaired(message)
         if is_notice(message):
             return None
         read = await self._reading.read(message)

@@ -147,7 +147,7 @@ class Pool:
         try:
             with place.in_use():
                 connection = await self._connected(key, place, self._limits.connect_s)
-                await connection.tools(anew=True)
+                await connection.tools(refresh=True)
             place.breaker.succeeded()
         except LinkBroken as exc:
             return replace(place.status(), error=server.hide(str(exc)))

@@ -76,13 +76,13 @@ class AgentTools:
         servers = self._servers(caller.agent)
         asked = [self._ask(caller, name, server) for name, server in servers.items() if not server.disabled]
         tools: list[Tool] = []
-        away: list[Unavailable] = []
+        unavailable: list[Unavailable] = []
         for answer in await asyncio.gather(*asked):
             if isinstance(answer, Unavailable):
-                away.append(answer)
+                unavailable.append(answer)
             else:
                 tools += answer
-        return tools, away
+        return tools, unavailable
 
     def call(
         self,
@@ -141,8 +141,8 @@ class TurnTools:
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
         """What can be called now, our own tools first, each with its effect, and what is unavailable."""
         tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
-        others, away = await self._agents.list(self._caller)
-        return [self._ruled(tool) for tool in (*tools, *others)], away
+        others, unavailable = await self._agents.list(self._caller)
+        return [self._ruled(tool) for tool in (*tools, *others)], unavailable
 
     def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None

@@ -66,7 +66,7 @@ class QueueStore(Protocol):
         ...
 
     async def take_in(
-        self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
+        self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, to_chunk: TakeIn
     ) -> LogChunk | None:
         """Moves the messages that steer a turn from the queue to its log, all or nothing.
 

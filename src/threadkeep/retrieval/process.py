@@ -38,12 +38,12 @@ async def start_process(
             start_new_session=True,
         )
     )
-    told_to_stop = await _until_done(starting)
-    if told_to_stop is None:
+    cancelled = await _until_done(starting)
+    if cancelled is None:
         return starting.result()
     if not starting.cancelled() and starting.exception() is None:
         await end_process(starting.result())
-    raise told_to_stop
+    raise cancelled
 
 
 async def end_process(process: Process) -> None:
@@ -55,17 +55,17 @@ async def end_process(process: Process) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    told_to_stop = await _until_done(asyncio.create_task(process.wait()))
-    if told_to_stop is not None:
-        raise told_to_stop
+    cancelled = await _until_done(asyncio.create_task(process.wait()))
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _until_done(task: "asyncio.Task[Any]") -> asyncio.CancelledError | None:
     """Waits for a task to the end; whether the caller was cancelled meanwhile."""
-    told_to_stop: asyncio.CancelledError | None = None
+    cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as exc:
-            told_to_stop = exc
-    return told_to_stop
+            cancelled = exc
+    return cancelled

@@ -25,7 +25,7 @@ def main(path: Path, media_type: str) -> None:
         for chunk, progress in split(extract(path, media_type)):
             if chunk.position >= MOST_CHUNKS:
                 raise ExtractionFailed(f"The file is too long: it has more than {MOST_CHUNKS} chunks.")
-            _tell(
+            _print_line(
                 position=chunk.position,
                 text=chunk.text,
                 page=chunk.page,
@@ -33,16 +33,16 @@ def main(path: Path, media_type: str) -> None:
                 terms=terms(f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text),
                 progress=progress,
             )
-        _tell(done=True)
+        _print_line(done=True)
     except ExtractionFailed as exc:
-        _tell(failed=exc.message)
+        _print_line(failed=exc.message)
     except MemoryError:
-        _tell(failed="The file needs more memory than allowed.")
+        _print_line(failed="The file needs more memory than allowed.")
     except Exception as exc:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
-        _tell(failed=f"The file can't be read: {type(exc).__name__}.")
+        _print_line(failed=f"The file can't be read: {type(exc).__name__}.")
 
 
-def _tell(**line: object) -> None:
+def _print_line(**line: object) -> None:
     sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 

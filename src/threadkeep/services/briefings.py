@@ -83,7 +83,7 @@ class Briefings:
             raise UserNotFound(
                 "User not found. Threadkeep creates users when they first sign in.", param="userId"
             )
-        await self._tell(UserEventType.BRIEFING_ARRIVED, receiver.id, briefing.id)
+        await self._publish(UserEventType.BRIEFING_ARRIVED, receiver.id, briefing.id)
         return briefing
 
     async def page(
@@ -99,7 +99,7 @@ class Briefings:
         read = await self._store.briefings.mark_read(user.id, _checked(briefing_id), self._clock())
         if read is None:
             raise BriefingNotFound
-        await self._tell(UserEventType.BRIEFING_CHANGED, user.id, read.id)
+        await self._publish(UserEventType.BRIEFING_CHANGED, user.id, read.id)
         return read
 
     async def delete(self, user: User, briefing_id: str) -> None:
@@ -107,7 +107,7 @@ class Briefings:
         id_ = _checked(briefing_id)
         if not await self._store.briefings.delete(user.id, id_):
             raise BriefingNotFound
-        await self._tell(UserEventType.BRIEFING_CHANGED, user.id, id_)
+        await self._publish(UserEventType.BRIEFING_CHANGED, user.id, id_)
 
     async def start_conversation(self, user: User, briefing_id: str) -> tuple[ConversationId, MessageId]:
         """The main conversation with the briefing's agent, with the card once on its path."""
@@ -124,14 +124,14 @@ class Briefings:
             except StorageConflict:
                 continue  # another writer was first: read and decide again
             self._history.note(conversation.id)
-            await self._user_events.tell(
+            await self._user_events.publish(
                 UserEvent(user.id, UserEventType.CONVERSATION_CHANGED, conversation.id)
             )
             return conversation.id, message.id
         raise Conflict("The conversation is changing too quickly. Try again.")
 
-    async def _tell(self, type_: UserEventType, user_id: UserId, briefing_id: BriefingId) -> None:
-        await self._user_events.tell(UserEvent(user_id, type_, briefing_id=briefing_id))
+    async def _publish(self, type_: UserEventType, user_id: UserId, briefing_id: BriefingId) -> None:
+        await self._user_events.publish(UserEvent(user_id, type_, briefing_id=briefing_id))
 
     async def _card(self, user: User, briefing: Briefing) -> tuple[ConversationId, MessageId] | None:
         """The card on the active path of the main conversation, if any.

@@ -121,7 +121,7 @@ async def _prepare(
     return await stack.enter_async_context(intake.prepared(name + _ENDING, BytesIO(content)))
 
 
-def _name(told: str) -> str:
+def _name(foreign_name: str) -> str:
     """A name without folders, within the length limit."""
-    name = one_line(storable(PurePosixPath(told.replace("\\", "/")).name))
+    name = one_line(storable(PurePosixPath(foreign_name.replace("\\", "/")).name))
     return name[-(MOST_NAME_CHARACTERS - len(_ENDING)) :] or "file"

@@ -18,8 +18,8 @@ from threadkeep.domain.ids import DocumentId, MemoryId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.engine.foreign_conversations import convert_conversation, foreign_id
 from threadkeep.engine.imported_conversation import check_id, check_whole, with_new_ids
-from threadkeep.engine.retelling import foreign_id, retell
 from threadkeep.engine.values import TooDeep
 from threadkeep.jobs.reading import READ_JOB, read_job
 from threadkeep.ports.document_files import DocumentFiles
@@ -116,7 +116,7 @@ class Import:
             self.report.there += 1
             return
         async with foreign_files(source, found, self._intake, self.report.notes.append) as files:
-            whole, contents = retell(found, self._user.id, agent.id, self._clock(), files.known)
+            whole, contents = convert_conversation(found, self._user.id, agent.id, self._clock(), files.known)
 
             def content(payload: Payload) -> bytes:
                 own = contents.get(payload.sha256)

@@ -83,7 +83,7 @@ async def use_keys(database: Database, box: SecretBox) -> None:
     after, unreadable = FIRST_UUID, 0
     while found := await database.fetch(_WITH_SERVERS(after=after, limit=_PAGE)):
         for id_, _ in found:
-            unreadable += await database.write(lambda id_=id_: _seal_anew(column, id_))
+            unreadable += await database.write(lambda id_=id_: _reseal(column, id_))
         after = found[-1][0]
     if unreadable:
         log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
@@ -91,7 +91,7 @@ async def use_keys(database: Database, box: SecretBox) -> None:
         await database.execute(_REMEMBER_KEY(value=box.sealing_key))
 
 
-def _seal_anew(column: SettingsColumn, id_: str) -> Plan[int]:
+def _reseal(column: SettingsColumn, id_: str) -> Plan[int]:
     """Re-encrypts one agent's settings with the first key; returns how many secrets are unreadable."""
     rows = yield _LOCK(id=id_)
     if not rows:

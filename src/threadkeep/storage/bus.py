@@ -57,25 +57,25 @@ class PostgresBus(LocalBus):
     def __init__(self, database: Database) -> None:
         super().__init__()
         self._database = database
-        self._untold: dict[Signal, None] = {}
+        self._unsent: dict[Signal, None] = {}
         self._more = asyncio.Event()
         self._is_closing = False
         self._listening = asyncio.create_task(self._listen())
-        self._telling = asyncio.create_task(self._tell())
+        self._notifying = asyncio.create_task(self._notify())
 
     async def publish(self, signals: Iterable[Signal]) -> None:
         """Signals this node at once and the others soon."""
         signals = list(signals)
         self.deliver(signals)
-        self._untold.update(dict.fromkeys(signals))
+        self._unsent.update(dict.fromkeys(signals))
         self._more.set()
 
-    async def _tell(self) -> None:
-        while self._untold or not self._is_closing:
+    async def _notify(self) -> None:
+        while self._unsent or not self._is_closing:
             await self._more.wait()
             self._more.clear()
-            untold, self._untold = self._untold, {}
-            for payload in _payloads(untold):
+            unsent, self._unsent = self._unsent, {}
+            for payload in _payloads(unsent):
                 try:
                     await self._database.execute(_NOTIFY(channel=CHANNEL, payload=payload))
                 except StorageError as exc:
@@ -90,8 +90,8 @@ class PostgresBus(LocalBus):
         """Sends the remaining signals, unless the database is unavailable, and stops listening."""
         self._is_closing = True
         self._more.set()
-        await asyncio.wait([self._telling], timeout=LAST_WORDS_S)
-        await end_tasks(self._telling, self._listening)
+        await asyncio.wait([self._notifying], timeout=LAST_WORDS_S)
+        await end_tasks(self._notifying, self._listening)
 
 
 def _payloads(signals: Iterable[Signal]) -> Iterator[str]:

@@ -81,8 +81,8 @@ def _add_to_run(
             at=event.at,
             event=to_json(event),
         )
-    told = yield _EVENTS(conversation_id=conversation.id, run_id=run_id)
-    recorded = record(conversation, [_decode_event(text) for (text,) in told])
+    rows = yield _EVENTS(conversation_id=conversation.id, run_id=run_id)
+    recorded = record(conversation, [_decode_event(text) for (text,) in rows])
     if recorded is not None:
         yield from add_recorded(recorded, run_id)
         yield _FORGET(conversation_id=conversation.id, run_id=run_id)

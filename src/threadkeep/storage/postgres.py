@@ -46,7 +46,7 @@ MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others 
 
 # Overrides the server's, the role's and the environment's: people write in every script.
 _ENCODING = "UTF8"
-_AWAY = "Couldn't connect to the database. Try again in a moment."
+_UNREACHABLE = "Couldn't connect to the database. Try again in a moment."
 
 
 class ConnectionBroke(StorageUnavailable):
@@ -178,7 +178,7 @@ class PostgresDatabase:
         except UnicodeEncodeError as exc:
             raise StorageConflict(f"The database rejected the row: {exc}.") from exc
         except PoolTimeout as exc:
-            raise StorageUnavailable(_AWAY) from exc
+            raise StorageUnavailable(_UNREACHABLE) from exc
         except psycopg.Error as exc:
             if isinstance(exc, psycopg.OperationalError):
                 await self._replace_dead_connections()
@@ -193,7 +193,7 @@ class PostgresDatabase:
             except psycopg.OperationalError as exc:
                 if timer.when() > asyncio.get_running_loop().time():
                     raise
-                raise StorageUnavailable(_AWAY) from exc
+                raise StorageUnavailable(_UNREACHABLE) from exc
             finally:
                 timer.cancel()
 
@@ -350,8 +350,8 @@ def _check_url(url: str) -> None:
 
 def _for_clients(error: psycopg.Error) -> str:
     """The server's own message. libpq's connection errors name hosts and users, so they stay inside."""
-    told = error.diag.message_primary
-    return f"The database is unavailable: {told}." if told else _AWAY
+    message = error.diag.message_primary
+    return f"The database is unavailable: {message}." if message else _UNREACHABLE
 
 
 def _for_operators(error: psycopg.Error) -> str:

@@ -132,8 +132,8 @@ def _decoded(name: str, raw: bytes) -> PromptFile:
     try:
         return PromptFile(name, raw.decode())
     except UnicodeDecodeError:
-        told = f"{name} isn't valid UTF-8; invalid bytes appear as �."
-        return PromptFile(name, raw.decode(errors="replace"), problem=told)
+        problem = f"{name} isn't valid UTF-8; invalid bytes appear as �."
+        return PromptFile(name, raw.decode(errors="replace"), problem=problem)
 
 
 def _write(folder: Path, file_name: str, text: str) -> None:

@@ -93,10 +93,10 @@ class SqlQueue:
         return await self._database.read(lambda: _state_for(turn_id, fence))
 
     async def take_in(
-        self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
+        self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, to_chunk: TakeIn
     ) -> LogChunk | None:
         """Moves the messages that steer a turn from the queue into its log."""
-        return await self._database.write(lambda: _take_in(conversation_id, turn_id, fence, now, tell))
+        return await self._database.write(lambda: _take_in(conversation_id, turn_id, fence, now, to_chunk))
 
 
 def _add(message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | None) -> Plan[None]:
@@ -116,13 +116,13 @@ def _state_for(turn_id: TurnId, fence: int) -> Plan[QueueState | None]:
 
 
 def _take_in(
-    conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, tell: TakeIn
+    conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, to_chunk: TakeIn
 ) -> Plan[LogChunk | None]:
     rows = yield _LOCK_STEERS(conversation_id=conversation_id, turn_id=turn_id)
     if not rows:
         return None
     messages = [to_queued(row) for row in rows]
-    chunk = tell(messages)
+    chunk = to_chunk(messages)
     if not (yield append_query(chunk, fence)):
         raise StorageConflict("The turn has ended, or another node runs it.")
     ids = to_json([message.id for message in messages])

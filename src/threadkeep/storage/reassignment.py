@@ -78,8 +78,8 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     former_mains = yield _MAKE_FURTHER(**whose)
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
-    indexed_anew = bool((yield _HAS_COLLECTION(**whose)))
-    if indexed_anew:
+    reindexed = bool((yield _HAS_COLLECTION(**whose)))
+    if reindexed:
         for statement in (*_FORGET_WORDS, _FORGET_COLLECTION):
             yield statement(**whose)
     else:
@@ -98,5 +98,5 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
         len(briefings),
         len(memories),
         [id_ for (id_,) in former_mains],
-        [id_ for (id_,) in conversations] if indexed_anew else (),
+        [id_ for (id_,) in conversations] if reindexed else (),
     )

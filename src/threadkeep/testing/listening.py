@@ -21,7 +21,7 @@ async def listening(app: AsgiApplication, **config: Any) -> AsyncGenerator[str]:
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1, **config)
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not serving.done():  # noqa: ASYNC110 - it tells nobody
+    while not server.started and not serving.done():  # noqa: ASYNC110 - the server has no event for it
         await asyncio.sleep(0.01)
     try:
         yield f"http://{HOST}:{listener.getsockname()[1]}"

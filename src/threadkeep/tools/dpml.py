@@ -138,11 +138,11 @@ def _names(roles: Sequence[Resource]) -> str:
 def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
     """Each file with such a name: its folder, its name, and its content if it is small and regular."""
 
-    def tell(error: OSError) -> None:
+    def warn(error: OSError) -> None:
         log.warning("couldn't read roles: %s", error)
 
     try:
-        for folder, inner, names, descriptor in os.fwalk(top, onerror=tell):
+        for folder, inner, names, descriptor in os.fwalk(top, onerror=warn):
             depth = folder.count(os.sep) - str(top).count(os.sep)
             inner[:] = sorted(inner) if depth < MOST_FOLDERS_DEEP else []
             for name in sorted(names):
@@ -151,7 +151,7 @@ def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
     except FileNotFoundError:
         pass  # most agents have no roles of their own
     except OSError as exc:
-        tell(exc)
+        warn(exc)
 
 
 def _read(name: str, folder: int) -> bytes | None:

@@ -38,11 +38,11 @@ async def serve_promptx(project: Path, words: Words, clock: Callable[[], int], v
 
 
 def _result(outcome: Outcome) -> types.CallToolResult:
-    told = outcome.result if outcome.error is None else outcome.error
-    is_text = isinstance(told, str)
-    text = told if is_text else json.dumps(told, ensure_ascii=False)
+    value = outcome.result if outcome.error is None else outcome.error
+    is_text = isinstance(value, str)
+    text = value if is_text else json.dumps(value, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(text=text)],
-        structured_content=None if is_text else told,
+        structured_content=None if is_text else value,
         is_error=outcome.status != "ok",
     )

@@ -43,9 +43,9 @@ export function takeGivenToken(): void {
 
 let signedOut = () => {};
 
-/** Calls `told` when the server no longer accepts our token. */
-export function whenSignedOut(told: () => void): void {
-  signedOut = told;
+/** Calls `listener` when the server no longer accepts our token. */
+export function whenSignedOut(listener: () => void): void {
+  signedOut = listener;
 }
 
 export interface Request {

@@ -12,19 +12,19 @@ export interface UserEvent {
   conversationId?: string;
 }
 
-type Told = (event: UserEvent) => void;
+type UserEventListener = (event: UserEvent) => void;
 
-/** Tells what happens until the returned function is called. */
-export function followMyEvents(userId: string, told: Told): () => void {
+/** Calls `listener` with what happens until the returned function is called. */
+export function followMyEvents(userId: string, listener: UserEventListener): () => void {
   const closing = new AbortController();
   // Every address has its own server, and every tab may have signed in as somebody else.
   const name = `threadkeep.events.${new URL(document.baseURI).pathname}.${userId}`;
   const channel = new BroadcastChannel(name);
-  channel.onmessage = (message: MessageEvent<UserEvent>) => told(message.data);
+  channel.onmessage = (message: MessageEvent<UserEvent>) => listener(message.data);
   const read = () =>
     readAll(closing.signal, (event) => {
       channel.postMessage(event);
-      told(event);
+      listener(event);
     });
   // A browser opens six connections to a server: one tab has the stream, and the next when that is closed.
   // Without TLS there are no locks, and each tab reads for itself.
@@ -37,7 +37,7 @@ export function followMyEvents(userId: string, told: Told): () => void {
   };
 }
 
-async function readAll(signal: AbortSignal, told: Told): Promise<void> {
+async function readAll(signal: AbortSignal, listener: UserEventListener): Promise<void> {
   let after: string | null = null;
   let failures = 0;
   while (!signal.aborted) {
@@ -45,7 +45,7 @@ async function readAll(signal: AbortSignal, told: Told): Promise<void> {
       await readEvents<UserEvent>("/api/me/events", after, signal, (events) => {
         failures = 0;
         after = events.at(-1)?.id ?? after;
-        events.forEach(told);
+        events.forEach(listener);
         return false;
       });
     } catch (error) {

@@ -12,12 +12,12 @@ const name = () => `threadkeep.session.${new URL(".", document.baseURI).pathname
 export class SiblingTabs {
   #channel = new BroadcastChannel(name());
 
-  tell(message: TabMessage): void {
+  post(message: TabMessage): void {
     this.#channel.postMessage(message);
   }
 
-  listen(told: (message: TabMessage) => void): void {
-    this.#channel.addEventListener("message", ({ data }: MessageEvent) => isOurs(data) && told(data));
+  listen(listener: (message: TabMessage) => void): void {
+    this.#channel.addEventListener("message", ({ data }: MessageEvent) => isOurs(data) && listener(data));
   }
 
   /** The token of a signed-in tab; null if none responds in time. */
@@ -31,7 +31,7 @@ export class SiblingTabs {
         resolve(token);
       };
       this.#channel.addEventListener("message", hear);
-      this.tell({ type: "asked" });
+      this.post({ type: "asked" });
     });
   }
 

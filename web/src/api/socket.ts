@@ -11,7 +11,7 @@ export type News =
   /** The connection was interrupted for a while. */
   | { type: "missed" };
 
-type Told = (news: News) => void;
+type NewsListener = (news: News) => void;
 
 interface Envelope {
   type: string;
@@ -36,22 +36,22 @@ export function newsOf(text: string): { sessionId: string; news: News } | null {
 }
 
 class Socket {
-  #told = new Map<string, Set<Told>>();
+  #listeners = new Map<string, Set<NewsListener>>();
   #open: WebSocket | null = null;
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Calls `told` with what happens in a conversation. */
-  subscribe(sessionId: string, told: Told): () => void {
-    const readers = this.#told.get(sessionId) ?? new Set();
-    readers.add(told);
-    this.#told.set(sessionId, readers);
+  /** Calls `listener` with what happens in a conversation. */
+  subscribe(sessionId: string, listener: NewsListener): () => void {
+    const listeners = this.#listeners.get(sessionId) ?? new Set();
+    listeners.add(listener);
+    this.#listeners.set(sessionId, listeners);
     if (this.#open?.readyState === WebSocket.OPEN) this.#say("subscribe", sessionId);
     else this.#connect();
     return () => {
-      readers.delete(told);
-      if (readers.size) return;
-      this.#told.delete(sessionId);
+      listeners.delete(listener);
+      if (listeners.size) return;
+      this.#listeners.delete(sessionId);
       if (this.#open?.readyState === WebSocket.OPEN) this.#say("unsubscribe", sessionId);
     };
   }
@@ -69,18 +69,18 @@ class Socket {
     socket.onopen = () => {
       const again = this.#failures > 0;
       this.#failures = 0;
-      for (const [sessionId, readers] of this.#told) {
+      for (const [sessionId, listeners] of this.#listeners) {
         this.#say("subscribe", sessionId);
-        if (again) for (const told of readers) told({ type: "missed" });
+        if (again) for (const listener of listeners) listener({ type: "missed" });
       }
     };
     socket.onmessage = (message) => {
       const found = newsOf(message.data as string);
-      if (found) for (const told of this.#told.get(found.sessionId) ?? []) told(found.news);
+      if (found) for (const listener of this.#listeners.get(found.sessionId) ?? []) listener(found.news);
     };
     socket.onclose = () => {
       this.#open = null;
-      if (!this.#told.size) return;
+      if (!this.#listeners.size) return;
       const wait = WAITS_MS[Math.min(this.#failures++, WAITS_MS.length - 1)];
       this.#timer = setTimeout(() => {
         this.#timer = null;

@@ -32,7 +32,7 @@ export const Activity = memo(
       >
         <summary onPointerEnter={() => setNear(true)} onFocus={() => setNear(true)}>
           {live ? <i className={isWaitingForUser(steps, now.waiting) ? "beat asks" : "beat"} aria-hidden /> : <Icon aria-hidden />}
-          <span className="told" dir="auto">
+          <span className="summary-text" dir="auto">
             {live ? latest(words, steps, now) : summary(words, steps)}
           </span>
           {!live && <Remarks steps={steps} />}

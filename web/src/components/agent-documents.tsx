@@ -9,7 +9,7 @@ import { type Problem } from "../thread/reduce";
 import { useWords } from "../words";
 import { DocumentRow } from "./document-row";
 import { DocumentSearch } from "./document-search";
-import { ProblemBar, toldProblem } from "./problem-bar";
+import { ProblemBar, describeProblem } from "./problem-bar";
 import { UploadRow } from "./upload-row";
 import { useDocumentUploads } from "./use-document-uploads";
 
@@ -93,7 +93,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
         </ul>
       )}
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
-      {loaded.state === "failed" && <p className="hint">{toldProblem(words, loaded.problem)}</p>}
+      {loaded.state === "failed" && <p className="hint">{describeProblem(words, loaded.problem)}</p>}
       {documents.length > 0 && (
         <ul className="cards">
           {documents.map((it) => (

@@ -9,7 +9,7 @@ type Body = Required<Omit<AgentBody, "settings">>;
 interface Props {
   agent: AgentBody | AgentView;
   action: string;
-  /** Told all fields, and those that were changed. */
+  /** Receives all fields, and those that were changed. */
   onSave: (all: Body, changes: Partial<Body>) => Promise<void>;
   onProblem: (error: unknown) => void;
   onDelete?: () => void;

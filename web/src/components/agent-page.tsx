@@ -16,7 +16,7 @@ import { AgentLimits } from "./agent-limits";
 import { AgentPrompt } from "./agent-prompt";
 import { AgentServers } from "./agent-servers";
 import { MissingPage } from "./missing-page";
-import { ProblemBar, toldProblem } from "./problem-bar";
+import { ProblemBar, describeProblem } from "./problem-bar";
 import { Tabs } from "./tabs";
 import { TopBar } from "./top-bar";
 
@@ -77,7 +77,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     return (
       <div className="page">
         <TopBar title={words.agentSettings} onMenu={onMenu} back={toAgents(words)} />
-        <p className="hint">{loaded.state === "loading" ? words.loading : toldProblem(words, loaded.problem)}</p>
+        <p className="hint">{loaded.state === "loading" ? words.loading : describeProblem(words, loaded.problem)}</p>
       </div>
     );
   const agent = loaded.value;
@@ -94,7 +94,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     await change(patch);
     toast(words.saved);
   };
-  const refused = (error: unknown) => void told(error, words, again).then(setProblem);
+  const refused = (error: unknown) => void reloadOnConflict(error, words, again).then(setProblem);
   const remove = async () => {
     const question = { title: words.deleteAgent, text: words.deleteAgentSure, action: words.delete };
     if (!(await confirmed(question))) return;
@@ -158,7 +158,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
 }
 
 /** Shows somebody else's change instead of losing it; what was typed stays on top of it. */
-async function told(error: unknown, words: Words, again: () => Promise<void>): Promise<Problem> {
+async function reloadOnConflict(error: unknown, words: Words, again: () => Promise<void>): Promise<Problem> {
   if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") {
     await again();
     return { code: error.code, message: words.changedMeanwhile };

@@ -8,7 +8,7 @@ import { useUnsaved } from "../state/unsaved";
 import { useLoaded } from "../state/use-loaded";
 import { useWords } from "../words";
 import { LongText } from "./long-text";
-import { toastProblem, toldProblem } from "./problem-bar";
+import { toastProblem, describeProblem } from "./problem-bar";
 
 /** The system prompt, part by part; the user can write its files here. */
 export function AgentPrompt({ agentId, version }: { agentId: string; version: number | undefined }) {
@@ -24,7 +24,7 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
     shown.current = version;
   }, [version, again]);
   if (loaded.state === "loading") return <p className="hint">{words.loading}</p>;
-  if (loaded.state === "failed") return <p className="hint">{toldProblem(words, loaded.problem)}</p>;
+  if (loaded.state === "failed") return <p className="hint">{describeProblem(words, loaded.problem)}</p>;
   const { components, editable, length, notices } = loaded.value;
   const write = async (name: string, text: string) => {
     try {

@@ -10,7 +10,7 @@ import { type Problem } from "../thread/reduce";
 import { useWords } from "../words";
 import { AgentCard } from "./agent-card";
 import { Field } from "./field";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 import { useKeptFocus } from "./use-kept-focus";
 
@@ -46,7 +46,7 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
         )}
         {problem && (
           <p className="hint" role="alert">
-            {toldProblem(words, problem)}{" "}
+            {describeProblem(words, problem)}{" "}
             <button type="button" className="link" onClick={read}>
               {words.retry}
             </button>

@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 import { findOut, session } from "../state/session";
 import { useStore } from "../state/store";
-import { Away } from "./away";
+import { ServerUnreachable } from "./server-unreachable";
 import { Home } from "./home";
 import { SignIn } from "./sign-in";
 
@@ -12,8 +12,8 @@ export function App() {
   switch (current.state) {
     case "asking":
       return null;
-    case "away":
-      return <Away />;
+    case "unreachable":
+      return <ServerUnreachable />;
     case "out":
       return <SignIn refused={current.refused} />;
     case "in":

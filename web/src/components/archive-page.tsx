@@ -12,10 +12,10 @@ import { PutAwayList } from "./put-away-list";
 export function ArchivePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
   const { list, again, more } = usePutAway("archived");
-  const run = async (work: () => Promise<unknown>, told?: string, undo?: () => Promise<unknown>) => {
+  const run = async (work: () => Promise<unknown>, message?: string, undo?: () => Promise<unknown>) => {
     try {
       await work();
-      if (told && undo) toast(told, { label: words.undo, run: () => void run(undo) });
+      if (message && undo) toast(message, { label: words.undo, run: () => void run(undo) });
     } catch (error) {
       toastProblem(words, error);
     } finally {

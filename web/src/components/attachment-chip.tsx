@@ -8,10 +8,10 @@ import { bytes } from "../words/format";
 import { FileIcon } from "./file-icon";
 import { IconButton } from "./icon-button";
 import { ImagePreview } from "./image-preview";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 
 /** Errors that a retry doesn't fix. */
-const FOR_GOOD = new Set(["UNSUPPORTED_FILE", "PAYLOAD_TOO_LARGE"]);
+const NOT_RETRYABLE = new Set(["UNSUPPORTED_FILE", "PAYLOAD_TOO_LARGE"]);
 
 interface Props {
   attachment: Attachment;
@@ -33,7 +33,7 @@ export function AttachmentChip({ attachment, onRemove, onRetry }: Props) {
         <span className="text">
           <span className="name">{fileName}</span>
           {status.state === "failed" ? (
-            <small className="wrong">{toldFailure(words, status.problem)}</small>
+            <small className="wrong">{describeFailure(words, status.problem)}</small>
           ) : (
             <small>
               {kindOf(attachment)} · {bytes(size)}
@@ -42,7 +42,7 @@ export function AttachmentChip({ attachment, onRemove, onRetry }: Props) {
         </span>
       )}
       {isUploading && <progress value={status.progress} aria-label={words.uploadingFile(fileName)} />}
-      {status.state === "failed" && source && !FOR_GOOD.has(status.problem.code) && (
+      {status.state === "failed" && source && !NOT_RETRYABLE.has(status.problem.code) && (
         <IconButton icon={RotateCcw} label={words.retryUpload(fileName)} onClick={onRetry} />
       )}
       <IconButton icon={X} label={(isUploading ? words.cancelUpload : words.removeFile)(fileName)} onClick={onRemove} />
@@ -68,6 +68,6 @@ function Look({ attachment: { fileName, status, localUrl }, file }: { attachment
 }
 
 /** Why a file wasn't uploaded. */
-export function toldFailure(words: Words, problem: Parameters<typeof toldProblem>[1]): string {
-  return problem.code === "UNREACHABLE" ? words.uploadLost : toldProblem(words, problem);
+export function describeFailure(words: Words, problem: Parameters<typeof describeProblem>[1]): string {
+  return problem.code === "UNREACHABLE" ? words.uploadLost : describeProblem(words, problem);
 }

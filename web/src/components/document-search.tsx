@@ -5,7 +5,7 @@ import { type HitsView } from "../api/schema";
 import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Field } from "./field";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 
 /** Tries what the agent would find. */
 export function DocumentSearch({ agentId }: { agentId: string }) {
@@ -21,7 +21,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
     try {
       setFound(await get<HitsView>(`/api/agents/${agentId}/search`, { q: query }, signal));
     } catch (error) {
-      if (!signal.aborted) setFailure(toldProblem(words, pageProblemOf(error)));
+      if (!signal.aborted) setFailure(describeProblem(words, pageProblemOf(error)));
     }
   };
   return (

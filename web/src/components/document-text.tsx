@@ -4,13 +4,13 @@ import { Markdown } from "../markdown/markdown";
 import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { useSourceWords } from "../words/sources";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { type ReadText } from "./use-document-text";
 
 /** The document's own text, opened at the passage that is cited. */
 export function DocumentText({ text, citedId }: { text: ReadText; citedId: string | null | undefined }) {
   const words = useWords();
-  const told = useSourceWords();
+  const sourceWords = useSourceWords();
   const cited = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     cited.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which an effect must not
@@ -30,15 +30,15 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
     if (document.activeElement === document.body) section.current?.focus({ preventScroll: true });
   }, [text.passages.length]);
   return (
-    <section ref={section} tabIndex={-1} aria-label={told.document} className="document-text">
-      {text.hasEarlier && <More label={told.earlier} read={() => text.readEarlier(hold)} />}
+    <section ref={section} tabIndex={-1} aria-label={sourceWords.document} className="document-text">
+      {text.hasEarlier && <More label={sourceWords.earlier} read={() => text.readEarlier(hold)} />}
       {text.passages.map(({ chunkId, page, text: passage }) => {
         const isCited = chunkId === citedId;
         return (
           <div key={chunkId} ref={isCited ? cited : undefined} className="passage" data-cited={isCited || undefined}>
             {(isCited || page !== null) && (
               <p className="about">
-                {isCited && <strong>{told.cited}</strong>}
+                {isCited && <strong>{sourceWords.cited}</strong>}
                 {page !== null && <span>{words.page(page)}</span>}
               </p>
             )}
@@ -46,7 +46,7 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
           </div>
         );
       })}
-      {text.hasLater && <More label={told.later} read={text.readLater} />}
+      {text.hasLater && <More label={sourceWords.later} read={text.readLater} />}
     </section>
   );
 }
@@ -56,7 +56,7 @@ function More({ label, read }: { label: string; read: () => Promise<void> }) {
   const [failure, setFailure] = useState("");
   const act = async () => {
     setFailure("");
-    await read().catch((error: unknown) => setFailure(toldProblem(words, pageProblemOf(error))));
+    await read().catch((error: unknown) => setFailure(describeProblem(words, pageProblemOf(error))));
   };
   return (
     <>

@@ -87,14 +87,14 @@ export function FormField({ field, value, fault, onChange }: Props) {
       )}
       {fault && (
         <p className="fault" id={`${id}-fault`}>
-          {toldFault(words, fault)}
+          {describeFault(words, fault)}
         </p>
       )}
     </div>
   );
 }
 
-function toldFault(words: Words, { code, limit }: Fault): string {
-  const told = words.faults[code];
-  return typeof told === "string" ? told : told(limit);
+function describeFault(words: Words, { code, limit }: Fault): string {
+  const text = words.faults[code];
+  return typeof text === "string" ? text : text(limit);
 }

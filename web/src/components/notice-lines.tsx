@@ -1,15 +1,15 @@
 import { ChevronRight, Info, Unplug } from "lucide-react";
 
 import { type PartOf } from "../turn/parts";
-import { awayServers, type AwayServer } from "../turn/notices";
+import { unreachableServers, type UnreachableServer } from "../turn/notices";
 import { useWords } from "../words";
 
 /** What degraded during the turn: a line each, and one for all unavailable servers. */
 export function NoticeLines({ notices }: { notices: readonly PartOf<"notice">[] }) {
-  const { away, others } = awayServers(notices);
+  const { unreachable, others } = unreachableServers(notices);
   return (
     <>
-      {away.length > 0 && <AwayLine servers={away} />}
+      {unreachable.length > 0 && <UnreachableLine servers={unreachable} />}
       {others.map((message) => (
         <p key={message} className="notice-line" role="note">
           <Info aria-hidden />
@@ -20,22 +20,22 @@ export function NoticeLines({ notices }: { notices: readonly PartOf<"notice">[] 
   );
 }
 
-function AwayLine({ servers }: { servers: readonly AwayServer[] }) {
+function UnreachableLine({ servers }: { servers: readonly UnreachableServer[] }) {
   const words = useWords();
-  const told = words.serversAway(servers.map((it) => it.name));
+  const text = words.mcpServersUnreachable(servers.map((it) => it.name));
   const reasons = servers.filter((it) => it.reason);
   if (!reasons.length)
     return (
       <p className="notice-line" role="note">
         <Unplug aria-hidden />
-        <span>{told}</span>
+        <span>{text}</span>
       </p>
     );
   return (
-    <details className="notice-line" role="group" aria-label={told}>
+    <details className="notice-line" role="group" aria-label={text}>
       <summary>
         <Unplug aria-hidden />
-        <span>{told}</span>
+        <span>{text}</span>
         <ChevronRight aria-hidden className="fold" />
       </summary>
       {reasons.map(({ name, reason }) => (

@@ -28,7 +28,7 @@ export function Palette() {
   /** By its name: what the server finds meanwhile moves the others. */
   const [chosenId, choose] = useState<string | null>(null);
   const wanted = text.trim();
-  const { hits, toldNothing } = useSearch(wanted.length < LEAST_LETTERS ? "" : wanted);
+  const { hits, describeNothing } = useSearch(wanted.length < LEAST_LETTERS ? "" : wanted);
   const groups = matching(useGroups(hits), text);
   const choices = groups.flatMap((group) => group.choices);
   const at = Math.max(0, choices.findIndex(({ id }) => id === chosenId));
@@ -100,7 +100,7 @@ export function Palette() {
       </div>
       {!choices.length && (
         <p className="nothing" role="status">
-          {toldNothing(words)}
+          {describeNothing(words)}
         </p>
       )}
     </dialog>

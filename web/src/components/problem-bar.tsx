@@ -6,12 +6,12 @@ import { PATH_CHANGED, type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 
-export function toldProblem(words: Words, { code, message }: Problem): string {
+export function describeProblem(words: Words, { code, message }: Problem): string {
   switch (code) {
     case "UNREACHABLE":
       return words.sendFailed;
-    case "AWAY":
-      return words.away;
+    case "SERVER_UNREACHABLE":
+      return words.serverUnreachable;
     case "TURN_IN_PROGRESS":
       return words.turnInProgress;
     case PATH_CHANGED:
@@ -35,7 +35,7 @@ export function toldProblem(words: Words, { code, message }: Problem): string {
 
 /** Shows an error of an action other than sending a message. */
 export function toastProblem(words: Words, error: unknown): void {
-  toast(toldProblem(words, pageProblemOf(error)));
+  toast(describeProblem(words, pageProblemOf(error)));
 }
 
 interface Props {
@@ -50,7 +50,7 @@ export function ProblemBar({ problem, onDismiss, onShowPath }: Props) {
   const isMoved = problem.code === PATH_CHANGED;
   return (
     <div className={isMoved ? "problem moved" : "problem"} role="alert">
-      <span>{toldProblem(words, problem)}</span>
+      <span>{describeProblem(words, problem)}</span>
       {isMoved && onShowPath && (
         <button type="button" onClick={onShowPath}>
           {words.showPath}

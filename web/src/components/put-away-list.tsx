@@ -5,7 +5,7 @@ import { agentName, agents } from "../state/agents";
 import { type PutAway } from "../state/put-away";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 import { useKeptFocus } from "./use-kept-focus";
 import { WhenSeen } from "./when-seen";
@@ -39,7 +39,7 @@ export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, 
         {list.state === "loading" && <p className="hint">{words.loading}</p>}
         {list.problem && (
           <p className="hint wrong" role="alert">
-            {toldProblem(words, list.problem)}{" "}
+            {describeProblem(words, list.problem)}{" "}
             <button type="button" className="link" onClick={onAgain}>
               {words.retry}
             </button>

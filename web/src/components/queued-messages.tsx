@@ -8,7 +8,7 @@ import { isLocal, type PendingMessage } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { MessageFiles } from "./message-files";
 
 /** What was sent while a turn ran, and no turn has taken yet. */
@@ -37,7 +37,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
       await work();
       return true;
     } catch (error) {
-      toast(told(words, error));
+      toast(describeError(words, error));
       return false;
     } finally {
       setAsking(false);
@@ -115,7 +115,7 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
   );
 }
 
-function told(words: Words, error: unknown): string {
+function describeError(words: Words, error: unknown): string {
   const isSent = error instanceof ApiError && error.code === "MESSAGE_NOT_FOUND";
-  return isSent ? words.alreadySent : toldProblem(words, pageProblemOf(error));
+  return isSent ? words.alreadySent : describeProblem(words, pageProblemOf(error));
 }

@@ -18,33 +18,33 @@ interface Props {
 /** What the model received. Only the agent's owner and admins see the prompt's text. */
 export function Receipt({ receipt, conversationId, usage }: Props) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const { components, messageIds, droppedMessages, tools, files = [], summary, prefixShare } = receipt;
   const cached = usage?.cacheReadTokens ?? 0;
   const counted = (count: number) => count.toLocaleString(words.locale);
   return (
     <>
       <dl className="facts">
-        <Fact name={told.tokenEstimate} value={counted(receipt.tokenEstimate)} />
+        <Fact name={turnWords.tokenEstimate} value={counted(receipt.tokenEstimate)} />
         <Fact
           name={words.conversation}
-          value={told.contextMessages(messageIds.length) + (droppedMessages ? `, ${told.contextDropped(droppedMessages)}` : "")}
+          value={turnWords.contextMessages(messageIds.length) + (droppedMessages ? `, ${turnWords.contextDropped(droppedMessages)}` : "")}
         />
         {prefixShare !== null && (
-          <Fact name={told.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
+          <Fact name={turnWords.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
         )}
-        {tools.length > 0 && <Fact wide name={told.contextTools} value={tools.join(", ")} />}
-        {files.length > 0 && <Fact wide name={told.contextFiles} value={files.map((it) => it.fileName).join(", ")} />}
+        {tools.length > 0 && <Fact wide name={turnWords.contextTools} value={tools.join(", ")} />}
+        {files.length > 0 && <Fact wide name={turnWords.contextFiles} value={files.map((it) => it.fileName).join(", ")} />}
       </dl>
       {usage && cached > 0 && (
-        <Share name={told.fromCache} share={cached / Math.max(1, usage.inputTokens)}>
-          {told.cachedOf(counted(cached), counted(usage.inputTokens))}
+        <Share name={turnWords.fromCache} share={cached / Math.max(1, usage.inputTokens)}>
+          {turnWords.cachedOf(counted(cached), counted(usage.inputTokens))}
         </Share>
       )}
       {components.map((it) => (
         <Folded
           key={it.name}
-          title={told.promptParts[it.name] ?? it.name}
+          title={turnWords.promptParts[it.name] ?? it.name}
           about={words.characters(counted(it.length)) + (it.truncated ? ` · ${words.cut}` : "")}
         >
           <LongText text={it.text ?? it.sha256} />

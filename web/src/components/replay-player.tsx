@@ -26,7 +26,7 @@ interface Props {
 /** Replays a turn: the growing answer, and the step at each moment. */
 export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const replay = useMemo(() => replayOf(events), [events]);
   const player = usePlayer(replay.duration);
   const { isPlaying, isAtEnd, speed, setSpeed } = player;
@@ -49,7 +49,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const time = timeAt(replay, position);
   const played = playedAt(replay, position);
   const step = timeline.spans[stepAt(timeline, time)];
-  const now = isAtEnd ? told.ended : step ? titleOf(words, told, step) : told.beginning;
+  const now = isAtEnd ? turnWords.ended : step ? titleOf(words, turnWords, step) : turnWords.beginning;
 
   const onKey = (event: KeyboardEvent) => {
     if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || isForSomethingElse(event.target)) return;
@@ -83,28 +83,28 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
     return () => drawer?.removeEventListener("keydown", listen);
   }, [dialog]);
 
-  const [PlayIcon, playLabel] = isPlaying ? [Pause, told.pause] : isAtEnd ? [RotateCcw, told.playAgain] : [Play, told.play];
+  const [PlayIcon, playLabel] = isPlaying ? [Pause, turnWords.pause] : isAtEnd ? [RotateCcw, turnWords.playAgain] : [Play, turnWords.play];
   return (
-    <section aria-label={told.replay}>
-      <h3>{told.replay}</h3>
+    <section aria-label={turnWords.replay}>
+      <h3>{turnWords.replay}</h3>
       <div className="player">
-        <button type="button" className="primary icon" aria-label={playLabel} data-tip={`${playLabel} (${told.playKeys})`} onClick={toggle}>
+        <button type="button" className="primary icon" aria-label={playLabel} data-tip={`${playLabel} (${turnWords.playKeys})`} onClick={toggle}>
           <PlayIcon aria-hidden />
         </button>
         <input
           type="range"
-          aria-label={told.position}
-          aria-valuetext={told.positionText(duration(time), duration(timeline.duration), now)}
+          aria-label={turnWords.position}
+          aria-valuetext={turnWords.positionText(duration(time), duration(timeline.duration), now)}
           min={0}
           max={Math.max(1, replay.duration)}
           step="any"
           value={position}
           onChange={(event) => seek(Number(event.target.value))}
         />
-        <select aria-label={told.speed} title={told.speed} value={speed} onChange={(event) => setSpeed(Number(event.target.value))}>
+        <select aria-label={turnWords.speed} title={turnWords.speed} value={speed} onChange={(event) => setSpeed(Number(event.target.value))}>
           {SPEEDS.map((it) => (
             <option key={it} value={it}>
-              {it === Infinity ? told.instant : `${it}×`}
+              {it === Infinity ? turnWords.instant : `${it}×`}
             </option>
           ))}
         </select>
@@ -117,11 +117,11 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
       </p>
       <ReplayedReply box={box} reply={rewind.at(played)} isRunning={!isAtEnd} />
       <p className="about replay-about">
-        {replay.events[0]?.replayed && <span>{told.madeFromAnswer}</span>}
-        {replay.leftOut > 0 && <span>{told.idleShortened(duration(replay.leftOut))}</span>}
-        <span className="keys">{told.playKeys}</span>
+        {replay.events[0]?.replayed && <span>{turnWords.madeFromAnswer}</span>}
+        {replay.leftOut > 0 && <span>{turnWords.idleShortened(duration(replay.leftOut))}</span>}
+        <span className="keys">{turnWords.playKeys}</span>
       </p>
-      <h3>{told.timeline}</h3>
+      <h3>{turnWords.timeline}</h3>
       <TimelineView timeline={timeline} time={time} onSeek={(to) => seek(positionOf(replay, to))} />
     </section>
   );

@@ -21,7 +21,7 @@ const NEAR_PX = 24;
 /** A reply at a moment of its turn, read-only. */
 export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box: place }: Props) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const own = useRef<HTMLDivElement>(null);
   const box = place ?? own;
   const { parts } = reply.message;
@@ -42,8 +42,8 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
     pinned.current = it.scrollHeight - it.scrollTop - it.clientHeight < NEAR_PX;
   };
   return (
-    <div ref={box} className="reply replayed" role="group" aria-label={told.answerThen} tabIndex={0} onScroll={onScroll}>
-      {!segments.length && <p className="about">{told.nothingYet}</p>}
+    <div ref={box} className="reply replayed" role="group" aria-label={turnWords.answerThen} tabIndex={0} onScroll={onScroll}>
+      {!segments.length && <p className="about">{turnWords.nothingYet}</p>}
       {segments.map((segment, index) => (
         <div className="part" key={segmentKey(segment)} data-kind={segment.kind}>
           {isRunning && isUnanswered(segment) ? (

@@ -2,7 +2,7 @@ import { CircleAlert, CircleStop, Unplug } from "lucide-react";
 
 import { type Message } from "../turn/parts";
 import { useWords } from "../words";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 
 interface Props {
   message: Message;
@@ -28,7 +28,7 @@ export function ReplyEnding({ message: { status, error }, hasText, isLast, onReg
           words.stopped
         ) : (
           <>
-            {!isInterrupted && <strong>{words.failed}</strong>} {toldProblem(words, error)}
+            {!isInterrupted && <strong>{words.failed}</strong>} {describeProblem(words, error)}
             {!isInterrupted && error.retryable && ` ${words.tryLater}`}
           </>
         )}

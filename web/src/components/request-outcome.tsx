@@ -5,7 +5,7 @@ import { type ApprovalAction, type ApprovalScope } from "../api/schema";
 import { type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
 import { MessageTime } from "./message-time";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;
@@ -56,16 +56,16 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
 export function AnswerProblem({ problem }: { problem: Problem | null }) {
   const words = useWords();
   if (!problem) return null;
-  const told: Record<string, string> = {
+  const messages: Record<string, string> = {
     APPROVAL_ANSWERED: words.answeredElsewhere,
     APPROVAL_EXPIRED: words.requestExpired,
     APPROVAL_NOT_FOUND: words.requestGone,
     TURN_NOT_FOUND: words.requestGone,
-    UNREACHABLE: words.away,
+    UNREACHABLE: words.serverUnreachable,
   };
   return (
     <p className="fault" role="alert">
-      {told[problem.code] ?? toldProblem(words, problem)}
+      {messages[problem.code] ?? describeProblem(words, problem)}
     </p>
   );
 }

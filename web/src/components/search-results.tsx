@@ -16,12 +16,12 @@ const MOST_BEFORE = 24;
 export function SearchResults({ query }: { query: string }) {
   const words = useWords();
   const { items } = useStore(conversations);
-  const { hits: all, toldNothing } = useSearch(query);
+  const { hits: all, describeNothing } = useSearch(query);
   const found = grouped(query, items, all);
   return (
     <>
       <p className={found.length ? "unseen" : "hint"} role="status">
-        {found.length ? words.resultCount(found.length) : toldNothing(words)}
+        {found.length ? words.resultCount(found.length) : describeNothing(words)}
       </p>
       <ul aria-label={words.searchResults}>
         {found.map(({ conversationId, title, hits }) => (

@@ -16,21 +16,21 @@ const MOST_PAGES = 5;
 /** The messages that the model received; loaded when the user opens them. */
 export function SentMessages({ conversationId, ids }: { conversationId: string; ids: readonly string[] }) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const [found, setFound] = useState<ReadonlyMap<string, MessageView> | null>(null);
   const open = async () => {
     try {
       setFound(await readMessages(conversationId, ids));
     } catch {
-      toast(words.away);
+      toast(words.serverUnreachable);
     }
   };
   return (
     <details className="card" onToggle={(event) => event.currentTarget.open && !found && void open()}>
       <summary>
         <ChevronRight aria-hidden className="fold" />
-        <span>{told.messagesSent}</span>
-        <small>{told.contextMessages(ids.length)}</small>
+        <span>{turnWords.messagesSent}</span>
+        <small>{turnWords.contextMessages(ids.length)}</small>
       </summary>
       {!found && <p className="hint">{words.loading}</p>}
       {found && (
@@ -39,8 +39,8 @@ export function SentMessages({ conversationId, ids }: { conversationId: string; 
             const message = found.get(id);
             return (
               <li key={id}>
-                <small>{message?.role === "user" ? told.you : told.assistant}</small>
-                <p dir="auto">{message ? contentOf(message.parts) : told.messageGone}</p>
+                <small>{message?.role === "user" ? turnWords.you : turnWords.assistant}</small>
+                <p dir="auto">{message ? contentOf(message.parts) : turnWords.messageGone}</p>
                 {message && <SentFiles message={message} />}
               </li>
             );

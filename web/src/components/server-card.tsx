@@ -5,7 +5,7 @@ import { type McpServerView } from "../api/schema";
 import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { LongText } from "./long-text";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 
 interface Props {
   agentId: string;
@@ -28,7 +28,7 @@ export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
       const path = `/api/agents/${agentId}/mcp-servers/${encodeURIComponent(name)}/test`;
       setTested(await send<McpServerView>("POST", path));
     } catch (reason) {
-      setFailure(toldProblem(words, pageProblemOf(reason)));
+      setFailure(describeProblem(words, pageProblemOf(reason)));
     }
     setTesting(false);
   };

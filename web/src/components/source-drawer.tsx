@@ -24,7 +24,7 @@ interface Props {
 /** A document at the passage that an answer cites; without the right to read it, the passages that were found. */
 export function SourceDrawer({ agentId, hits, index, onClose }: Props) {
   const words = useWords();
-  const told = useSourceWords();
+  const sourceWords = useSourceWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const cited = hits[index - 1]!;
@@ -55,13 +55,13 @@ export function SourceDrawer({ agentId, hits, index, onClose }: Props) {
         <DocumentText text={text} citedId={cited.chunkId} />
       ) : (
         <>
-          <h3>{told.cited}</h3>
+          <h3>{sourceWords.cited}</h3>
           <Passage hit={cited} isCited />
         </>
       )}
       {others.length > 0 && (
         <>
-          <h3>{told.othersFound}</h3>
+          <h3>{sourceWords.othersFound}</h3>
           {others.map((hit, at) => (
             <Passage key={at} hit={hit} />
           ))}

@@ -10,7 +10,7 @@ export function Superseded({ children }: { children: ReactNode }) {
     <details className="activity superseded" role="group" aria-label={words.superseded}>
       <summary>
         <History aria-hidden />
-        <span className="told">{words.superseded}</span>
+        <span className="summary-text">{words.superseded}</span>
         <ChevronRight aria-hidden className="fold" />
       </summary>
       <div className="old">{children}</div>

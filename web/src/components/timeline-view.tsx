@@ -17,14 +17,14 @@ interface Props {
 /** Bars on a line of time, with the moment that is shown. */
 export function TimelineView({ timeline, time, onSeek }: Props) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const whole = Math.max(timeline.duration, 1);
   const current = time === undefined ? -1 : stepAt(timeline, time);
   const at = time === undefined ? undefined : ({ "--at": Math.min(1, time / whole) } as CSSProperties);
   return (
     <ol className="timeline" style={at} data-played={time === undefined ? undefined : ""}>
       {timeline.spans.map((span, index) => {
-        const title = titleOf(words, told, span);
+        const title = titleOf(words, turnWords, span);
         return (
           <li
             key={index}
@@ -34,7 +34,7 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
             aria-current={index === current ? "step" : undefined}
           >
             {onSeek ? (
-              <button type="button" className="title" title={told.goToStep(title)} onClick={() => onSeek(span.from)}>
+              <button type="button" className="title" title={turnWords.goToStep(title)} onClick={() => onSeek(span.from)}>
                 {title}
               </button>
             ) : (
@@ -56,11 +56,11 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
   );
 }
 
-export function titleOf(words: Words, told: TurnWords, { kind, title, superseded }: Span): string {
-  if (kind === "waiting") return told.waitedForYou;
+export function titleOf(words: Words, turnWords: TurnWords, { kind, title, superseded }: Span): string {
+  if (kind === "waiting") return turnWords.waitedForYou;
   if (kind === "model") {
-    const name = told.modelCall(Number(title));
-    return superseded ? told.supersededCall(name) : name;
+    const name = turnWords.modelCall(Number(title));
+    return superseded ? turnWords.supersededCall(name) : name;
   }
   return kind === "retrieval" ? capitalized(words.searchedFor(title)) : title;
 }

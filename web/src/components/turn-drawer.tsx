@@ -19,7 +19,7 @@ import { Receipt } from "./receipt";
 import { ReplayPlayer } from "./replay-player";
 import { ReplayedReply } from "./replayed-reply";
 import { TimelineView } from "./timeline-view";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { TurnTokens } from "./turn-tokens";
 import { TurnTools } from "./turn-tools";
 import { useTurn, type WatchedTurn } from "./use-turn";
@@ -33,7 +33,7 @@ interface Props {
 /** What happened in a turn: watched while it runs, replayed afterwards; what the model was sent, what it cost. */
 export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const watched = useTurn(conversationId, turnId);
@@ -55,20 +55,20 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
     >
       <header>
         <h2 id="turn-details" ref={heading} tabIndex={-1}>
-          {told.turnDetails}
+          {turnWords.turnDetails}
         </h2>
-        {watched.state === "there" && <CopyButton text={link} label={told.copyLink} icon={Link} />}
+        {watched.state === "there" && <CopyButton text={link} label={turnWords.copyLink} icon={Link} />}
         <IconButton icon={X} label={words.close} onClick={() => dialog.current?.close()} />
       </header>
       {watched.state === "loading" && <p className="hint">{words.loading}</p>}
       {watched.state === "missing" && (
         <p className="hint" role="alert">
-          {told.turnNotFound}
+          {turnWords.turnNotFound}
         </p>
       )}
       {watched.state === "failed" && (
         <p className="hint" role="alert">
-          {toldProblem(words, watched.problem)}
+          {describeProblem(words, watched.problem)}
         </p>
       )}
       {watched.state === "there" && <Story dialog={dialog} {...watched} />}
@@ -78,7 +78,7 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
 
 function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn & { dialog: RefObject<HTMLDialogElement | null> }) {
   const words = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const timeline = useMemo(() => timelineOf(events), [events]);
   const { usage, error } = turn;
   // What was read of a turn that runs is old by now.
@@ -86,11 +86,11 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
   return (
     <>
       <p className="turn-status" data-status={status}>
-        {told.turnStatus[status]}
+        {turnWords.turnStatus[status]}
       </p>
       <dl className="facts">
-        <Fact name={told.started} value={dateTime(turn.startedAt, words.locale)} />
-        <Fact name={told.duration} value={duration(timeline.duration)} />
+        <Fact name={turnWords.started} value={dateTime(turn.startedAt, words.locale)} />
+        <Fact name={turnWords.duration} value={duration(timeline.duration)} />
         <Fact name={words.model} value={turn.model ?? "–"} />
         {usage && <Spent usage={usage} />}
       </dl>
@@ -100,25 +100,25 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
         </p>
       )}
       {isRunning ? (
-        <section aria-label={told.live}>
+        <section aria-label={turnWords.live}>
           <h3>
-            <i className="beat" aria-hidden /> {told.live}
+            <i className="beat" aria-hidden /> {turnWords.live}
           </h3>
           <ReplayedReply reply={reply} isRunning />
-          <p className="hint about">{told.liveHint}</p>
-          <h3>{told.timeline}</h3>
+          <p className="hint about">{turnWords.liveHint}</p>
+          <h3>{turnWords.timeline}</h3>
           <TimelineView timeline={timeline} />
         </section>
       ) : events.length ? (
         <ReplayPlayer dialog={dialog} turn={turn} events={events} timeline={timeline} />
       ) : (
-        <p className="hint about">{told.noEvents}</p>
+        <p className="hint about">{turnWords.noEvents}</p>
       )}
       <TurnTools parts={reply.message.parts} progress={reply.progress} />
       <TurnTokens calls={modelCallsOf(events)} usage={usage} />
       {receipt && (
         <>
-          <h3>{told.context}</h3>
+          <h3>{turnWords.context}</h3>
           <Receipt receipt={receipt} conversationId={turn.conversationId} usage={usage} />
         </>
       )}

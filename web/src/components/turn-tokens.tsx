@@ -7,21 +7,21 @@ import { useTurnWords } from "../words/turn";
 /** Tokens of each model call, and in all. A turn with one call has them among its facts. */
 export function TurnTokens({ calls, usage }: { calls: readonly ModelCall[]; usage: UsageView | null }) {
   const { locale } = useWords();
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   if (calls.length < 2 || !calls.some((it) => it.usage)) return null;
   const counted = (count: number | undefined) => (count === undefined ? "–" : count.toLocaleString(locale));
   return (
     <>
-      <h3>{told.tokensTitle}</h3>
-      <div className="table-box" tabIndex={0} role="group" aria-label={told.tokensTitle}>
+      <h3>{turnWords.tokensTitle}</h3>
+      <div className="table-box" tabIndex={0} role="group" aria-label={turnWords.tokensTitle}>
         <table className="tokens">
           <thead>
             <tr>
-              <th scope="col">{told.call}</th>
-              <th scope="col">{told.input}</th>
-              <th scope="col">{told.cached}</th>
-              <th scope="col">{told.output}</th>
-              <th scope="col">{told.time}</th>
+              <th scope="col">{turnWords.call}</th>
+              <th scope="col">{turnWords.input}</th>
+              <th scope="col">{turnWords.cached}</th>
+              <th scope="col">{turnWords.output}</th>
+              <th scope="col">{turnWords.time}</th>
             </tr>
           </thead>
           <tbody>
@@ -38,7 +38,7 @@ export function TurnTokens({ calls, usage }: { calls: readonly ModelCall[]; usag
           {usage && (
             <tfoot>
               <tr>
-                <th scope="row">{told.all}</th>
+                <th scope="row">{turnWords.all}</th>
                 <td>{counted(usage.inputTokens)}</td>
                 <td>{counted(usage.cacheReadTokens)}</td>
                 <td>{counted(usage.outputTokens)}</td>

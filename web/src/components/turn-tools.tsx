@@ -11,13 +11,13 @@ interface Props {
 
 /** What each tool received and returned. */
 export function TurnTools({ parts, progress }: Props) {
-  const told = useTurnWords();
+  const turnWords = useTurnWords();
   const calls = parts.filter((it): it is PartOf<"tool_call"> => it.type === "tool_call");
   const waiting = waitingCalls(parts);
   if (!calls.length) return null;
   return (
     <>
-      <h3>{told.toolCalls}</h3>
+      <h3>{turnWords.toolCalls}</h3>
       <ol className="tool-calls">
         {calls.map((call, index) => (
           // A call that was made again has the id of the one before.

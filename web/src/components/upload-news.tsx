@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 
 import { type Attachment } from "../state/attachments";
 import { useWords, type Words } from "../words";
-import { toldFailure } from "./attachment-chip";
+import { describeFailure } from "./attachment-chip";
 
 /** Tells users who do not see the files what became of them, once for all that were sent together. */
 export function UploadNews({ attachments }: { attachments: readonly Attachment[] }) {
@@ -13,7 +13,7 @@ export function UploadNews({ attachments }: { attachments: readonly Attachment[]
     const uploading = attachments.filter((it) => it.status.state === "uploading");
     for (const { key } of uploading) sent.current.add(key);
     if (uploading.length || !sent.current.size) return;
-    setNews(told(words, attachments.filter((it) => sent.current.has(it.key))));
+    setNews(describeUploads(words, attachments.filter((it) => sent.current.has(it.key))));
     sent.current.clear();
   }, [attachments, words]);
   return (
@@ -23,10 +23,10 @@ export function UploadNews({ attachments }: { attachments: readonly Attachment[]
   );
 }
 
-function told(words: Words, settled: readonly Attachment[]): string {
+function describeUploads(words: Words, settled: readonly Attachment[]): string {
   const ready = settled.filter((it) => it.status.state === "ready");
   const failures = settled.flatMap(({ fileName, status }) =>
-    status.state === "failed" ? [words.uploadFailed(fileName, toldFailure(words, status.problem))] : [],
+    status.state === "failed" ? [words.uploadFailed(fileName, describeFailure(words, status.problem))] : [],
   );
   const [first] = ready;
   const good = !first ? [] : ready.length === 1 ? [words.uploaded(first.fileName)] : [words.uploadedCount(ready.length)];

@@ -3,7 +3,7 @@ import { RotateCcw, X } from "lucide-react";
 import { useWords, type Words } from "../words";
 import { bytes } from "../words/format";
 import { IconButton } from "./icon-button";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { type DocumentUpload } from "./use-document-uploads";
 
 interface Props {
@@ -53,5 +53,5 @@ function reasonOf(words: Words, file: File, { problem, most }: Extract<DocumentU
   if (most !== null) return words.documentTooLarge(bytes(most));
   if (problem.code === "UNREACHABLE") return words.uploadLost;
   if (problem.code === "UNSUPPORTED_DOCUMENT") return file.size ? words.documentUnsupported : words.documentEmpty;
-  return toldProblem(words, problem);
+  return describeProblem(words, problem);
 }

@@ -11,7 +11,7 @@ import { useLoaded } from "../state/use-loaded";
 import { useWords, type Words } from "../words";
 import { shortDay } from "../words/format";
 import { Fact } from "./fact";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 import { TopBar } from "./top-bar";
 
 async function readUsage(signal: AbortSignal): Promise<{ items: DayUsageView[]; days: string[] }> {
@@ -29,7 +29,7 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
         {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
         {loaded.state === "failed" && (
           <p className="hint" role="alert">
-            {toldProblem(words, loaded.problem)}{" "}
+            {describeProblem(words, loaded.problem)}{" "}
             <button type="button" className="link" onClick={() => void again()}>
               {words.retry}
             </button>
@@ -44,7 +44,7 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
 
 interface Column {
   name: string;
-  told: (sum: Sum) => string;
+  format: (sum: Sum) => string;
 }
 
 function columnsOf(words: Words, all: Sum): Column[] {
@@ -55,11 +55,11 @@ function columnsOf(words: Words, all: Sum): Column[] {
     return share === null ? "–" : percent.format(share);
   };
   return [
-    { name: words.turns, told: (it) => counted(it.turns) },
-    { name: words.inputTokens, told: (it) => counted(it.inputTokens) },
+    { name: words.turns, format: (it) => counted(it.turns) },
+    { name: words.inputTokens, format: (it) => counted(it.inputTokens) },
     // Not every provider has a cache.
-    ...(all.cacheReadTokens ? [{ name: words.cachedShare, told: cached }] : []),
-    { name: words.outputTokens, told: (it) => counted(it.outputTokens) + (it.estimated ? ` (${words.estimated})` : "") },
+    ...(all.cacheReadTokens ? [{ name: words.cachedShare, format: cached }] : []),
+    { name: words.outputTokens, format: (it) => counted(it.outputTokens) + (it.estimated ? ` (${words.estimated})` : "") },
   ];
 }
 
@@ -86,8 +86,8 @@ function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly
   return (
     <>
       <dl className="facts totals">
-        {columns.map(({ name, told }) => (
-          <Fact key={name} name={name} value={told(total)} />
+        {columns.map(({ name, format }) => (
+          <Fact key={name} name={name} value={format(total)} />
         ))}
       </dl>
       {plots.map((plot) => (
@@ -149,7 +149,7 @@ function Table({ label, first, columns, rows, total }: TableProps) {
                 {name}
               </th>
               {columns.map((column) => (
-                <td key={column.name}>{column.told(sum)}</td>
+                <td key={column.name}>{column.format(sum)}</td>
               ))}
             </tr>
           ))}
@@ -157,8 +157,8 @@ function Table({ label, first, columns, rows, total }: TableProps) {
         <tfoot>
           <tr>
             <th scope="row">{words.total}</th>
-            {columns.map(({ name, told }) => (
-              <td key={name}>{told(total)}</td>
+            {columns.map(({ name, format }) => (
+              <td key={name}>{format(total)}</td>
             ))}
           </tr>
         </tfoot>

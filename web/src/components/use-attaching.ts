@@ -24,7 +24,7 @@ export function useAttaching(draftKey: string, disabled: boolean) {
       const { MOST_FILES, attach } = await loadUploads();
       if (attach(draftKey, files) > 0) toast(words.tooManyFiles(MOST_FILES));
     } catch {
-      toast(words.away);
+      toast(words.serverUnreachable);
     }
   };
   const drop = (data: DataTransfer) => {

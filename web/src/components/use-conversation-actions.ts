@@ -25,7 +25,7 @@ export function useConversationActions(
     work().catch((error: unknown) => toastProblem(words, error));
   };
   /** Leaves the conversation if it is open; undo returns to it, unless the user has moved on. */
-  const putAway = async (work: () => Promise<unknown>, told: string, undo: () => Promise<unknown>) => {
+  const putAway = async (work: () => Promise<unknown>, message: string, undo: () => Promise<unknown>) => {
     await work();
     const wasOpen = isOpen(id);
     if (wasOpen) go({ name: "new", agentId: null });
@@ -33,7 +33,7 @@ export function useConversationActions(
       await undo();
       if (wasOpen && route.get().name === "new") go({ name: "conversation", id });
     });
-    toast(told, { label: words.undo, run: undoHere });
+    toast(message, { label: words.undo, run: undoHere });
   };
   const archive = () =>
     putAway(

@@ -43,7 +43,7 @@ export function useForm<T extends object>(tab: string, kept: T) {
       } catch (error) {
         const field = fieldOf(error, Object.keys(values)) as keyof T | null;
         if (field === null) throw error;
-        setFault({ field, message: toldFault((error as ApiError).message, words) });
+        setFault({ field, message: describeFault((error as ApiError).message, words) });
       } finally {
         setSaving(false);
       }
@@ -58,7 +58,7 @@ export function fieldOf(error: unknown, fields: readonly string[]): string | nul
 }
 
 /** The server's messages for numbers out of range are written for programmers. */
-function toldFault(message: string, words: Words): string {
+function describeFault(message: string, words: Words): string {
   const [, sign, bound] = /^Expected `[^`]+` (<=|>=) (-?[\d.]*\d)\.?$/.exec(message) ?? [];
   if (bound === undefined) return message;
   return sign === "<=" ? words.faults.most(Number(bound)) : words.faults.least(Number(bound));

@@ -5,7 +5,7 @@ import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
 import { pageProblemOf } from "../state/use-loaded";
 import { type Problem } from "../thread/reduce";
 import { type Words } from "../words";
-import { toldProblem } from "./problem-bar";
+import { describeProblem } from "./problem-bar";
 
 const WAIT_MS = 250;
 const MOST = 30;
@@ -39,9 +39,9 @@ export function useSearch(query: string) {
   }, [query]);
   const { hits } = query.startsWith(answer.isFor) ? answer : NONE;
   /** Why there is nothing to show. */
-  const toldNothing = (words: Words) => {
+  const describeNothing = (words: Words) => {
     if (answer.isFor !== query) return words.loading;
-    return answer.problem ? toldProblem(words, answer.problem) : words.noMatch;
+    return answer.problem ? describeProblem(words, answer.problem) : words.noMatch;
   };
-  return { hits, toldNothing };
+  return { hits, describeNothing };
 }

@@ -30,22 +30,22 @@ export function useTurn(conversationId: string, turnId: string): Watched {
   useEffect(() => {
     const leaving = new AbortController();
     const { signal } = leaving;
-    const tell = (next: Watched) => !signal.aborted && setWatched(next);
-    watch(conversationId, turnId, signal, tell).catch((error: unknown) => {
-      if (!signal.aborted) tell(isMissing(error) ? { state: "missing" } : { state: "failed", problem: pageProblemOf(error) });
+    const update = (next: Watched) => !signal.aborted && setWatched(next);
+    watch(conversationId, turnId, signal, update).catch((error: unknown) => {
+      if (!signal.aborted) update(isMissing(error) ? { state: "missing" } : { state: "failed", problem: pageProblemOf(error) });
     });
     return () => leaving.abort();
   }, [conversationId, turnId]);
   return watched;
 }
 
-async function watch(conversationId: string, turnId: string, signal: AbortSignal, tell: (next: Watched) => void): Promise<void> {
+async function watch(conversationId: string, turnId: string, signal: AbortSignal, update: (next: Watched) => void): Promise<void> {
   let [turn, receipt] = await read(turnId, signal);
-  if (turn.conversationId !== conversationId) return tell({ state: "missing" });
+  if (turn.conversationId !== conversationId) return update({ state: "missing" });
   let events: readonly TurnEvent[] = [];
   let reply = replyBefore(turn);
   const wasRunning = turn.endedAt === null;
-  const show = (isRunning: boolean) => tell({ state: "there", turn, receipt, events, reply, isRunning });
+  const show = (isRunning: boolean) => update({ state: "there", turn, receipt, events, reply, isRunning });
   const paced = new Paced<TurnEvent>((more) => {
     events = [...events, ...more];
     reply = foldAll(reply, more);

@@ -32,6 +32,6 @@ function prose(text: string): string {
     .replace(/\\\((.+?)\\\)/g, (_, formula: string) => keep(`$${formula.trim()}$`))
     .replace(INLINE, (formula) => keep(formula))
     .replace(/(?<!\\)\$/g, "\\$")
-    // oxlint-disable-next-line no-control-regex -- what is kept aside stands between two of them
+    // oxlint-disable-next-line no-control-regex -- a kept formula is marked by a NUL on each side
     .replace(/\u0000(\d+)\u0000/g, (_, index: string) => display[Number(index)] ?? "");
 }

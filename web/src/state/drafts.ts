@@ -19,14 +19,14 @@ export function useDraft(key: string): string {
   return useSyncExternalStore(subscribe, () => readDraft(key));
 }
 
-function subscribe(tell: () => void): () => void {
-  listeners.add(tell);
-  return () => listeners.delete(tell);
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
 export function keepDraft(key: string, text: string): void {
   unwritten.set(key, text);
-  for (const tell of [...listeners]) tell();
+  for (const listener of [...listeners]) listener();
   if (timer !== null) clearTimeout(timer);
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }

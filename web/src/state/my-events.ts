@@ -11,10 +11,10 @@ const TOGETHER_MS = 150;
 
 const listeners = new Set<(event: UserEvent) => void>();
 
-/** Calls `told` with everything that happens, until the returned function is called. */
-export function whenTold(told: (event: UserEvent) => void): () => void {
-  listeners.add(told);
-  return () => listeners.delete(told);
+/** Calls `listener` with everything that happens, until the returned function is called. */
+export function onMyEvent(listener: (event: UserEvent) => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
 /** Loads all lists now, changed ones when events arrive, and all again when the user returns to the page. */
@@ -31,7 +31,7 @@ export function keepUp(userId: string): () => void {
     readBriefings();
   };
   const unfollow = followMyEvents(userId, (event) => {
-    for (const told of listeners) told(event);
+    for (const listener of listeners) listener(event);
     const [what] = event.type.split("_");
     if (what === "reset") look();
     if (event.type === "conversation_deleted" && event.conversationId) dropConversation(event.conversationId);

@@ -5,7 +5,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { get } from "../api/client";
 import { type ConversationView, type PageView_ConversationView } from "../api/schema";
 import { type Problem } from "../thread/reduce";
-import { whenTold } from "./my-events";
+import { onMyEvent } from "./my-events";
 import { pageProblemOf } from "./use-loaded";
 
 export interface PutAway {
@@ -51,7 +51,7 @@ export function usePutAway(status: "archived" | "deleted") {
   const again = useCallback(() => read([], null, shown.current), [read]);
   useEffect(() => {
     void again();
-    const unfollow = whenTold(({ type }) => {
+    const unfollow = onMyEvent(({ type }) => {
       if (type.startsWith("conversation_")) void again();
     });
     return () => {

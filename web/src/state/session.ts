@@ -13,7 +13,7 @@ import { toasts } from "./toasts";
 
 export type Session =
   | { state: "asking" }
-  | { state: "away" }
+  | { state: "unreachable" }
   | { state: "out"; refused: boolean }
   | { state: "in"; me: MeView };
 
@@ -36,14 +36,14 @@ export async function findOut(): Promise<void> {
   const tried = token.get();
   try {
     session.set({ state: "in", me: await get<MeView>("/api/me") });
-    if (tried !== null) siblings.tell({ type: "signed-in", token: tried });
+    if (tried !== null) siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       setToken(null);
       if (tried === null && session.get().state === "asking" && (await takeToken())) return findOut();
       session.set({ state: "out", refused: tried !== null });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
-      session.set({ state: "away" });
+      session.set({ state: "unreachable" });
     } else throw error;
   }
 }
@@ -58,7 +58,7 @@ async function takeToken(): Promise<boolean> {
 function hear(message: TabMessage): void {
   const now = session.get();
   const held = token.get();
-  if (message.type === "asked" && now.state === "in" && held !== null) siblings.tell({ type: "signed-in", token: held });
+  if (message.type === "asked" && now.state === "in" && held !== null) siblings.post({ type: "signed-in", token: held });
   if (message.type === "signed-in" && now.state === "out") void signIn(message.token);
   // A tab may have been opened for somebody else, with a link that has their token.
   if (message.type === "signed-out" && now.state === "in" && now.me.id === message.userId) end();
@@ -72,7 +72,7 @@ export async function signIn(given: string): Promise<void> {
 /** Signs out here and in the other tabs. */
 export function logOut(): void {
   const now = session.get();
-  if (now.state === "in") siblings.tell({ type: "signed-out", userId: now.me.id });
+  if (now.state === "in") siblings.post({ type: "signed-out", userId: now.me.id });
   end();
 }
 

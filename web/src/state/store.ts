@@ -11,16 +11,16 @@ export class Store<S> {
   set(next: S): void {
     if (Object.is(next, this.value)) return;
     this.value = next;
-    for (const tell of [...this.#listeners]) tell();
+    for (const listener of [...this.#listeners]) listener();
   }
 
   update(change: (value: S) => S): void {
     this.set(change(this.value));
   }
 
-  subscribe = (tell: () => void): (() => void) => {
-    this.#listeners.add(tell);
-    return () => this.#listeners.delete(tell);
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   };
 }
 

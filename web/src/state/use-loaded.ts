@@ -11,7 +11,7 @@ export type Loaded<T> =
 
 /** An error on a page that sends no message: no text can be lost. */
 export function pageProblemOf(error: unknown): Problem {
-  return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
+  return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
 }
 
 /** What is read once, and again when asked for; `load` must be stable. */

@@ -17,7 +17,7 @@ import { socket, type News } from "../api/socket";
 import { pause } from "../api/sse";
 import { markExpired } from "../state/attachments";
 import { settleTurn } from "../state/conversations";
-import { whenTold } from "../state/my-events";
+import { onMyEvent } from "../state/my-events";
 import { Store } from "../state/store";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
@@ -73,7 +73,7 @@ export class Thread {
 
   constructor(readonly id: string) {}
 
-  #tell(action: ThreadAction): void {
+  #dispatch(action: ThreadAction): void {
     this.state.update((state) => reduce(state, action));
   }
 
@@ -81,7 +81,7 @@ export class Thread {
   async join(): Promise<void> {
     if (this.#closing.signal.aborted) this.#closing = new AbortController();
     this.#keepUp();
-    if (this.state.get().conversation === null) this.#tell({ type: "opening" });
+    if (this.state.get().conversation === null) this.#dispatch({ type: "opening" });
     if (!this.state.get().sending) await this.refresh();
   }
 
@@ -95,7 +95,7 @@ export class Thread {
 
   /** Sends the first message of a new conversation, or the next one if the agent already has a conversation. */
   async begin(conversation: ConversationView, content: string, files: readonly KeptFile[] = []): Promise<boolean> {
-    this.#tell({ type: "made", conversation });
+    this.#dispatch({ type: "made", conversation });
     if (conversation.messageCount) await this.refresh();
     return this.send(content, { files });
   }
@@ -109,7 +109,7 @@ export class Thread {
       const conversation = await this.#latest();
       if (signal.aborted || changes !== this.#changes || reading < this.#readings.taken) return;
       this.#readings.taken = reading;
-      this.#tell({ type: "read", conversation, whole });
+      this.#dispatch({ type: "read", conversation, whole });
       this.#listen(conversation.sessionId);
       this.#followActive();
     } catch (error) {
@@ -120,13 +120,13 @@ export class Thread {
   async readOlder(): Promise<void> {
     const { loading, hasOlder, messages } = this.state.get();
     if (loading || !hasOlder) return;
-    this.#tell({ type: "reading", what: "older" });
+    this.#dispatch({ type: "reading", what: "older" });
     try {
       const page = await this.#page({ beforeSeq: messages[0]?.seq });
       // Drop it if the user has moved to another part meanwhile.
       if (this.state.get().messages[0]?.id !== messages[0]?.id) return;
-      if (page.items[0] && page.items[0].id !== messages[0]?.parentId) return this.#tell({ type: "failed", problem: MOVED });
-      this.#tell({ type: "readOlder", messages: page.items.reverse(), hasOlder: page.nextCursor !== null });
+      if (page.items[0] && page.items[0].id !== messages[0]?.parentId) return this.#dispatch({ type: "failed", problem: MOVED });
+      this.#dispatch({ type: "readOlder", messages: page.items.reverse(), hasOlder: page.nextCursor !== null });
     } catch (error) {
       await this.#fail(error);
     }
@@ -135,12 +135,12 @@ export class Thread {
   async readNewer(): Promise<void> {
     const { loading, hasNewer, messages } = this.state.get();
     if (loading || !hasNewer) return;
-    this.#tell({ type: "reading", what: "newer" });
+    this.#dispatch({ type: "reading", what: "newer" });
     try {
       const page = await this.#page({ order: "asc", afterSeq: messages.at(-1)?.seq });
       if (this.state.get().messages.at(-1)?.id !== messages.at(-1)?.id) return;
-      if (page.items[0] && page.items[0].parentId !== messages.at(-1)?.id) return this.#tell({ type: "failed", problem: MOVED });
-      this.#tell({ type: "readNewer", messages: page.items, hasNewer: page.nextCursor !== null });
+      if (page.items[0] && page.items[0].parentId !== messages.at(-1)?.id) return this.#dispatch({ type: "failed", problem: MOVED });
+      this.#dispatch({ type: "readNewer", messages: page.items, hasNewer: page.nextCursor !== null });
     } catch (error) {
       await this.#fail(error);
     }
@@ -162,7 +162,7 @@ export class Thread {
     try {
       const { items, nextCursor } = await this.#page(window);
       const hasNewer = window.beforeSeq !== undefined && items[0]?.id !== tipOf(this.state.get());
-      this.#tell({ type: "jumped", messages: items.reverse(), hasOlder: nextCursor !== null, hasNewer });
+      this.#dispatch({ type: "jumped", messages: items.reverse(), hasOlder: nextCursor !== null, hasNewer });
       this.#followActive();
     } catch (error) {
       await this.#fail(error);
@@ -179,7 +179,7 @@ export class Thread {
     if (isRunning(before) && !isWaiting(before)) return false;
     const tip = tipOf(this.state.get());
     if (!edited) await this.showLatest();
-    this.#tell({ type: "sending", content, files, edited });
+    this.#dispatch({ type: "sending", content, files, edited });
     const body: MessageBody = { ...bodyOf(content, files), tip, ...(edited && { parentId: edited.parentId }) };
     const started = await this.#start("messages", body, freshKey());
     // The server knows how many versions there are now.
@@ -190,7 +190,7 @@ export class Thread {
   async regenerate(replaced: Message): Promise<boolean> {
     if (isBusy(this.state.get())) return false;
     const tip = tipOf(this.state.get());
-    this.#tell({ type: "regenerating", replaced });
+    this.#dispatch({ type: "regenerating", replaced });
     const started = await this.#start("regenerate", { messageId: replaced.id, tip });
     // A turn may have begun although its answer was lost.
     if (!started && this.state.get().problem?.code !== PATH_CHANGED) await this.refresh();
@@ -204,13 +204,13 @@ export class Thread {
       const at = conversation.messages.findIndex((it) => it.parentId === replaced.parentId);
       if (at >= 0) {
         const messages = conversation.messages.slice(at);
-        return this.#tell({ type: "chosen", conversation, replaced, messages, hasNewer: false });
+        return this.#dispatch({ type: "chosen", conversation, replaced, messages, hasNewer: false });
       }
       const parent = before(this.state.get().messages, replaced).at(-1);
       if (!parent) return this.refresh(true);
       // The branch is long: load it from its beginning, for the user looks there.
       const { items, nextCursor } = await this.#page({ order: "asc", afterSeq: parent.seq });
-      this.#tell({ type: "chosen", conversation, replaced, messages: items, hasNewer: nextCursor !== null });
+      this.#dispatch({ type: "chosen", conversation, replaced, messages: items, hasNewer: nextCursor !== null });
     });
   }
 
@@ -224,7 +224,7 @@ export class Thread {
 
   /** Shows the path that another client has chosen or continued. */
   async showPath(): Promise<void> {
-    this.#tell({ type: "dismissed" });
+    this.#dispatch({ type: "dismissed" });
     await this.refresh(true);
   }
 
@@ -232,11 +232,11 @@ export class Thread {
     if (isBusy(this.state.get())) return;
     const tip = tipOf(this.state.get());
     this.#changes++;
-    this.#tell({ type: "choosing" });
+    this.#dispatch({ type: "choosing" });
     try {
       await send("POST", `/api/conversations/${this.id}/path`, { messageId, tip });
       await show();
-      this.#tell({ type: "settled" });
+      this.#dispatch({ type: "settled" });
     } catch (error) {
       if (!this.#closing.signal.aborted) this.#refuse(error, withoutText(error));
     }
@@ -248,7 +248,7 @@ export class Thread {
   }
 
   async stop(): Promise<void> {
-    this.#tell({ type: "stopping" });
+    this.#dispatch({ type: "stopping" });
     try {
       await send<AbortView>("POST", `/api/conversations/${this.id}/abort`);
     } catch (error) {
@@ -258,17 +258,17 @@ export class Thread {
 
   async change(patch: ConversationPatch): Promise<void> {
     const conversation = await send<ConversationView>("PATCH", `/api/conversations/${this.id}`, patch);
-    this.#tell({ type: "changed", conversation });
+    this.#dispatch({ type: "changed", conversation });
   }
 
   /** Another client has set the title. */
   retitle(title: string | null): void {
     const { conversation } = this.state.get();
-    if (conversation && conversation.title !== title) this.#tell({ type: "changed", conversation: { ...conversation, title } });
+    if (conversation && conversation.title !== title) this.#dispatch({ type: "changed", conversation: { ...conversation, title } });
   }
 
   dismiss(): void {
-    this.#tell({ type: "dismissed" });
+    this.#dispatch({ type: "dismissed" });
   }
 
   async #latest(): Promise<ConversationDetailView> {
@@ -296,11 +296,11 @@ export class Thread {
   #take(sent: SentView): void {
     if ("messageId" in sent) {
       // Others were held before it, and go first.
-      this.#tell({ type: "deferred" });
+      this.#dispatch({ type: "deferred" });
       void this.refresh();
       return;
     }
-    this.#tell({ type: "started", turn: sent });
+    this.#dispatch({ type: "started", turn: sent });
     this.#followActive();
     // The first message gives the conversation its title; the list may show others.
     if (!this.state.get().conversation?.title) void this.refresh();
@@ -316,7 +316,7 @@ export class Thread {
         const ends = error instanceof ApiError && error.code === "SHUTTING_DOWN";
         if (ends) tries = TRIES_IN_A_DEPLOY;
         if (!(ends || error instanceof Unreachable) || !key || attempt >= tries) throw error;
-        this.#tell({ type: "connection", connection: "lost" });
+        this.#dispatch({ type: "connection", connection: "lost" });
         await pause(Math.min(attempt, 5) * 1000, this.#closing.signal);
       }
     }
@@ -329,15 +329,15 @@ export class Thread {
     const turnId = this.state.get().live?.message.turnId ?? null;
     const message = { messageId: id, content, files: files.map(filePart), createdAt: new Date().toISOString(), held: false };
     this.#changes++;
-    this.#tell({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
+    this.#dispatch({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
     try {
       const body: MessageBody = { ...bodyOf(content, files), whenBusy: steers ? "steer" : "queue" };
       const sent = await this.#post("messages", body, key);
-      this.#tell({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
+      this.#dispatch({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
       void this.refresh();
       return true;
     } catch (error) {
-      this.#tell({ type: "queued", localId: id, messageId: null });
+      this.#dispatch({ type: "queued", localId: id, messageId: null });
       this.#refuse(error, problemOf(error));
       return false;
     }
@@ -359,7 +359,7 @@ export class Thread {
 
   async #changeQueued(method: "PATCH" | "DELETE", messageId: string, content: string | null): Promise<void> {
     await this.#queuedCall(method, messageId, content === null ? undefined : { content });
-    this.#tell({ type: "requeued", messageId, content });
+    this.#dispatch({ type: "requeued", messageId, content });
   }
 
   async #queuedCall(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<void> {
@@ -383,7 +383,7 @@ export class Thread {
   }
 
   #refuse(error: unknown, problem: Problem): void {
-    this.#tell({ type: "refused", problem });
+    this.#dispatch({ type: "refused", problem });
     if (problem.fileId) markExpired(problem.fileId, problem);
     if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
   }
@@ -398,13 +398,13 @@ export class Thread {
   async #follow(turnId: string): Promise<void> {
     const { signal } = this.#closing;
     const paced = new Paced<TurnEvent>(
-      (events) => this.#tell({ type: "events", turnId, events }),
+      (events) => this.#dispatch({ type: "events", turnId, events }),
       () => this.#drawingMs(),
     );
     const follower = {
       onEvents: (events: TurnEvent[]) => paced.add(events),
-      onLost: () => this.#tell({ type: "connection", connection: "lost" }),
-      onBack: () => this.#tell({ type: "connection", connection: "good" }),
+      onLost: () => this.#dispatch({ type: "connection", connection: "lost" }),
+      onBack: () => this.#dispatch({ type: "connection", connection: "good" }),
     };
     try {
       await follow(turnId, follower, signal);
@@ -415,7 +415,7 @@ export class Thread {
     if (signal.aborted) return;
     // A message to a turn that waited has begun another, which is followed already.
     if (this.#following === turnId) this.#following = null;
-    this.#tell({ type: "ended", turnId });
+    this.#dispatch({ type: "ended", turnId });
     // If messages are queued, the conversation continues with the next.
     if (!this.state.get().queued.length) settleTurn(turnId);
     // The stored message is the last word: it has what no event carries.
@@ -440,7 +440,7 @@ export class Thread {
     if (news.type === "moved") {
       if (state.choosing || news.tip === tipOf(state)) return;
       // Ask first if the user reads an older part.
-      if (state.hasNewer) this.#tell({ type: "failed", problem: MOVED });
+      if (state.hasNewer) this.#dispatch({ type: "failed", problem: MOVED });
       else void this.refresh();
     } else if ((news.type === "missed" || news.turnId !== this.#following) && !state.sending) {
       void this.refresh();
@@ -454,7 +454,7 @@ export class Thread {
       const { loading, sending, choosing } = this.state.get();
       if (!document.hidden && !loading && !sending && !choosing) void this.refresh();
     };
-    const forget = whenTold(({ type, conversationId }) => {
+    const forget = onMyEvent(({ type, conversationId }) => {
       if (type === "conversation_changed" && conversationId === this.id) look();
     });
     signal.addEventListener("abort", forget);
@@ -465,18 +465,18 @@ export class Thread {
   async #fail(error: unknown, again?: () => Promise<void>): Promise<void> {
     if (this.#closing.signal.aborted) return;
     if (error instanceof Unreachable && again) {
-      this.#tell({ type: "connection", connection: "lost" });
+      this.#dispatch({ type: "connection", connection: "lost" });
       await pause(2000, this.#closing.signal);
       if (!this.#closing.signal.aborted) await again();
       return;
     }
-    this.#tell({ type: "failed", problem: problemOf(error) });
+    this.#dispatch({ type: "failed", problem: problemOf(error) });
   }
 }
 
 /** The same if there was no text to lose. */
 function withoutText(error: unknown): Problem {
-  return error instanceof Unreachable ? { code: "AWAY", message: error.message } : problemOf(error);
+  return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
 }
 
 function bodyOf(content: string, files: readonly KeptFile[]): MessageBody {

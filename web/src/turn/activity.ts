@@ -93,10 +93,10 @@ export function faultsOf(words: Words, steps: readonly Step[]): string {
   const calls = callsOf(steps);
   const counts = new Map<Call["status"], number>();
   for (const { status } of calls) if (!["ok", "running", "denied"].includes(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const told = [...counts].map(([status, count]) =>
+  const faults = [...counts].map(([status, count]) =>
     calls.length > 1 ? words.ofCalls(count, words.toolStatus[status]) : words.toolStatus[status],
   );
-  return told.join(" · ");
+  return faults.join(" · ");
 }
 
 function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | null {

@@ -5,22 +5,22 @@ import { type PartOf } from "./parts";
 type Notice = PartOf<"notice">;
 
 /** An unavailable MCP server; the turn continued without it. */
-export interface AwayServer {
+export interface UnreachableServer {
   name: string;
   reason: string;
 }
 
 /** The name has no field of its own: it is in the message. */
-const AWAY = /^(?:Couldn.t connect to )?([\w.-]+)(?: is away| cannot be reached)?(?:[:;,.]\s*([^]*))?$/;
+const UNAVAILABLE_MESSAGE = /^(?:Couldn.t connect to )?([\w.-]+)(?: is away| cannot be reached)?(?:[:;,.]\s*([^]*))?$/;
 
 /** The unavailable servers and the other notices, each once. */
-export function awayServers(notices: readonly Notice[]): { away: AwayServer[]; others: string[] } {
-  const away = new Map<string, AwayServer>();
+export function unreachableServers(notices: readonly Notice[]): { unreachable: UnreachableServer[]; others: string[] } {
+  const unreachable = new Map<string, UnreachableServer>();
   const others = new Set<string>();
   for (const { code, message } of notices) {
-    const [, name, reason = ""] = (code === "MCP_SERVER_UNAVAILABLE" && AWAY.exec(message)) || [];
-    if (name) away.set(name, { name, reason });
+    const [, name, reason = ""] = (code === "MCP_SERVER_UNAVAILABLE" && UNAVAILABLE_MESSAGE.exec(message)) || [];
+    if (name) unreachable.set(name, { name, reason });
     else others.add(message);
   }
-  return { away: [...away.values()], others: [...others] };
+  return { unreachable: [...unreachable.values()], others: [...others] };
 }

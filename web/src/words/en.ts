@@ -203,7 +203,7 @@ export const en = {
   timedOut: "This took too long. Everything so far is saved.",
   notConfigured: "No model is connected. Ask your administrator to set one up.",
   connectionLost: "Reconnecting… Nothing is lost.",
-  away: "Can’t reach the server.",
+  serverUnreachable: "Can’t reach the server.",
   notFound: "Conversation not found",
   sendFailed: "Couldn’t send your message. Your text is saved.",
   turnInProgress: "An answer is already in progress. Wait for it or stop it.",
@@ -241,7 +241,7 @@ export const en = {
     promptx_remember: "Saving to memory…",
   } as Record<string, string>,
   ofCalls: (count: number, status: string) => `${count} ${status}`,
-  serversAway: (names: readonly string[]) =>
+  mcpServersUnreachable: (names: readonly string[]) =>
     `Couldn’t connect to ${names.join(", ")}; continuing without ${names.length === 1 ? "it" : "them"}.`,
   toolCall: (name: string) => `Tool call: ${name}`,
   toolStatus: {

@@ -204,7 +204,7 @@ export const zh: Words = {
   timedOut: "回答超时，已生成的内容已保存。",
   notConfigured: "尚未接入模型，请联系管理员。",
   connectionLost: "正在重新连接…内容不会丢失",
-  away: "无法连接到服务器",
+  serverUnreachable: "无法连接到服务器",
   notFound: "对话不存在",
   sendFailed: "消息发送失败，内容已保留",
   turnInProgress: "正在回答中，请等待完成或停止",
@@ -241,7 +241,7 @@ export const zh: Words = {
     promptx_remember: "正在更新记忆…",
   },
   ofCalls: (count: number, status: string) => `${count} 个${status}`,
-  serversAway: (names: readonly string[]) => `无法连接 ${names.join("、")}，已跳过并继续。`,
+  mcpServersUnreachable: (names: readonly string[]) => `无法连接 ${names.join("、")}，已跳过并继续。`,
   toolCall: (name: string) => `工具调用：${name}`,
   toolStatus: {
     running: "运行中",

@@ -101,7 +101,7 @@ class _Page:
         answer = self._examples.answer(spec)
         free = "" if spec.get("security") else '<p class="note">No sign-in needed.</p>'
         return (
-            f'<article id="{anchor}" aria-labelledby="{anchor}-name"><div class="told">'
+            f'<article id="{anchor}" aria-labelledby="{anchor}-name"><div class="description">'
             f'<h3 id="{anchor}-name"><a href="#{anchor}">{name}</a></h3>'
             f'<p class="call">{operation.call}</p>{also}'
             f"<p>{marked(spec['summary'])}</p><p>{marked(spec.get('description', ''))}</p>{free}"
@@ -117,9 +117,9 @@ class _Page:
         for media, content in spec.get("requestBody", {}).get("content", {}).items():
             schema = self._schemas.resolved(content["schema"])
             kind = "" if media == "application/json" else f" <small>{escape(media)}</small>"
-            told = f"{self._schemas.type(content['schema'])}: {marked(schema.get('description', ''))}"
+            description = f"{self._schemas.type(content['schema'])}: {marked(schema.get('description', ''))}"
             fields = table(self._schemas.fields(schema, nested=True))
-            parts.append(f"<h4>Body{kind}</h4><p>{told}</p>{fields}")
+            parts.append(f"<h4>Body{kind}</h4><p>{description}</p>{fields}")
         return "".join(parts)
 
     def _answers(self, spec: dict[str, Any]) -> str:
@@ -141,8 +141,8 @@ def _alias(alias: _Operation, original: _Operation) -> str:
     """One line: the call, and the codes that only it answers."""
     known = {code for codes in original.codes().values() for code in codes}
     own = [f"`{code}`" for codes in alias.codes().values() for code in codes if code not in known]
-    told = f", with the error {marked(', '.join(own))}" if own else ""
-    return f'<p class="note" id="{alias.id}">Also {alias.call}{told}</p>'
+    errors = f", with the error {marked(', '.join(own))}" if own else ""
+    return f'<p class="note" id="{alias.id}">Also {alias.call}{errors}</p>'
 
 
 def _curl(operation: _Operation, body: dict[str, object] | None) -> str:

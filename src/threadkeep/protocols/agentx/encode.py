@@ -258,14 +258,14 @@ class AgentXTurn:
         """A message's last envelopes, with its whole text."""
         text = self._said.text
         complete = {"messageId": self._message_id, "content": text, "status": status}
-        told = [
+        envelopes = [
             self._envelope("message_stop", at, {"stopReason": stop_reason}),
             self._envelope("message_complete", at, complete),
         ]
         if not is_blank(text):
             message = assistant_message(self._message_id, text, at)
-            told.append(self._envelope("assistant_message", at, message, "message"))
-        return told
+            envelopes.append(self._envelope("assistant_message", at, message, "message"))
+        return envelopes
 
     def _conversation_end(self, at: int, reason: str) -> Envelope:
         return self._envelope("conversation_end", at, {"reason": reason}, "state")

@@ -110,9 +110,9 @@ class Socket:
         self._sign_in = sign_in
         self._services = services
         self._outgoing: asyncio.Queue[str | Close] = asyncio.Queue(MOST_WAITING)
-        self._may_tell = asyncio.Event()
+        self._may_send_events = asyncio.Event()
         """Set unless a request is being answered: its answer precedes the events that it causes."""
-        self._may_tell.set()
+        self._may_send_events.set()
         self._subscriptions: dict[str, Subscription] = {}
         self._strange = 0
         self._is_closing = False
@@ -271,8 +271,8 @@ class Socket:
             self._idle.add(self)
 
     def _reader(self, session_id: str) -> Reader:
-        async def tell(cursor: Cursor, envelope: Envelope) -> None:
-            await self._may_tell.wait()
+        async def send(cursor: Cursor, envelope: Envelope) -> None:
+            await self._may_send_events.wait()
             await self._outgoing.put(wrap(cursor, envelope.json()))
 
         async def fail(error: ThreadkeepError) -> None:
@@ -294,15 +294,15 @@ class Socket:
             self._note_idle()
             await self._fail(error, session_id)
 
-        return Reader(tell=tell, fail=fail, move=move, end=end)
+        return Reader(send=send, fail=fail, move=move, end=end)
 
     async def _answer(self, request: Request) -> None:
-        self._may_tell.clear()
+        self._may_send_events.clear()
         try:
             data = await answer(self._services, self._sign_in.user, request)
             await self._send(f"{request.name}_response", {"requestId": request.request_id, **data})
         finally:
-            self._may_tell.set()
+            self._may_send_events.set()
         if not self._is_strange:
             self._note_signed_in()
 

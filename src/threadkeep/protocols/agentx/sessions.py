@@ -44,7 +44,7 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 class Reader:
     """Callbacks to a reader. They may wait as long as it needs; no turn waits for them."""
 
-    tell: Callable[[Cursor, Envelope], Awaitable[None]]
+    send: Callable[[Cursor, Envelope], Awaitable[None]]
     fail: Callable[[ThreadkeepError], Awaitable[None]]
     """Something can't be sent; what follows will be."""
     move: Callable[[MessageId | None], Awaitable[None]]
@@ -75,11 +75,11 @@ class Sessions:
     ) -> "Subscription":
         """Sends a session's envelopes after a cursor, or from the start of the running turn."""
         first = after.turn_id if after else conversation.active_turn_id
-        told_to_seq = conversation.last_seq
+        sent_to_seq = conversation.last_seq
         if first is not None:
-            told_to_seq = await self._reply_seq(conversation, TurnId(first)) - 1
+            sent_to_seq = await self._reply_seq(conversation, TurnId(first)) - 1
         subscription = Subscription(
-            self._store, self._turns, conversation, reader, told_to_seq, after, self._look_every_s
+            self._store, self._turns, conversation, reader, sent_to_seq, after, self._look_every_s
         )
         self._followed += 1
         subscription.when_ended(self._forget_one)
@@ -109,20 +109,20 @@ class Subscription:
         turns: Turns,
         conversation: Conversation,
         reader: Reader,
-        told_to_seq: int,
-        last_told: Cursor | None,
+        sent_to_seq: int,
+        last_sent: Cursor | None,
         look_every_s: Callable[[], float],
     ) -> None:
         self._store = store
         self._turns = turns
         self._conversation = conversation
         self._reader = reader
-        self._told_to_seq = told_to_seq
+        self._sent_to_seq = sent_to_seq
         """Turns whose replies have numbers up to this one have been sent."""
-        self._last_told = last_told
+        self._last_sent = last_sent
         self._look_every_s = look_every_s
         self._more = asyncio.Event()
-        self._telling = asyncio.create_task(self._tell())
+        self._sending = asyncio.create_task(self._send())
         self._watching = asyncio.create_task(self._watch())
 
     @property
@@ -136,7 +136,7 @@ class Subscription:
 
     async def close(self) -> None:
         """Ends it; nothing more is sent."""
-        await end_tasks(self._watching, self._telling)
+        await end_tasks(self._watching, self._sending)
 
     async def _watch(self) -> None:
         """Notices a new turn, another active branch, or the end of the session.
@@ -161,14 +161,14 @@ class Subscription:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._look_every_s()):
                         await changed.wait()
-        await end_tasks(self._telling)
+        await end_tasks(self._sending)
         await self._reader.end(ConversationNotFound("This session is closed."))
 
-    async def _tell(self) -> None:
+    async def _send(self) -> None:
         while True:
             self._more.clear()
             try:
-                if await self._tell_begun():
+                if await self._send_begun():
                     await self._more.wait()
                     continue
             except ThreadkeepError as exc:
@@ -182,21 +182,21 @@ class Subscription:
                 return
             await asyncio.sleep(TRY_AGAIN_S)
 
-    async def _tell_begun(self) -> bool:
+    async def _send_begun(self) -> bool:
         """Sends all turns that have begun; False if one of them could not be sent to its end yet."""
         while begun := await self._store.turns.begun_after(
-            self._conversation.id, self._told_to_seq, limit=TURNS_AT_ONCE
+            self._conversation.id, self._sent_to_seq, limit=TURNS_AT_ONCE
         ):
             for turn, reply_seq in begun:
                 try:
-                    if not await self._tell_turn(turn):
+                    if not await self._send_turn(turn):
                         return False
                 except (EventsExpired, UnreadableEvent) as exc:
                     await self._reader.fail(exc)
-                self._told_to_seq = reply_seq
+                self._sent_to_seq = reply_seq
         return True
 
-    async def _tell_turn(self, turn: Turn) -> bool:
+    async def _send_turn(self, turn: Turn) -> bool:
         """Sends the rest of a turn to the reader; returns whether it has ended."""
         conversation = self._conversation
         wording = AgentXTurn(
@@ -214,13 +214,13 @@ class Subscription:
         async with log:
             async for chunks in log:
                 for chunk in chunks:
-                    await self._tell_chunk(wording, chunk)
+                    await self._send_chunk(wording, chunk)
         # If it has not, its node could not store the end: the node that takes over the turn will.
         return log.has_ended
 
     async def _follow(self, turn: Turn) -> Follower | None:
         """The turn's log from its first event: the message's end repeats its whole text."""
-        last = self._last_told
+        last = self._last_sent
         if last is None or last.turn_id != turn.id:
             return await self._turns.follow(turn, 0)
         try:
@@ -230,8 +230,8 @@ class Subscription:
                 raise
             return None
 
-    async def _tell_chunk(self, wording: AgentXTurn, chunk: LogChunk) -> None:
-        last = self._last_told
+    async def _send_chunk(self, wording: AgentXTurn, chunk: LogChunk) -> None:
+        last = self._last_sent
         after = last.position if last and last.turn_id == chunk.turn_id else START
         for event in decode_chunk(chunk.events):
             envelopes = wording.envelopes(event)
@@ -240,5 +240,5 @@ class Subscription:
             seen = after.frames if event.seq == after.seq + 1 else 0
             for index, envelope in enumerate(envelopes[seen:], seen):
                 cursor = Cursor(event.turn_id, event.seq, index)
-                await self._reader.tell(cursor, envelope)
-                self._last_told = cursor
+                await self._reader.send(cursor, envelope)
+                self._last_sent = cursor

@@ -6,7 +6,7 @@ import { useWords } from "../words";
 const TRY_EVERY_MS = 3000;
 
 /** Shown while the server is unreachable. */
-export function Away() {
+export function ServerUnreachable() {
   const words = useWords();
   useEffect(() => {
     const timer = setInterval(() => void findOut(), TRY_EVERY_MS);
@@ -15,7 +15,7 @@ export function Away() {
   return (
     <main className="alone">
       <div role="status">
-        <h1>{words.away}</h1>
+        <h1>{words.serverUnreachable}</h1>
       </div>
       <button type="button" onClick={() => void findOut()}>
         {words.retry}

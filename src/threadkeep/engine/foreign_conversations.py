@@ -53,10 +53,10 @@ NO_FILES: Mapping[ForeignFile, UploadedFile] = {}
 def foreign_id(foreign: ForeignConversation) -> ConversationId:
     """Our id for another product's conversation."""
     # Independent of the time of import: the same file yields the same ids tomorrow.
-    return ConversationId(derived_uuid(_told_at(foreign) or 0, foreign.product, foreign.id))
+    return ConversationId(derived_uuid(_created_at(foreign) or 0, foreign.product, foreign.id))
 
 
-def retell(
+def convert_conversation(
     foreign: ForeignConversation,
     user_id: UserId,
     agent_id: AgentId,
@@ -68,38 +68,40 @@ def retell(
     `now` replaces unknown times. `files` are stored elsewhere; a text replaces any other file.
     """
     foreign = replace(foreign, messages=[_with_known_files(it, files) for it in foreign.messages])
-    telling = _Telling(foreign, now, files)
+    conversion = _Conversion(foreign, now, files)
     for said in foreign.messages:
-        telling.add(said)
-    started = Conversation.start(user_id, agent_id, telling.created_at, metadata=_origin(foreign))
+        conversion.add(said)
+    started = Conversation.start(user_id, agent_id, conversion.created_at, metadata=_origin(foreign))
     title, source = _title(foreign)
-    messages = telling.messages()
+    messages = conversion.messages()
     tip = next((it for it in reversed(messages) if it.on_path), None)
     conversation = replace(
         started,
-        id=telling.id,
+        id=conversion.id,
         title=title,
         title_source=source,
         status=ConversationStatus.ARCHIVED if foreign.is_archived else ConversationStatus.ACTIVE,
         last_seq=len(messages),
         message_count=sum(it.on_path for it in messages),
         tip_id=tip.id if tip else None,
-        updated_at=foreign.updated_at or telling.at,
+        updated_at=foreign.updated_at or conversion.at,
         last_message_at=messages[-1].created_at if messages else None,
     )
-    return WholeConversation(conversation, telling.turns, messages, (), telling.payloads), telling.contents
+    return WholeConversation(
+        conversation, conversion.turns, messages, (), conversion.payloads
+    ), conversion.contents
 
 
-class _Telling:
+class _Conversion:
     """The conversation as converted so far."""
 
     def __init__(
         self, foreign: ForeignConversation, now: int, files: Mapping[ForeignFile, UploadedFile]
     ) -> None:
         self._names = (foreign.product, foreign.id)
-        told_at = _told_at(foreign)
-        self.created_at = self.at = told_at or now
-        self._id_at = told_at or 0
+        created_at = _created_at(foreign)
+        self.created_at = self.at = created_at or now
+        self._id_at = created_at or 0
         self.id = foreign_id(foreign)
         self._files = files
         self.turns: list[KeptTurn] = []
@@ -107,14 +109,14 @@ class _Telling:
         self.contents: dict[str, bytes] = {}
         self._last = foreign.last
         self._messages: dict[MessageId, Message] = {}
-        self._told: dict[str | None, Message | None] = {None: None}
+        self._by_foreign_id: dict[str | None, Message | None] = {None: None}
         """Messages by the other product's ids; one that was left out maps to the message before it."""
         self._call_count = 0
 
     def messages(self) -> list[Message]:
         """All messages; those of the visible branch are on the path."""
         shown: set[MessageId] = set()
-        at = self._told.get(self._last)
+        at = self._by_foreign_id.get(self._last)
         while at is not None:
             shown.add(at.id)
             at = self._messages.get(at.parent_id) if at.parent_id else None
@@ -122,13 +124,13 @@ class _Telling:
 
     def add(self, said: ForeignMessage) -> None:
         """Adds a message, unless it is empty."""
-        before = self._told[said.follows]
+        before = self._by_foreign_id[said.follows]
         says_nothing = is_blank(storable(said.text)) and not _has_files(said)
         if says_nothing if said.is_question else not said.parts:
-            self._told[said.id] = before
+            self._by_foreign_id[said.id] = before
             return
         message = self._question(said, before) if said.is_question else self._answer(said, before)
-        self._messages[message.id] = self._told[said.id] = message
+        self._messages[message.id] = self._by_foreign_id[said.id] = message
 
     def _question(self, said: ForeignMessage, before: Message | None) -> Message:
         id_ = self._message_id(said)
@@ -295,5 +297,5 @@ def _origin(foreign: ForeignConversation) -> dict[str, object]:
     return {"importedFrom": {"product": foreign.product, "id": storable(foreign.id)}}
 
 
-def _told_at(foreign: ForeignConversation) -> int | None:
+def _created_at(foreign: ForeignConversation) -> int | None:
     return foreign.created_at or min((it.at for it in foreign.messages if it.at), default=None)
