@@ -5,6 +5,7 @@ import { createRoot } from "react-dom/client";
 
 import { takeGivenToken } from "./api/client";
 import { App } from "./components/app";
+import { ErrorBoundary } from "./components/error-boundary";
 import { applyPreferences } from "./state/preferences";
 import { loadWords } from "./words";
 
@@ -13,6 +14,8 @@ applyPreferences();
 await loadWords().catch(() => {}); // then it is in English
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    <App />
+    <ErrorBoundary>
+      <App />
+    </ErrorBoundary>
   </StrictMode>,
 );

@@ -29,7 +29,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   useEffect(() => {
     if (loaded.state === "ready") setDocuments(loaded.value);
     // Those read last stay, and are looked at again, until the server is back.
-    else if (loaded.state === "loading" || loaded.problem.code !== "AWAY") setDocuments(NONE);
+    else if (loaded.state === "loading" || loaded.problem.code !== "SERVER_UNREACHABLE") setDocuments(NONE);
   }, [loaded]);
   const isBusy = documents.some((it) => it.status === "processing");
   useEffect(() => {

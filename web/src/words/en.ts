@@ -211,6 +211,9 @@ export const en = {
   showPath: "Show latest",
   agentGone: "This agent was deleted. You can read this conversation but not continue it.",
   somethingWrong: "Something went wrong.",
+  pageBroken: "Something went wrong on this page",
+  pageBrokenHint: "Your conversations are safe on the server.",
+  reload: "Reload",
   dismiss: "Dismiss",
 
   activity: "Activity",

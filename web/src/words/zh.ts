@@ -212,6 +212,9 @@ export const zh: Words = {
   showPath: "查看最新内容",
   agentGone: "该智能体已删除，对话仅可查看",
   somethingWrong: "出错了，请重试",
+  pageBroken: "页面出错了",
+  pageBrokenHint: "你的对话都保存在服务器上",
+  reload: "重新加载",
   dismiss: "关闭",
 
   activity: "处理过程",
