@@ -365,15 +365,34 @@ async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitS
     )
 
 
+async def _start_agents(settings: Settings, store: Store, catalog: Catalog, caps: OperatorCaps) -> Agents:
+    """The agents, with those that every server has."""
+    agents = Agents(store, catalog, system_clock, caps)
+    await agents.ensure_default()
+    if has_guide(settings):
+        await agents.ensure_guide()
+    return agents
+
+
+async def _start_turns(
+    settings: Settings, outside: Outside, node: Node, answers: Answers, caps: OperatorCaps
+) -> Turns:
+    """The turns; those that the previous process left continue immediately."""
+    turns = Turns(outside.store, node, answers, outside.allowances, system_clock, caps)
+    continuing = Continuing(
+        outside.store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
+    )
+    node.continue_with(continuing.steps, continuing.succession)
+    await node.recover_abandoned()
+    return turns
+
+
 async def _start_services(
     settings: Settings, outside: Outside, metrics: Metrics, started: AsyncExitStack
 ) -> Services:
     store, models, workspaces = outside.store, outside.models, settings.workspaces
     catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
-    agents = Agents(store, catalog, system_clock, caps)
-    await agents.ensure_default()
-    if has_guide(settings):
-        await agents.ensure_guide()
+    agents = await _start_agents(settings, store, catalog, caps)
     compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
     reading = Reading(
@@ -406,12 +425,7 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    turns = Turns(store, node, answers, outside.allowances, system_clock, caps)
-    continuing = Continuing(
-        store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
-    )
-    node.continue_with(continuing.steps, continuing.succession)
-    await node.recover_abandoned()  # turns that the previous process left continue immediately
+    turns = await _start_turns(settings, outside, node, answers, caps)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
