@@ -4,7 +4,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NARROW
 from tests.browser.test_sidebar import listed, make
-from tests.browser.test_talking import done, say
+from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Pause, Say, ScriptedModel
 
 
@@ -15,6 +15,7 @@ def test_menu_stays_open_and_focused_while_an_answer_streams_and_the_list_moves(
     pieces = [it for nth in range(40) for it in (Say(f"Line {nth}.\n\n"), Pause(0.05))]
     model.script(pieces)
     say(page, "Tell me a lot")
+    expect(log(page)).to_contain_text("Line 0.")
     page.get_by_role("button", name="Actions for Report").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowDown")
