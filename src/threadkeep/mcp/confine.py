@@ -1,4 +1,4 @@
-"""Confines the current process, then becomes the program that it is told to run.
+"""Confines the current process, then replaces it with the given program.
 
     python -I -S confine.py CONFINEMENT COMMAND [ARGUMENT …]
 

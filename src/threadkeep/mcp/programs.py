@@ -21,7 +21,7 @@ ROLES = ".promptx"
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """Which server of which agent, and for whom if each user or conversation has its own."""
+    """Identifies a server of an agent, and its user or conversation if each has its own."""
 
     agent_id: AgentId
     name: str

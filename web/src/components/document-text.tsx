@@ -16,7 +16,7 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
     cited.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which an effect must not
   }, []);
   const section = useRef<HTMLElement>(null);
-  /** The passage that was first, and where it was: it stays there when others come above it. */
+  /** The first passage and its position: it stays there when earlier ones are added. */
   const held = useRef<{ passage: Element; top: number } | null>(null);
   const hold = () => {
     const passage = section.current?.querySelector(".passage");

@@ -37,7 +37,7 @@ export function useScrolling(
   /** The key of the last rendered entry; null for the newest. */
   const [lastKey, setLastKey] = useState<string | null>(null);
   const keyAt = (index: number) => (messages[index] ? keyOf(messages[index]) : null);
-  /** Where that is all of them, so is what comes after. */
+  /** Renders that many entries; if that is all of them, newer ones too. */
   const drawUpTo = (count: number) => setLastKey(count < messages.length ? keyAt(count - 1) : null);
   const found = lastKey === null ? -1 : messages.findIndex((it) => keyOf(it) === lastKey);
   const end = found < 0 ? messages.length : found + 1;

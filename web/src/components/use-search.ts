@@ -18,7 +18,7 @@ interface Answer {
 
 const NONE: Answer = { isFor: "", hits: [], problem: null };
 
-/** What the server finds; hits stay while letters are added, until there are new ones: those of other words do not. */
+/** The server’s hits; they stay while the user adds letters, but not for other words. */
 export function useSearch(query: string) {
   const [answer, setAnswer] = useState(NONE);
   useEffect(() => {
