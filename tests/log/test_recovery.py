@@ -23,7 +23,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.log.recovery import LEASE_S, OUTAGE_S, Patience
+from threadkeep.log.recovery import LEASE_S, OUTAGE_S, TakeoverPause
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.store import open_database, store_on
@@ -131,28 +131,28 @@ async def is_ended(store: Store, begun: BegunTurn) -> bool:
 
 
 def test_node_that_starts_takes_over_at_once_and_goes_on_while_the_database_answers():
-    patience = Patience()
-    assert all(patience.is_over(now) for now in (100.0, 101.0, 102.0 + OUTAGE_S / 2))
+    pause = TakeoverPause()
+    assert all(pause.is_over(now) for now in (100.0, 101.0, 102.0 + OUTAGE_S / 2))
 
 
 def test_nodes_have_a_lease_to_come_back_after_the_database_was_out():
-    patience = Patience()
-    assert patience.is_over(100.0)
+    pause = TakeoverPause()
+    assert pause.is_over(100.0)
     back_at = 101.0 + OUTAGE_S
-    assert not patience.is_over(back_at)
-    assert not patience.is_over(back_at + LEASE_S - 1)
-    assert patience.is_over(back_at + LEASE_S)
-    assert patience.is_over(back_at + LEASE_S + 1)
+    assert not pause.is_over(back_at)
+    assert not pause.is_over(back_at + LEASE_S - 1)
+    assert pause.is_over(back_at + LEASE_S)
+    assert pause.is_over(back_at + LEASE_S + 1)
 
 
 def test_database_that_is_always_slow_lets_turns_be_taken_over():
-    patience = Patience()
-    looks = [patience.is_over(number * (OUTAGE_S + 1)) for number in range(10)]
+    pause = TakeoverPause()
+    looks = [pause.is_over(number * (OUTAGE_S + 1)) for number in range(10)]
     assert looks.count(True) > 3
 
 
 def test_taking_over_many_turns_for_long_is_no_absence_of_the_database():
-    patience = Patience()
-    assert patience.is_over(100.0)
-    patience.reached_at = 110.0
-    assert patience.is_over(111.0)
+    pause = TakeoverPause()
+    assert pause.is_over(100.0)
+    pause.reached_at = 110.0
+    assert pause.is_over(111.0)

@@ -21,7 +21,7 @@ OUTAGE_S = LEASE_S - BEAT_S
 """After such an outage of the database, leases of running nodes have expired."""
 
 
-class Patience:
+class TakeoverPause:
     """Gives the other nodes time to renew their leases when the database comes back."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Recovery:
         self._runner = runner
         self._alone = alone
         self._free = asyncio.Lock()
-        self._patience = Patience()
+        self._takeover_pause = TakeoverPause()
 
     async def recover_abandoned(self) -> None:
         """Takes over turns whose lease has expired, up to the limit; one call at a time."""
@@ -69,13 +69,13 @@ class Recovery:
             return
         async with self._free:
             found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
-            if not self._alone and not self._patience.is_over(time.monotonic()):
+            if not self._alone and not self._takeover_pause.is_over(time.monotonic()):
                 return
             for turn_id in found:
                 if self._running.get(turn_id) is None:  # our own are merely late
                     with about(Subject(turn_id=turn_id)):
                         await self._recover(turn_id)
-            self._patience.reached_at = time.monotonic()  # taking over may take long
+            self._takeover_pause.reached_at = time.monotonic()  # taking over may take long
 
     async def end_expired(self) -> None:
         """Ends turns whose user hasn't answered in time, up to the limit."""
