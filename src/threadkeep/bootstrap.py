@@ -542,6 +542,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
         {
             "deleted conversations": lambda: conversations.purge_expired(system_clock()),
             "turn logs": lambda: store.log.trim(system_clock() - kept_ms),
+            "requests of ended turns": lambda: store.approvals.close_of_ended(system_clock()),
             "receipt prompts": store.receipts.forget_texts,
             "leftovers of deleted users": services.users.sweep,
             "agent folders": services.prompts.remove_orphans,
