@@ -11,6 +11,7 @@ from pathlib import Path
 from threadkeep.clock import system_clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.data_folder import SECRET_KEY, UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.domain.user_events import UserEvent, UserEventType
@@ -91,7 +92,7 @@ from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.folder import make_private
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
-from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
 from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.vector_index import vector_index_on
@@ -174,7 +175,7 @@ def build_gateway(settings: Settings) -> Gateway | None:
 def build_secret_box(settings: Settings) -> SecretBox:
     """With SQLite, a key can be created in the data folder; otherwise the settings must provide it."""
     alone = settings.on_sqlite
-    return SecretBox(settings.secret_keys, settings.data / KEY_FILE_NAME if alone else None)
+    return SecretBox(settings.secret_keys, settings.data / SECRET_KEY if alone else None)
 
 
 def build_server_environment(settings: Settings, workspaces: Workspaces) -> ServerEnvironment:
@@ -468,7 +469,7 @@ def file_intake(settings: Settings) -> FileIntake:
         ProcessImagePreparer(),
         ProcessPdfInspector(),
         ProcessExtractor(),
-        settings.data / "uploads",
+        settings.data / UPLOADS,
         system_clock,
     )
 
@@ -541,6 +542,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
         {
             "deleted conversations": lambda: conversations.purge_expired(system_clock()),
             "turn logs": lambda: store.log.trim(system_clock() - kept_ms),
+            "requests of ended turns": lambda: store.approvals.close_of_ended(system_clock()),
             "receipt prompts": store.receipts.forget_texts,
             "leftovers of deleted users": services.users.sweep,
             "agent folders": services.prompts.remove_orphans,

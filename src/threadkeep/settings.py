@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from threadkeep.choices import with_choices
+from threadkeep.domain.data_folder import DATABASE, PAYLOADS
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.user import AdminClaim
 from threadkeep.domain.workspace import Workspaces
@@ -516,7 +517,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def database(self) -> str:
         """The database's URL, with the default filled in."""
-        return self.database_url or f"sqlite:///{self.data / 'threadkeep.db'}"
+        return self.database_url or f"sqlite:///{self.data / DATABASE}"
 
     @property
     def on_sqlite(self) -> bool:
@@ -527,7 +528,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def payload_folder(self) -> Path | None:
         """The folder for payloads; None if the database stores them."""
         default = "folder" if self.on_sqlite else "database"
-        return self.data / "payloads" if (self.payload_store or default) == "folder" else None
+        return self.data / PAYLOADS if (self.payload_store or default) == "folder" else None
 
     @property
     def workspaces(self) -> Workspaces:

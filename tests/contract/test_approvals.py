@@ -1,15 +1,18 @@
 """What turns ask their users, on both databases."""
 
-from tests.making import ALICE, NOW
+from tests.making import ALICE, NOW, keep_ended
 from tests.services.running import begin
 from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS, Lease
+from threadkeep.storage.database import Database, Statement
 
+OPEN = Statement("SELECT id FROM tk_approvals WHERE answered_at IS NULL")
 LEASE = Lease("a-node", 1, LEASE_MS)
 ALLOW = Answer(action=ApprovalAction.ALLOW, at=NOW)
 EXPIRE = Answer(action=ApprovalAction.EXPIRE, at=NOW)
@@ -50,6 +53,25 @@ async def test_request_that_is_withdrawn_is_neither_listed_nor_answered_nor_expi
     assert answered.outcome == "taken"
     assert answered.held is not None
     assert answered.held.turn.status is TurnStatus.RUNNING
+
+
+async def test_turn_that_ends_closes_its_requests(store: Store, database: Database):
+    begun = await begin(store, LEASE)
+    request_id = await ask(store, begun, expires_at=NOW)
+    reply = begun.assistant_message.finish(MessageStatus.CANCELLED, (), NOW + 1)
+    await keep_ended(store, begun.conversation.end_turn(begun.turn, reply, NOW + 1))
+    assert not await database.fetch(OPEN())
+    assert (await store.approvals.answer(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "over"
+
+
+async def test_requests_that_an_older_version_left_open_are_closed_later(store: Store, database: Database):
+    begun, other = await begin(store, LEASE), await begin(store, LEASE)
+    left, lasts = await ask(store, begun, expires_at=NOW), await ask(store, other, expires_at=NOW)
+    await database.execute(
+        Statement("UPDATE tk_turns SET status = 'FAILED' WHERE id = :id")(id=begun.turn.id)
+    )
+    assert await store.approvals.close_of_ended(NOW) == 1
+    assert [id_ for (id_,) in await database.fetch(OPEN())] == [lasts] != [left]
 
 
 async def test_request_that_has_an_answer_is_not_withdrawn(store: Store):

@@ -19,9 +19,9 @@ from tests.mcp import other_promptx
 from tests.mcp.remote_servers import greeter
 from tests.postgres import Postgres
 from threadkeep import Settings, create_app
+from threadkeep.domain.data_folder import SECRET_KEY
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.secret import MASK
-from threadkeep.storage.secrets import KEY_FILE_NAME
 from threadkeep.storage.store import sqlite_path
 
 VALUES = ["sk-first-value-4711", "Bearer second-value-0815"]
@@ -569,7 +569,7 @@ async def test_no_secret_is_found_in_the_database_an_answer_an_error_or_a_log(
     # What was looked for could have been found.
     assert b"mcp.example.com" in kept and b"SEARCH_API_KEY" in kept
     assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
-    key_file = tmp_path / "data" / KEY_FILE_NAME
+    key_file = tmp_path / "data" / SECRET_KEY
     assert key_file.exists() == database_url.startswith("sqlite")
 
 

@@ -138,6 +138,24 @@ async def test_job_of_a_runner_that_died_is_done_by_another(runners: Runners):
     assert runners.done == ["x"]
 
 
+@pytest.mark.parametrize("next_holder", ["another", "a-stalled-one"], ids=["another", "the same again"])
+async def test_runner_that_wakes_up_too_late_leaves_the_job_to_its_next_holder(
+    runners: Runners, next_holder: str
+):
+    store = runners.store
+    await store.add(Job(new_uuid(), "note", {"it": "x"}))
+    (stalled,) = await store.take("a-stalled-one", "note", lease_ms=-1, limit=1)
+    (taken,) = await store.take(next_holder, "note", lease_ms=60_000, limit=1)
+    assert not await store.finish(stalled)
+    assert not await store.postpone(stalled, delay_ms=0, error="late")
+    assert await store.take("a-third", "note", lease_ms=60_000, limit=1) == []
+    assert await store.postpone(taken, delay_ms=0, error="in time")
+    assert not await store.finish(taken)  # it is nobody's now
+    (again,) = await store.take("a-third", "note", lease_ms=60_000, limit=1)
+    assert await store.finish(again)
+    await runners.until_empty()
+
+
 async def test_what_dead_processes_held_is_given_back_and_their_attempt_counts(runners: Runners):
     await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
     await runners.store.take("a-dead-one", "note", lease_ms=60_000, limit=4)

@@ -10,7 +10,8 @@ import msgspec
 import psycopg
 from psycopg import sql
 
-from threadkeep.storage.backup import DATABASE_NAME, restore
+from threadkeep.domain.data_folder import DATABASE
+from threadkeep.storage.backup import restore
 from threadkeep.storage.migrate import migrations
 
 VERSION_1 = Path(__file__).parent / "version-1"
@@ -25,7 +26,7 @@ BOOLEANS = """SELECT column_name::text FROM information_schema.columns
 def restore_version_1(folder: Path) -> Path:
     """The data folder of the backup; the path of its database."""
     restore(VERSION_1 / "backup.tar.gz", folder)
-    return folder / DATABASE_NAME
+    return folder / DATABASE
 
 
 def old_messages() -> list[dict[str, Any]]:

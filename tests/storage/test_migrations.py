@@ -40,7 +40,8 @@ CATALOG: tuple[LiteralString, ...] = (
     """SELECT tgrelid, pg_get_triggerdef(pg_trigger.oid) FROM pg_trigger
     JOIN pg_class AS c ON c.oid = tgrelid WHERE {which} ORDER BY 1, 2""",
     "SELECT oid, nspname, nspowner, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY oid",
-    "SELECT oid, proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY oid",
+    """SELECT oid, proname FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace AND proname !~ '^tk_' ORDER BY oid""",
     "SELECT oid, extname, extversion FROM pg_extension ORDER BY oid",
     "SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting ORDER BY 1, 2",
 )

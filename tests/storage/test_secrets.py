@@ -9,13 +9,14 @@ import pytest
 
 from tests.making import ALICE, NOW, keep_agent
 from threadkeep.domain.agent import Agent, AgentSettings
+from threadkeep.domain.data_folder import SECRET_KEY
 from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, SettingsError, StorageRefused
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import store_on
 
 VALUE = "sk-the-value-itself-密钥"
@@ -150,7 +151,7 @@ def test_damaged_secret_is_told_without_what_it_held(damaged: str):
 
 
 def test_key_file_is_made_once_for_the_first_secret_and_for_nobody_else(tmp_path: Path):
-    file = tmp_path / "data" / KEY_FILE_NAME
+    file = tmp_path / "data" / SECRET_KEY
     box = SecretBox(key_file=file)
     assert not file.exists()
     token = box.seal(Secret(VALUE))
@@ -160,11 +161,11 @@ def test_key_file_is_made_once_for_the_first_secret_and_for_nobody_else(tmp_path
     assert SecretBox(key_file=file).open(token) == VALUE
     SecretBox(key_file=file).seal(Secret(VALUE))
     assert file.read_text() == key
-    assert [it.name for it in file.parent.iterdir()] == [KEY_FILE_NAME]
+    assert [it.name for it in file.parent.iterdir()] == [SECRET_KEY]
 
 
 def test_key_of_the_settings_takes_over_from_the_file(tmp_path: Path):
-    file = tmp_path / KEY_FILE_NAME
+    file = tmp_path / SECRET_KEY
     token = SecretBox(key_file=file).seal(Secret(VALUE))
     both = SecretBox([NEW], file)
     assert both.open(token) == VALUE
@@ -176,7 +177,7 @@ def test_key_file_that_cannot_be_used_is_told(tmp_path: Path):
         SecretBox(key_file=tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(StorageRefused, match="Can't"):
-        SecretBox(key_file=tmp_path / "file" / KEY_FILE_NAME).seal(Secret(VALUE))
+        SecretBox(key_file=tmp_path / "file" / SECRET_KEY).seal(Secret(VALUE))
 
 
 def test_same_secret_is_never_written_twice_the_same_way():

@@ -7,8 +7,9 @@ import pytest
 
 from tests.making import ALICE, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation, new_session_id
+from threadkeep.domain.data_folder import SECRET_KEY
 from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.secrets import KEY_FILE_NAME, SecretBox
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import store_on
 
 ROWS = Statement("SELECT session_id, session_hash FROM tk_conversations ORDER BY id")
@@ -42,7 +43,7 @@ async def check_opens(
 async def test_session_id_is_not_in_the_database_and_opens_its_conversation(
     database: Database, tmp_path: Path
 ):
-    box = SecretBox((), tmp_path / KEY_FILE_NAME)
+    box = SecretBox((), tmp_path / SECRET_KEY)
     conversation = await begin(database, box)
     session_id = conversation.session_id.reveal()
     assert session_id not in await stored(database)
@@ -54,7 +55,7 @@ async def test_session_id_is_not_in_the_database_and_opens_its_conversation(
 
 
 async def test_session_id_that_is_replaced_opens_nothing_any_more(database: Database, tmp_path: Path):
-    box = SecretBox((), tmp_path / KEY_FILE_NAME)
+    box = SecretBox((), tmp_path / SECRET_KEY)
     conversation = await begin(database, box)
     store, fresh = await store_on(database, box), new_session_id()
     await store.conversations.update(ALICE, conversation.id, lambda it: replace(it, session_id=fresh))
@@ -72,7 +73,7 @@ async def test_session_ids_of_the_version_before_are_sealed_at_the_first_start(
     for conversation, session_id in zip(conversations, ids, strict=True):
         await database.execute(AS_BEFORE(id=conversation.id, session_id=session_id))
     await database.execute(FORGET_KEY())
-    box = SecretBox((), tmp_path / KEY_FILE_NAME)
+    box = SecretBox((), tmp_path / SECRET_KEY)
     await store_on(database, box)
     kept = await stored(database)
     assert not [it for it in ids if it in kept]

@@ -11,11 +11,11 @@ import httpx2
 
 from threadkeep.cli.commands import runs
 from threadkeep.client.errors import NotReached
+from threadkeep.domain.data_folder import OPEN_PAGE
 from threadkeep.http.accounts import Accounts
 from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
 
-FILE_NAME = "open.html"
 ANSWER_S = 10.0
 
 _PAGE = """<!doctype html><meta charset="utf-8"><title>Threadkeep</title>
@@ -54,7 +54,7 @@ def _wants_token(url: str) -> bool:
 
 def _way_to(data: Path, address: str) -> str:
     """A local page that redirects there: everybody on a machine can see a browser's arguments."""
-    file = data / FILE_NAME
+    file = data / OPEN_PAGE
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:
         page.write(_PAGE.format(url=html.escape(address)))

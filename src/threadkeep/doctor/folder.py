@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from threadkeep.doctor.finding import Finding
+from threadkeep.domain.data_folder import LOCK
 from threadkeep.settings import PREFIX, Settings
-from threadkeep.storage.folder import LOCK_NAME
 
 MUCH_DISK, LITTLE_DISK = 1_000_000_000, 100_000_000
 
@@ -46,7 +46,7 @@ def _holder(folder: Path) -> str:
     """Whether a server runs on it; takes a shared lock for a moment, which blocks nobody."""
     holder = "unknown"
     try:
-        with (folder / LOCK_NAME).open() as lock:
+        with (folder / LOCK).open() as lock:
             holder = lock.read(32).strip() or holder
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:

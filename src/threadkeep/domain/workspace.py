@@ -8,6 +8,12 @@ from threadkeep.domain.ids import AgentId
 AGENTS = "agents"
 CACHE = ".cache"
 """What servers have downloaded, in the folder of their agent: they can download it again."""
+PERSONAL = "promptx-users"
+"""The folders of single users, in the folder of an agent that runs a PromptX for each of them."""
+RESOURCES = ".promptx/resource"
+LAYOUTS = ("domain", "role")
+LINKED_FOLDERS = tuple(f"{RESOURCES}/{layout}" for layout in LAYOUTS)
+"""An agent's roles, which a user's folder links to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +35,3 @@ class Workspaces:
     def of(self, agent_id: AgentId) -> Path:
         """The folder of one agent."""
         return self.root / agent_id
-
-
-def is_cached(path: Path) -> bool:
-    """Whether a path within the data folder is something that a server can download again."""
-    return len(path.parts) > 3 and (path.parts[0], path.parts[2]) == (AGENTS, CACHE)

@@ -5,24 +5,23 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from threadkeep.domain.data_folder import TOKEN
 from threadkeep.domain.errors import StorageRefused
-
-FILE_NAME = "token"
 
 
 def read_token(data: Path) -> str | None:
     """The token; None if none exists yet."""
     try:
-        return (data / FILE_NAME).read_text(encoding="ascii").strip() or None
+        return (data / TOKEN).read_text(encoding="ascii").strip() or None
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as exc:
-        raise StorageRefused(f"Couldn't read the token {data / FILE_NAME}: {exc}.") from exc
+        raise StorageRefused(f"Couldn't read the token {data / TOKEN}: {exc}.") from exc
 
 
 def make_token(data: Path) -> str:
     """The token, created if there is none; only this account can read it."""
-    file, fresh = data / FILE_NAME, data / f".{FILE_NAME}.{os.getpid()}"
+    file, fresh = data / TOKEN, data / f".{TOKEN}.{os.getpid()}"
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:

@@ -113,10 +113,16 @@ class Jobs:
         except Exception as exc:
             if isinstance(exc, RetryLater) or job.attempts < MOST_ATTEMPTS:
                 log.warning("job %s %s failed, retrying: %s", job.kind, job.id, describe(exc))
-                await self._store.postpone(job, delay_ms=pause_ms(job.attempts), error=repr(exc))
+                if not await self._store.postpone(job, delay_ms=pause_ms(job.attempts), error=repr(exc)):
+                    _log_lost(job)
                 return
             log.exception("giving up on job %s %s", job.kind, job.id)
-        await self._store.finish(job)
+        if not await self._store.finish(job):
+            _log_lost(job)
+
+
+def _log_lost(job: Job) -> None:
+    log.warning("job %s %s took so long that its claim ended; left it to the queue", job.kind, job.id)
 
 
 def pause_ms(attempts: int) -> int:

@@ -202,6 +202,10 @@ class Reading:
             for document in gone:
                 await remove_chunks(self._store.documents, document)
                 await self._store.documents.delete(document)
+        while await self._store.documents.note_cleared(
+            deleted_before=now - ORPHANED_S * 1000, limit=REMOVED_AT_ONCE
+        ):
+            pass
         for agent_id in await self._files.agent_ids():
             known = await self._store.documents.ids_of(agent_id)
             await self._files.keep_only(agent_id, known, idle_s=ORPHANED_S)

@@ -11,15 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.workspace import LAYOUTS, RESOURCES, Workspaces
+from threadkeep.domain.workspace import PERSONAL as FOLDER
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
 
 log = logging.getLogger("threadkeep.mcp")
-
-FOLDER = "promptx-users"
-RESOURCES = Path(".promptx", "resource")
-LAYOUTS = ("domain", "role")
 
 
 class PersonalServers:

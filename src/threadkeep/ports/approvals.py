@@ -75,3 +75,7 @@ class ApprovalStore(Protocol):
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
         """Turns whose requests have expired."""
         ...
+
+    async def close_of_ended(self, now: int) -> int:
+        """Closes expired requests of turns that have ended; returns how many."""
+        ...

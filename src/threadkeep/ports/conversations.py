@@ -77,5 +77,5 @@ class ConversationStore(Protocol):
         ...
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Purges the conversations deleted before a time; returns which."""
+        """Purges some of the conversations deleted before a time; returns which, none once all are gone."""
         ...

@@ -105,6 +105,10 @@ class DocumentStore(Protocol):
         """Documents whose agent is deleted: nobody can search or delete them any more."""
         ...
 
+    async def note_cleared(self, *, deleted_before: int, limit: int) -> bool:
+        """Notes for some deleted agents that none of their documents is left; False once all are noted."""
+        ...
+
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:
         """The ids of all documents of an agent, to find orphaned files."""
         ...

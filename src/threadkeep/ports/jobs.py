@@ -13,6 +13,8 @@ class Job:
     kind: str
     arguments: Mapping[str, Any]
     attempts: int = 0
+    holder: str | None = None
+    """Who claimed it. Together with `attempts`, which every claim raises, it names the claim."""
 
     @property
     def user_id(self) -> str:
@@ -44,10 +46,10 @@ class JobStore(Protocol):
         """Releases all claimed jobs, for a process that is alone; their attempts count."""
         ...
 
-    async def finish(self, job: Job) -> None:
-        """Deletes a finished job."""
+    async def finish(self, job: Job) -> bool:
+        """Deletes a finished job; False if its claim has ended, and it may be another's."""
         ...
 
-    async def postpone(self, job: Job, *, delay_ms: int, error: str) -> None:
-        """Returns a failed job to the queue."""
+    async def postpone(self, job: Job, *, delay_ms: int, error: str) -> bool:
+        """Returns a failed job to the queue; False if its claim has ended, and it may be another's."""
         ...

@@ -228,9 +228,11 @@ class Conversations:
 
     async def purge_expired(self, now: int) -> int:
         """Purges conversations deleted longer ago than the retention period."""
-        purged = await self._store.conversations.purge_deleted_before(now - self._retention_ms)
-        await self._store.payloads.forget(purged)
-        return len(purged)
+        count = 0
+        while purged := await self._store.conversations.purge_deleted_before(now - self._retention_ms):
+            await self._store.payloads.forget(purged)
+            count += len(purged)
+        return count
 
     async def _main_with(self, user: User, agent: Agent) -> tuple[Conversation, bool]:
         fresh = Conversation.start(user.id, agent.id, self._clock(), is_main=True)

@@ -31,7 +31,8 @@ _GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
 _UPDATE = Statement(
     """UPDATE tk_agents SET name = :name, description = :description, primary_role_id = :primary_role_id,
         system_prompt = :system_prompt, model = :model, visibility = :visibility, settings = :settings,
-        version = :version, updated_at = :updated_at, deleted_at = :deleted_at
+        version = :version, updated_at = :updated_at, deleted_at = :deleted_at,
+        is_cleared = FALSE
     WHERE id = :id"""
 )
 # The user's own agents and other users' public ones are two index ranges; each yields up to a page.

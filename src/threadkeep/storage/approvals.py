@@ -60,6 +60,17 @@ _EXPIRED = Statement(
     WHERE asked.answered_at IS NULL AND asked.expires_at <= :now LIMIT :limit"""
 )
 
+# Left by a node of an older version: a turn closes its requests when it ends.
+_CLOSE = Statement(
+    """UPDATE tk_approvals SET answered_at = :now WHERE id IN (
+        SELECT asked.id FROM tk_approvals AS asked
+        JOIN tk_turns AS turn ON turn.id = asked.turn_id AND turn.status NOT IN ('RUNNING', 'WAITING')
+        WHERE asked.answered_at IS NULL AND asked.expires_at <= :now
+        ORDER BY asked.expires_at LIMIT :limit)
+    RETURNING id"""
+)
+CLOSED_AT_ONCE = 100
+
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode_answer = msgspec.json.Decoder(Answer).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
@@ -145,6 +156,13 @@ class SqlApprovals:
         """Turns that wait for an answer whose deadline has passed."""
         rows = await self._database.fetch(_EXPIRED(now=now, limit=limit))
         return [TurnId(turn_id) for (turn_id,) in rows]
+
+    async def close_of_ended(self, now: int) -> int:
+        """Closes expired requests of turns that have ended."""
+        closed = 0
+        while ids := await self._database.execute(_CLOSE(now=now, limit=CLOSED_AT_ONCE)):
+            closed += len(ids)
+        return closed
 
 
 def _withdraw(turn_id: TurnId, request_id: str, answer: Answer) -> Plan[bool]:

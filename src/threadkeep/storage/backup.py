@@ -5,64 +5,81 @@ import os
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from threadkeep.domain.data_folder import BACKING_UP, BEFORE, DATABASE, LOCK, RESTORING
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.domain.workspace import is_cached
-from threadkeep.storage.folder import LOCK_NAME, FolderLock
+from threadkeep.storage.archive import ArchiveWriter, LeftOut, Unreadable, read_archive
+from threadkeep.storage.folder import FolderLock, clear
+from threadkeep.storage.folder_contents import Found, open_file, walk
 
-DATABASE_NAME = "threadkeep.db"
-_NOT_COPIED = {DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-shm", LOCK_NAME}
-_BEFORE = ".before-"
-_COPIES_BEFORE = f"{DATABASE_NAME}{_BEFORE}"
 COPIES = 3
 """A migration needs disk space for this many databases: a copy, the log and the new tables."""
 
 
-def back_up(folder: Path, file: Path) -> int:
-    """Writes a whole data folder into one file; returns its size. Later writes are not included.
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was written and verified."""
 
-    It copies the database as of one moment, before the files: every file that a row refers to was written
-    before the row, so nothing in the backup refers to a missing file.
+    size: int
+    left_out: Sequence[LeftOut]
+
+
+def back_up(folder: Path, file: Path) -> Backup:
+    """Writes a whole data folder into one file, and reads it again as `restore` will.
+
+    Later writes are not included. A file that a row refers to was written before the row and is removed
+    after it. So files are copied before the database and, if they are new, after it: then the backup has
+    whatever the rows refer to, even if files are removed meanwhile.
     """
-    if not (folder / DATABASE_NAME).is_file():
+    if not (folder / DATABASE).is_file():
         raise StorageRefused(f"No database found in {folder}. Set the data folder with --data.")
     if file.exists():
         raise StorageRefused(f"{file} already exists. Choose another file name.")
-    partial = file.with_name(f"{file.name}.partial")
     try:
-        with TemporaryDirectory(dir=file.parent, prefix=".threadkeep-backup-") as beside:
-            copy = Path(beside) / DATABASE_NAME
-            _copy_database(folder / DATABASE_NAME, copy)
-            _write_archive(folder, copy, partial)
-        partial.replace(file)
-    except (OSError, sqlite3.Error) as exc:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        with TemporaryDirectory(dir=file.parent, prefix=BACKING_UP) as beside:
+            partial_file = Path(beside) / file.name
+            left_out = _write_archive(folder, Path(beside) / DATABASE, partial_file)
+            read_archive(partial_file)
+            partial_file.replace(file)
+        _sync(file.parent)
+    except (OSError, tarfile.TarError, sqlite3.Error) as exc:
         raise StorageRefused(f"Couldn't write the backup; no file was left behind: {exc}.") from exc
-    return file.stat().st_size
+    return Backup(file.stat().st_size, left_out)
 
 
-def restore(file: Path, folder: Path) -> None:
-    """Creates a data folder from a backup; refuses a folder that is not empty."""
-    if folder.exists() and any(it.name != LOCK_NAME for it in folder.iterdir()):
+def restore(file: Path, folder: Path) -> Sequence[LeftOut]:
+    """Creates a data folder from a backup; refuses a folder that is not empty.
+
+    No server starts on the folder before everything is in it and on the disk. If this fails, the folder is
+    empty again; after a crash, the next try starts over.
+    """
+    marker = folder / RESTORING
+    if folder.exists() and not marker.exists() and any(it.name != LOCK for it in folder.iterdir()):
         raise StorageRefused(f"The data folder {folder} isn't empty. Choose another one with --data.")
     lock = FolderLock.take(folder)
     try:
-        with tarfile.open(file) as archive:
-            members = archive.getmembers()
-            if DATABASE_NAME not in (member.name for member in members):
-                raise StorageRefused(f"{file} isn't a Threadkeep backup.")
-            for member in members:
-                _extract(archive, member, folder)
-        _check(folder / DATABASE_NAME)
-    except (OSError, tarfile.TarError, sqlite3.Error) as exc:
-        raise StorageRefused(f"Couldn't restore the backup {file}: {exc}.") from exc
+        clear(folder)
+        marker.touch(mode=0o600)
+        _sync(folder)
+        left_out = read_archive(file, partial(_extract, folder))
+        _check(folder / DATABASE)
+        _sync_all(folder)
+        marker.unlink()
+        _sync(folder)
+    except BaseException as exc:
+        clear(folder)
+        if isinstance(exc, (OSError, tarfile.TarError, sqlite3.Error)):
+            raise StorageRefused(f"Couldn't restore the backup {file}: {exc}.") from exc
+        raise
     finally:
         lock.release()
+    return left_out
 
 
 def copy_beside(database: Path, version: int) -> Path:
@@ -70,7 +87,7 @@ def copy_beside(database: Path, version: int) -> Path:
 
     Replaces the copy of an earlier attempt: the database may have been used since.
     """
-    copy = database.with_name(f"{database.name}{_BEFORE}{version:04}")
+    copy = database.with_name(f"{database.name}{BEFORE}{version:04}")
     partial = copy.with_name(f"{copy.name}.partial")
     _check_room(database)
     try:
@@ -114,19 +131,6 @@ def _sync(path: Path) -> None:
         os.close(opened)
 
 
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Extracts one file of a backup: nothing outside the folder, no links, no devices."""
-    name = PurePosixPath(member.name)
-    if name.is_absolute() or ".." in name.parts or not member.isreg():
-        raise StorageRefused(f"The backup contains {member.name!r}, which isn't part of a Threadkeep backup.")
-    content = archive.extractfile(member)
-    assert content is not None
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with content, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        shutil.copyfileobj(content, file)
-
-
 def _copy_database(database: Path, copy: Path) -> None:
     os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600))
     with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as source:
@@ -142,23 +146,56 @@ def _check(database: Path) -> None:
         raise sqlite3.DatabaseError(f"the database is damaged: {verdict}")
 
 
-def _write_archive(folder: Path, database: Path, file: Path) -> None:
-    with (
-        os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as raw,
-        tarfile.open(fileobj=raw, mode="w") as archive,
-    ):
-        archive.add(database, DATABASE_NAME)
-        for path in _files(folder):
-            with suppress(FileNotFoundError):  # purged meanwhile; nothing in the copy needs it
-                archive.add(path, str(PurePosixPath(path.relative_to(folder))), recursive=False)
-        archive.close()
-        raw.flush()
-        os.fsync(raw.fileno())
+def _write_archive(folder: Path, copy: Path, file: Path) -> list[LeftOut]:
+    """Writes everything that a backup contains; returns what it leaves out."""
+    left_out: dict[str, LeftOut] = {}
+    with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as raw:
+        archive = ArchiveWriter(raw)
+        _add_files(archive, folder, left_out)
+        _copy_database(folder / DATABASE, copy)
+        archive.add(PurePosixPath(DATABASE), partial(os.open, copy, os.O_RDONLY | os.O_CLOEXEC))
+        copy.unlink()
+        _add_files(archive, folder, left_out)
+        archive.finish()
+    return [*left_out.values()]
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.parent == folder and (path.name in _NOT_COPIED or path.name.startswith(_COPIES_BEFORE)):
-            continue
-        if path.is_file() and not path.is_symlink() and not is_cached(path.relative_to(folder)):
-            yield path
+def _add_files(archive: ArchiveWriter, folder: Path, left_out: dict[str, LeftOut]) -> None:
+    """Adds the files that the archive doesn't contain yet."""
+    for found in walk(folder):
+        if isinstance(found, LeftOut):
+            left_out[found.name] = found
+        elif found.path not in archive:
+            _add_file(archive, found, left_out)
+
+
+def _add_file(archive: ArchiveWriter, found: Found, left_out: dict[str, LeftOut]) -> None:
+    try:
+        archive.add(found.path, partial(open_file, found))
+    except FileNotFoundError:
+        return  # removed meanwhile: no row needs it
+    except Unreadable as exc:
+        if not found.kind.others_write:
+            raise StorageRefused(
+                f"Couldn't back up {str(found.path)!r}: {exc}. No backup was written, since conversations or "
+                "secrets would be incomplete in it."
+            ) from exc
+        left_out[str(found.path)] = LeftOut(str(found.path), str(exc))
+
+
+def _extract(folder: Path, path: PurePosixPath, mode: int, pieces: Iterator[bytes]) -> None:
+    """Writes one file of a backup, for our account only."""
+    target = folder / path
+    for above in reversed(path.parents):  # each with the mode, which `parents=True` doesn't do
+        (folder / above).mkdir(exist_ok=True, mode=0o700)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(target, flags, 0o600 | mode & 0o100), "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def _sync_all(folder: Path) -> None:
+    for inner, _, names in os.walk(folder):
+        for name in names:
+            _sync(Path(inner, name))
+        _sync(Path(inner))

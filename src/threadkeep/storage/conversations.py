@@ -10,7 +10,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database import Database, Plan, Query, Row, Statement
+from threadkeep.storage.database import Database, Plan, Query, Row, Statement, with_ids
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
@@ -99,12 +99,14 @@ _RESTORE = Statement(
                 AND other.is_main AND other.deleted_at IS NULL))
     WHERE id = :id AND user_id = :user_id RETURNING id"""
 )
-_PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
-_PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
+_PURGE = with_ids("DELETE FROM tk_conversations WHERE id IN (IDS)")
 # Locked, so that no turn adds a receipt during the purge.
 _OWNED = "SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id"
-_EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY id"
-_LOCK_OWNED, _LOCK_EXPIRED = (Statement(it, postgres=f"{it} FOR UPDATE") for it in (_OWNED, _EXPIRED))
+_LOCK_OWNED = Statement(_OWNED, postgres=f"{_OWNED} FOR UPDATE")
+_EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY deleted_at LIMIT :limit"
+_LOCK_EXPIRED = Statement(_EXPIRED, postgres=f"{_EXPIRED} FOR UPDATE SKIP LOCKED")
+PURGED_AT_ONCE = 10
+"""A conversation may have many messages, and on SQLite nobody writes meanwhile."""
 
 
 # A dict lookup: calling an enumeration is slow, and pages have many rows.
@@ -218,11 +220,12 @@ class SqlConversations:
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
         """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
         which = {"id": conversation_id, "user_id": user_id}
-        return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which), _PURGE(**which))))
+        return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which))))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Likewise purges the conversations that were deleted before a time."""
-        return await self._database.write(lambda: _purge(_LOCK_EXPIRED(time=time), _PURGE_DELETED(time=time)))
+        """Likewise purges some of the conversations that were deleted before a time."""
+        expired = _LOCK_EXPIRED(time=time, limit=PURGED_AT_ONCE)
+        return await self._database.write(lambda: _purge(expired))
 
     def _get_or_add_main(self, fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
         yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)
@@ -245,11 +248,13 @@ class SqlConversations:
         return changed
 
 
-def _purge(lock: Query, delete: Query) -> Plan[list[ConversationId]]:
-    texts = yield from texts_named_in([id_ for (id_,) in (yield lock)])
-    purged = yield delete
-    yield from forget_unnamed(texts)
-    return [ConversationId(id_) for (id_,) in purged]
+def _purge(lock: Query) -> Plan[list[ConversationId]]:
+    ids = [ConversationId(id_) for (id_,) in (yield lock)]
+    if ids:
+        texts = yield from texts_named_in(ids)
+        yield _PURGE(ids=to_json(ids))
+        yield from forget_unnamed(texts)
+    return ids
 
 
 def advance_values(

@@ -39,8 +39,18 @@ _STALLED = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE status = 'processing' AND updated_at < :before"
 )
 _OF_DELETED_AGENTS = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_documents
-    WHERE agent_id IN (SELECT id FROM tk_agents WHERE deleted_at IS NOT NULL) LIMIT :limit"""
+    f"""SELECT {", ".join(f"document.{it}" for it in _COLUMNS.replace(",", "").split())}
+    FROM tk_agents AS agent JOIN tk_documents AS document ON document.agent_id = agent.id
+    WHERE agent.deleted_at IS NOT NULL AND NOT agent.is_cleared LIMIT :limit"""
+)
+# Not just deleted: an upload may be on its way.
+_NOTE_CLEARED = Statement(
+    """UPDATE tk_agents SET is_cleared = TRUE WHERE id IN (
+        SELECT agent.id FROM tk_agents AS agent
+        WHERE agent.deleted_at < :before AND NOT agent.is_cleared
+            AND NOT EXISTS (SELECT 1 FROM tk_documents WHERE tk_documents.agent_id = agent.id)
+        ORDER BY agent.deleted_at LIMIT :limit)
+    RETURNING id"""
 )
 # Additions to a user's documents wait here for each other; the user's turns do not wait.
 _OWNER = """SELECT tk_users.id FROM tk_agents JOIN tk_users ON tk_users.id = tk_agents.owner_id
@@ -151,6 +161,10 @@ class SqlDocuments:
     async def of_deleted_agents(self, *, limit: int) -> Sequence[Document]:
         """Some documents of deleted agents."""
         return [_document(row) for row in await self._database.fetch(_OF_DELETED_AGENTS(limit=limit))]
+
+    async def note_cleared(self, *, deleted_before: int, limit: int) -> bool:
+        """Notes for some deleted agents that none of their documents is left; False once all are noted."""
+        return bool(await self._database.execute(_NOTE_CLEARED(before=deleted_before, limit=limit)))
 
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:
         """The ids of all documents of an agent."""

@@ -3,17 +3,17 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from threadkeep.domain.data_folder import KINDS, LOCK, RESTORING
 from threadkeep.domain.errors import StorageRefused
 
-LOCK_NAME = "threadkeep.lock"
-
-# What we create in a data folder. Nothing else is touched: others may use the folder too.
-_OURS = ("threadkeep.*", "secret.key*", "token", "agents", "payloads")
+# Nothing else is touched: others may use the folder too.
+_OURS = tuple(dict.fromkeys(kind.root for kind in KINDS))
 
 
 def make_private(folder: Path, names: Iterable[str] = _OURS) -> None:
@@ -36,6 +36,26 @@ def make_private_database(path: Path) -> None:
     make_private(path.parent, (path.name, f"{path.name}-*", f"{path.name}.*"))
 
 
+def clear(folder: Path) -> None:
+    """Removes what we created in a folder, except the lock."""
+    for name in _OURS:
+        for path in folder.glob(name):
+            if path.name == LOCK:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def check_restored(folder: Path) -> None:
+    """Refuses a folder into which a backup was restored only in part."""
+    if (folder / RESTORING).exists():
+        raise StorageRefused(
+            f"Restoring a backup to {folder} was interrupted. Run `threadkeep restore` again: it starts over."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class FolderLock:
     """Held while it is open; the operating system releases it even after `kill -9`."""
@@ -47,7 +67,7 @@ class FolderLock:
         """Creates the folder if need be and locks it, or reports who holds it."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as exc:
             raise StorageRefused(f"Can't write to the data folder {folder}: {exc.strerror}.") from exc
         try:

@@ -1,6 +1,7 @@
 """Jobs in the database."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.columns import to_json, to_object
@@ -38,11 +39,18 @@ _RELEASE = Statement(
     WHERE holder = :holder"""
 )
 _RELEASE_ALL = Statement("UPDATE tk_jobs SET lease_until = NULL, holder = NULL WHERE holder IS NOT NULL")
-_FINISH = Statement("DELETE FROM tk_jobs WHERE id = :id")
+# Only by whoever claimed it last: a node that stalled may wake up when another one has claimed the job, or
+# when it has claimed the job again itself.
+_CLAIMED = "id = :id AND holder = :holder AND attempts = :attempts"
+_FINISH = Statement(f"DELETE FROM tk_jobs WHERE {_CLAIMED} RETURNING id")
 _POSTPONE = with_clock(
-    """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, run_at = {now} + :delay_ms, error = :error
-    WHERE id = :id"""
+    f"""UPDATE tk_jobs SET lease_until = NULL, holder = NULL, run_at = {{now}} + :delay_ms, error = :error
+    WHERE {_CLAIMED} RETURNING id"""
 )
+
+
+def _claim(job: Job) -> dict[str, Any]:
+    return {"id": job.id, "holder": job.holder, "attempts": job.attempts}
 
 
 def _add(job: Job, delay_ms: int) -> Plan[None]:
@@ -68,7 +76,7 @@ class SqlJobs:
         values = {"holder": holder, "kind": kind, "lease_ms": lease_ms, "limit": limit}
         take = _TAKE_DUE[bool(not_for)]
         rows = await self._database.execute(take(**values, not_for=to_json(list(not_for))))
-        return [Job(id_, kind, to_object(arguments), attempts) for id_, kind, arguments, attempts in rows]
+        return [Job(id_, kind, to_object(given), attempts, holder) for id_, kind, given, attempts in rows]
 
     async def release(self, holder: str) -> None:
         """Gives back jobs that a holder took and will not do."""
@@ -78,10 +86,11 @@ class SqlJobs:
         """Gives back jobs that dead processes took; their attempts count."""
         await self._database.execute(_RELEASE_ALL())
 
-    async def finish(self, job: Job) -> None:
-        """Deletes a finished job."""
-        await self._database.execute(_FINISH(id=job.id))
+    async def finish(self, job: Job) -> bool:
+        """Deletes a finished job, unless its claim has ended."""
+        return bool(await self._database.execute(_FINISH(**_claim(job))))
 
-    async def postpone(self, job: Job, *, delay_ms: int, error: str) -> None:
-        """Puts back a job that failed."""
-        await self._database.execute(_POSTPONE(id=job.id, delay_ms=delay_ms, error=error))
+    async def postpone(self, job: Job, *, delay_ms: int, error: str) -> bool:
+        """Puts back a job that failed, unless its claim has ended."""
+        postpone = _POSTPONE(**_claim(job), delay_ms=delay_ms, error=error)
+        return bool(await self._database.execute(postpone))

@@ -1,6 +1,7 @@
 """Receipts of turns in the database; the texts they name are stored once, by hash."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -8,7 +9,7 @@ from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Query, Statement
+from threadkeep.storage.database import Database, Plan, Statement
 
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
@@ -66,10 +67,17 @@ _UNNAMED = "NOT EXISTS (SELECT 1 FROM tk_receipt_texts AS used WHERE used.sha256
 _AMONG = "kept.sha256 IN (SELECT value FROM json_each(:hashes))"
 _AMONG_POSTGRES = "kept.sha256 IN (SELECT value FROM json_array_elements_text(:hashes::json))"
 _LOCKED = "FOR UPDATE OF kept SKIP LOCKED"
-_FIND_UNNAMED = Statement(
-    f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_UNNAMED}",
-    postgres=f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_UNNAMED} {_LOCKED}",
+# Texts that some receipt named and no longer does: a trigger notes them, whatever took the receipt.
+_LET_GO = Statement("SELECT id, sha256 FROM tk_let_go_texts WHERE id > :after ORDER BY id LIMIT :limit")
+# One that is still unnamed was locked by somebody, who may name it or not.
+_STRIKE = Statement(
+    f"""DELETE FROM tk_let_go_texts WHERE id IN (SELECT value FROM json_each(:ids)) AND NOT EXISTS (
+        SELECT 1 FROM tk_prompt_texts AS kept WHERE kept.sha256 = tk_let_go_texts.sha256 AND {_UNNAMED})""",
+    postgres=f"""DELETE FROM tk_let_go_texts
+    WHERE id IN (SELECT value::bigint FROM json_array_elements_text(:ids::json)) AND NOT EXISTS (
+        SELECT 1 FROM tk_prompt_texts AS kept WHERE kept.sha256 = tk_let_go_texts.sha256 AND {_UNNAMED})""",
 )
+LET_GO_AT_ONCE = 200
 _FIND_UNNAMED_AMONG = Statement(
     f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_AMONG} AND {_UNNAMED}",
     postgres=f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_AMONG_POSTGRES} AND {_UNNAMED} {_LOCKED}",
@@ -120,8 +128,14 @@ class SqlReceipts:
         return _decode(rows[0][0]) if rows else None
 
     async def forget_texts(self) -> int:
-        """Deletes texts that no receipt names any more."""
-        return await self._database.write(lambda: _forget(_FIND_UNNAMED()))
+        """Deletes texts that no receipt names any more, some at a time."""
+        forgotten, after = 0, 0
+        while True:
+            last, count = await self._database.write(partial(_forget_let_go, after))
+            forgotten += count
+            if last is None:
+                return forgotten
+            after = last
 
 
 def texts_named_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[str]]:
@@ -131,14 +145,20 @@ def texts_named_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[str]
 
 def forget_unnamed(hashes: Sequence[str]) -> Plan[int]:
     """Deletes those texts that no receipt names any more; returns how many."""
-    return (yield from _forget(_FIND_UNNAMED_AMONG(hashes=to_json(hashes))))
-
-
-def _forget(find: Query) -> Plan[int]:
     # Locks first, then checks again: a receipt may have named a text since. Skips locked texts: a receipt is
     # naming them, and waiting for it could deadlock.
-    hashes = [sha256 for (sha256,) in (yield find)]
-    return len((yield _FORGET(hashes=to_json(hashes))))
+    found = yield _FIND_UNNAMED_AMONG(hashes=to_json(hashes))
+    return len((yield _FORGET(hashes=to_json([sha256 for (sha256,) in found]))))
+
+
+def _forget_let_go(after: int) -> Plan[tuple[int | None, int]]:
+    """Deletes some texts that were let go; returns where to go on, if there is more, and how many."""
+    rows = yield _LET_GO(after=after, limit=LET_GO_AT_ONCE)
+    if not rows:
+        return None, 0
+    forgotten = yield from forget_unnamed(sorted({sha256 for _, sha256 in rows}))
+    yield _STRIKE(ids=to_json([id_ for id_, _ in rows]))
+    return rows[-1][0], forgotten
 
 
 def _add(turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> Plan[None]:

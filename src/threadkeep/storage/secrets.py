@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, StorageRefused
 from threadkeep.domain.secret import Secret
 
-KEY_FILE_NAME = "secret.key"
-
 
 class SecretBox:
     """Encrypts secrets with the first of its keys and decrypts them with any.

@@ -21,7 +21,7 @@ from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUna
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.backup import copy_beside
 from threadkeep.storage.database import Plan, Query, Row, Rows, single
-from threadkeep.storage.folder import FolderLock, make_private_database
+from threadkeep.storage.folder import FolderLock, check_restored, make_private_database
 from threadkeep.storage.migrate import migrate, migrations, missing_migrations
 from threadkeep.storage.old_messages import rebuild_some
 
@@ -71,6 +71,7 @@ class SqliteDatabase:
         """Opens the file, locks its folder, and migrates it."""
         lock = await asyncio.to_thread(FolderLock.take, path.parent)
         try:
+            check_restored(path.parent)
             quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count, rebuild)
         except BaseException:
             lock.release()

@@ -1,5 +1,6 @@
 """The event logs of turns in the database, and their leases."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -129,11 +130,13 @@ _ANNEX = Statement(
             WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING')
     RETURNING turn_id"""
 )
-_TRIM = Statement(
-    """DELETE FROM tk_turn_chunks WHERE turn_id IN (
-        SELECT id FROM tk_turns WHERE ended_at < :ended_before AND status NOT IN ('RUNNING', 'WAITING'))
-    RETURNING turn_id"""
-)
+# Another node may be at the same.
+_LOGGED = """SELECT id FROM tk_turns WHERE has_log AND ended_at < :ended_before
+    ORDER BY ended_at LIMIT :limit"""
+_LOCK_LOGGED = Statement(_LOGGED, postgres=f"{_LOGGED} FOR UPDATE SKIP LOCKED")
+_TRIM = with_ids("DELETE FROM tk_turn_chunks WHERE turn_id IN (IDS) RETURNING turn_id")
+_NOTE_TRIMMED = with_ids("UPDATE tk_turns SET has_log = FALSE WHERE id IN (IDS)")
+TRIMMED_AT_ONCE = 50
 
 
 def append_query(chunk: LogChunk, fence: int) -> Query:
@@ -266,8 +269,22 @@ class SqlTurnLog:
         return (yield from self.take_over(turn_id, lease, 0))
 
     async def trim(self, ended_before: int) -> int:
-        """Removes the logs of turns that ended before a time."""
-        return len(await self._database.execute(_TRIM(ended_before=ended_before)))
+        """Removes the logs of turns that ended before a time, some at a time."""
+        removed = 0
+        while trimmed := await self._database.write(lambda: _trim(ended_before)):
+            removed += sum(trimmed)
+        return removed
+
+
+def _trim(ended_before: int) -> Plan[list[int]]:
+    """Removes the logs of some turns; returns how many chunks each of them had."""
+    rows = yield _LOCK_LOGGED(ended_before=ended_before, limit=TRIMMED_AT_ONCE)
+    ids = [turn_id for (turn_id,) in rows]
+    if not ids:
+        return []
+    chunks = Counter(turn_id for (turn_id,) in (yield _TRIM(ids=to_json(ids))))
+    yield _NOTE_TRIMMED(ids=to_json(ids))
+    return [chunks[turn_id] for turn_id in ids]
 
 
 def _pause(turn_id: TurnId, fence: int, requests: Collection[str]) -> Plan[Paused]:

@@ -80,13 +80,19 @@ _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, 
 _UPDATE_CONVERSATION = """UPDATE tk_conversations
     SET active_turn_id = NULL, updated_at = :now, last_message_at = :now
     WHERE id = :conversation_id AND active_turn_id = :turn_id"""
-_END_TURN, _END_REPLY, _FREE = map(Statement, (_UPDATE_TURN, _UPDATE_REPLY, _UPDATE_CONVERSATION))
+# Nobody will read an answer. Otherwise the requests of aborted turns would count as open for ever.
+_UPDATE_REQUESTS = """UPDATE tk_approvals SET answered_at = :now
+    WHERE turn_id = :turn_id AND answered_at IS NULL"""
+_END_TURN, _END_REPLY, _FREE, _CLOSE_REQUESTS = map(
+    Statement, (_UPDATE_TURN, _UPDATE_REPLY, _UPDATE_CONVERSATION, _UPDATE_REQUESTS)
+)
 _ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
 _END_IN_ONE = Statement(
     f"""WITH turn AS ({_UPDATE_TURN}),
     chunk AS ({_INSERT_CHUNK} SELECT id, :first_seq::bigint, :last_event_seq::bigint, :events FROM turn),
     reply AS ({_UPDATE_REPLY} AND EXISTS (SELECT 1 FROM turn)),
-    conversation AS ({_UPDATE_CONVERSATION} AND EXISTS (SELECT 1 FROM turn))
+    conversation AS ({_UPDATE_CONVERSATION} AND EXISTS (SELECT 1 FROM turn)),
+    requests AS ({_UPDATE_REQUESTS} AND EXISTS (SELECT 1 FROM turn))
     SELECT id FROM turn"""
 )
 
@@ -366,6 +372,7 @@ def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -
         yield _ADD_CHUNK(**values)
         yield _END_REPLY(**values)
         yield from _add_tool_calls(ended)
+        yield _CLOSE_REQUESTS(**values)
         yield _FREE(**values)
         if following is not None:
             begun = following.begun

@@ -40,14 +40,18 @@ _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
 _EMPTY_OWNERLESS_AGENTS = Statement(
-    f"""{_EMPTY} WHERE {_IS_OWNERLESS}
-        AND (deleted_at IS NULL OR description <> '' OR system_prompt <> '' OR settings <> '{{}}')"""
+    f"""{_EMPTY} WHERE id IN (SELECT id FROM tk_agents WHERE {_IS_OWNERLESS}
+        AND (deleted_at IS NULL OR description <> '' OR system_prompt <> '' OR settings <> '{{}}')
+        LIMIT :limit) RETURNING id"""
 )
 # Hidden in an earlier sweep, so that no conversation with one starts meanwhile.
 _DELETE_OWNERLESS_AGENTS = Statement(
-    f"""DELETE FROM tk_agents WHERE {_IS_OWNERLESS} AND deleted_at < :now
-        AND NOT EXISTS (SELECT 1 FROM tk_conversations WHERE tk_conversations.agent_id = tk_agents.id)"""
+    f"""DELETE FROM tk_agents WHERE id IN (SELECT id FROM tk_agents WHERE {_IS_OWNERLESS}
+        AND deleted_at < :now
+        AND NOT EXISTS (SELECT 1 FROM tk_conversations WHERE tk_conversations.agent_id = tk_agents.id)
+        LIMIT :limit) RETURNING id"""
 )
+SWEPT_AT_ONCE = 20
 
 
 _BY_ID = "SELECT id FROM tk_users WHERE id = :id"
@@ -96,7 +100,9 @@ class SqlUsers:
 
     async def sweep(self, now: int) -> None:
         """Empties, then deletes agents whose owner the host application has deleted."""
-        await self._database.write(lambda: _sweep(now))
+        for sweep in (_DELETE_OWNERLESS_AGENTS, _EMPTY_OWNERLESS_AGENTS):
+            while await self._database.execute(sweep(now=now, limit=SWEPT_AT_ONCE)):
+                pass
 
 
 def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
@@ -119,8 +125,3 @@ def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
 def _in_details(user_id: str) -> str:
     """How an entry's details name a user."""
     return msgspec.json.encode({"userId": user_id}).decode()[1:-1]
-
-
-def _sweep(now: int) -> Plan[None]:
-    yield _DELETE_OWNERLESS_AGENTS(now=now)
-    yield _EMPTY_OWNERLESS_AGENTS(now=now)
