@@ -212,7 +212,8 @@ class Answers:
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
         found = await self._passages.before(agent, asked, gateway)
-        prior = await self._store.receipts.newest(conversation.id)
+        newest = await self._store.receipts.newest(conversation.id)
+        prior = newest.receipt if newest else None
         rules = self._rules(agent, gateway, held.turn.model)
         shortened = frozenset(prior.shortened if prior else ())
         sources = Sources(
@@ -228,6 +229,7 @@ class Answers:
                 **await self._texts_of_files(conversation, path, rules, shortened),
             },
             prior=prior,
+            is_new_window=newest is not None and not newest.is_current,
             model=held.turn.model,
             cache_key=conversation.id,
         )
