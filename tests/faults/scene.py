@@ -141,8 +141,9 @@ async def converse(http: Http, settings: dict[str, Any], **agent: Any) -> str:
 
 
 async def converse_informed(http: Http, settings: dict[str, Any]) -> str:
-    """A new agent that searches its document before it answers, and whose prompt is too long: two things that a
-    turn shows before its first request.
+    """A new agent that searches its document before it answers, and whose prompt is too long.
+
+    A turn shows both before its first request.
     """
     agent = await converse(
         http, {**settings, "retrievalMode": "auto", "retrievalThreshold": 0}, systemPrompt=LONG_PROMPT
