@@ -45,6 +45,7 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.ports.receipts import PriorReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import IdempotencyKey
@@ -446,10 +447,10 @@ async def test_newest_receipt_is_of_the_last_reply_on_the_path(store: Store):
         ended = begun.conversation.end_turn(begun.turn, reply, NOW)
         await keep_ended(store, ended)
         conversation = ended.conversation
-    assert await store.receipts.newest(conversation.id) == receipts[2]
+    assert await store.receipts.newest(conversation.id) == PriorReceipt(receipts[2], is_current=True)
     assert await store.receipts.newest(other.id) is None
     await keep_regenerated(store, conversation, NOW)  # which has no receipt
-    assert await store.receipts.newest(conversation.id) == receipts[1]
+    assert await store.receipts.newest(conversation.id) == PriorReceipt(receipts[1], is_current=False)
 
 
 async def test_second_turn_is_refused_while_one_runs(store: Store):

@@ -28,7 +28,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
-from threadkeep.engine.loop import HandOff, Pause, TurnStep, TurnTools, run_turn
+from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnStep, TurnTools, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
@@ -42,6 +42,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
 )
+from threadkeep.ports.tools import Unavailable
 
 REPLIES = (
     use(
@@ -76,11 +77,12 @@ async def steps_of(
     kept: Kept,
     state: TurnState = NEW_TURN,
     approvals: NobodyAsked | None = None,
+    limits: TurnLimits = UNLIMITED,
 ) -> list[TurnStep]:
     """All that a turn does from where it stands."""
     opening = () if state.is_new else (TurnResumed(1),)
     toolbox = TurnTools(Toolbox(tools, large_values(kept)), approvals or NobodyAsked())
-    run = run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop(), state=state, opening=opening)
+    run = run_turn(TURN, build, gateway, toolbox, limits, Stop(), state=state, opening=opening)
     async with aclosing(run) as steps:
         return [step async for step in steps]
 
@@ -109,7 +111,7 @@ def cuts(steps: Sequence[TurnStep]) -> list[int]:
 
 
 def tools_with(effect: ToolEffect) -> InMemoryTools:
-    return InMemoryTools(effect=effect, adds=adds)
+    return InMemoryTools(Unavailable("files", "not started"), effect=effect, adds=adds)
 
 
 @pytest.mark.parametrize("effect", list(ToolEffect))
@@ -143,6 +145,7 @@ def check(
     bodies = [it.body for it in before if isinstance(it, TurnEvent)]
     told = [it for it in (*bodies, *after) if isinstance(it, ToolResulted)]
     assert sorted(it.tool_call_id for it in told) == ["1", "2", "3"]
+    assert sum(isinstance(it, Notice) for it in (*bodies, *after)) == 1
     handed = [call.id for it in before if isinstance(it, Dispatched) for call in it.calls]
     again = [call.id for it in after if isinstance(it, Dispatched) for call in it.calls]
     resulted = {it.tool_call_id for it in bodies if isinstance(it, ToolResulted)}
@@ -153,6 +156,21 @@ def check(
     assert unknown == (set() if effect.is_repeatable else lost)
     spent = sum((it.usage for it in (*bodies, *after) if isinstance(it, UsageReported)), Usage(0, 0))
     assert (spent.input_tokens, spent.output_tokens) == (done.usage.input_tokens, done.usage.output_tokens)
+
+
+async def test_limit_of_tool_rounds_is_noticed_once():
+    limits = TurnLimits(1, 0)
+    gateway = InMemoryGateway([TextDelta("So."), *use(ToolUse("1", "adds", {"a": 1}))])
+    whole = [
+        TurnStart("c", "q", "a", None),
+        *await steps_of(gateway, InMemoryTools(adds=adds), {}, limits=limits),
+    ]
+    (noticed,) = (number for number, step in enumerate(whole) if isinstance(step, Notice))
+    sent = replace(gateway.requests[0], messages=REQUEST.messages)
+    state = replay(log_of(whole[: noticed + 1]), sent, {})
+    after = await steps_of(InMemoryGateway(), InMemoryTools(adds=adds), {}, state, limits=limits)
+    assert not any(isinstance(step, Notice) for step in after)
+    assert after[-1] == whole[-1]
 
 
 def entries(*bodies: TurnStep) -> list[LogEntry]:

@@ -22,6 +22,7 @@ from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, ToolCallPart
 from threadkeep.engine.fold import fold
 from threadkeep.engine.journal import CallFinished, Dispatched
+from threadkeep.engine.prompt import MOST_COMPONENT_CHARACTERS
 from threadkeep.log.format import LogEntry
 from threadkeep.testing import (
     Pause,
@@ -44,6 +45,8 @@ PIECES = (("I look ", "and note. "), ("Both ", "done. "), ("So ", "be it."))
 WHOLE = "\n\n".join("".join(pieces) for pieces in PIECES)
 ANSWER = {"action": "answer", "content": "The blue one."}
 ALLOW = {"action": "allow"}
+MANUAL = "manual.md"
+LONG_PROMPT = "Be brief. " * (MOST_COMPONENT_CHARACTERS // 10 + 1)
 SPENT = ((100, 20), (200, 10), (300, 5))
 
 
@@ -130,11 +133,30 @@ def paced_reply_to(request: Recorded) -> Reply:
     return [step for said in reply_to(request) for step in (said, Pause(0.01))]
 
 
-async def converse(http: Http, settings: dict[str, Any]) -> str:
+async def converse(http: Http, settings: dict[str, Any], **agent: Any) -> str:
     """A new agent with these settings."""
-    made = await http.post("/api/agents", json={"name": "Clerk", "settings": settings})
+    made = await http.post("/api/agents", json={"name": "Clerk", "settings": settings, **agent})
     assert made.status_code == 201, made.text
     return made.json()["id"]
+
+
+async def converse_informed(http: Http, settings: dict[str, Any]) -> str:
+    """A new agent that searches its document before it answers, and whose prompt is too long.
+
+    A turn shows both before its first request.
+    """
+    agent = await converse(
+        http, {**settings, "retrievalMode": "auto", "retrievalThreshold": 0}, systemPrompt=LONG_PROMPT
+    )
+    path = f"/api/agents/{agent}/documents"
+    files = {"files": (MANUAL, b"What to note before, and what after.")}
+    assert (await http.post(path, files=files)).status_code == 202
+
+    async def is_ready() -> bool:
+        return [it["status"] for it in (await http.get(path)).json()["items"]] == ["ready"]
+
+    await until(is_ready)
+    return agent
 
 
 class Away(Exception):
@@ -280,6 +302,16 @@ def check_tools(person: Person, server: ToolServer, reply: dict[str, Any]) -> No
     assert requests == responses
     assert asked["approval_request"] == asked["approval_response"] == len(requests)
     assert len(requests) >= 1
+
+
+def check_opening(person: Person, reply: dict[str, Any], model: ScriptedModel) -> None:
+    """What comes before the first request is shown once, and is cited as every request numbers it."""
+    notices = [it["code"] for it in person.seen if it["type"] == "notice"]
+    assert notices == ["PROMPT_TRUNCATED"]
+    assert kinds(person.seen)["retrieval"] == 1
+    assert [(it["index"], it["title"]) for it in reply["citations"]] == [(1, MANUAL)]
+    sent = [it.content.decode() for it in model.requests if subject_of(it) == person.about]
+    assert all(f"[1] {MANUAL}" in body and f"[2] {MANUAL}" not in body for body in sent)
 
 
 def check_usage(events: Sequence[dict[str, Any]], reply: dict[str, Any], turn: dict[str, Any]) -> None:

@@ -20,8 +20,9 @@ from tests.faults.scene import (
     agent_settings,
     check_end,
     check_fold,
+    check_opening,
     check_requests,
-    converse,
+    converse_informed,
     desk,
     kinds,
     reply_to,
@@ -67,6 +68,7 @@ class Broken:
             async with asyncio.timeout(WAIT_S):
                 await person.talk(node.client)
             reply = await check_end(node.client, person, server, model)
+            check_opening(person, reply, model)
             stored = await node.store.messages.get(ConversationId(person.conversation), reply["id"])
             assert stored is not None
             check_fold(person, stored)
@@ -95,7 +97,7 @@ class Boundaries:
             async with dying_node(settings) as node:
                 if broken is not None:
                     await broken.finish(node, self._server, self._model)
-                agent = agent or await converse(node.client, agent_settings(self._server))
+                agent = agent or await converse_informed(node.client, agent_settings(self._server))
                 broken = await self._break_off(node, await self._meet(node, agent, point), point)
                 if broken is None:
                     return
@@ -103,7 +105,7 @@ class Boundaries:
     async def take_over(self, settings: Settings, first: int, every: int) -> None:
         """The node dies, and another one goes on, where somebody has followed the turn all the time."""
         async with dying_node(settings) as other:
-            agent = await converse(other.client, agent_settings(self._server))
+            agent = await converse_informed(other.client, agent_settings(self._server))
             for point in self._points(first, every):
                 async with dying_node(settings) as node:
                     person = await self._meet(node, agent, point)
@@ -213,7 +215,7 @@ async def stall_again_and_again(
     settings: Settings, first: int, death: Death, server: ToolServer, model: ScriptedModel
 ) -> None:
     async with dying_node(settings) as other:
-        agent = await converse(other.client, agent_settings(server))
+        agent = await converse_informed(other.client, agent_settings(server))
         for commit in range(FIRST_TO_STALL + first - 1, LAST_TO_STALL + 1, 2 * AT_ONCE):
             point = Point(commit, death)
             if ONLY not in (None, str(point)):
@@ -234,7 +236,7 @@ async def stall_again_and_again(
                     async with asyncio.timeout(WAIT_S):
                         await again.talk(node.client)
                     assert again.seen == shown
-                    await check_end(node.client, person, server, model)
+                    check_opening(person, await check_end(node.client, person, server, model), model)
                 except BaseException as exc:
                     exc.add_note(f"THREADKEEP_POINT={point} {node.life.commits}")
                     raise

@@ -131,6 +131,18 @@ async def test_undoing_restores_the_exact_context(talk: Talk, model: ScriptedMod
     assert not any(it["archived"] for it in detail["messages"])
 
 
+async def test_undone_compaction_returns_its_messages_to_the_model(talk: Talk, model: ScriptedModel):
+    conversation = await long_talk(talk)
+    made = (await compact(talk, conversation, keepLast=2)).json()
+    await talk.ask(conversation, "in between")
+    assert sent(model.requests[-1])[1:] == ["question 3", "OK.", "in between"]
+    path = f"/api/conversations/{conversation}/compactions/{made['id']}"
+    assert (await talk.client.delete(path)).status_code == 204
+    await talk.ask(conversation, "and now?")
+    questions = [it for it in sent(model.requests[-1])[1:] if it != "OK."]
+    assert questions == [*(f"question {number}" for number in range(4)), "in between", "and now?"]
+
+
 async def test_only_the_newest_is_undone(talk: Talk):
     conversation = await long_talk(talk, compactionThreshold=0)
     path = f"/api/conversations/{conversation}/compactions"

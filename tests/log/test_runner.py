@@ -21,6 +21,8 @@ from tests.services.running import (
 )
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
+    Notice,
+    Retrieval,
     Text,
     ToolCalled,
     ToolResulted,
@@ -28,6 +30,7 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.journal import Dispatch, Dispatched
 from threadkeep.engine.loop import TurnStep
@@ -96,6 +99,27 @@ async def shown_for_a_moment(node: Node, turn: Turn) -> list[TurnEvent]:
                     seen += [event for chunk in chunks for event in decode_chunk(chunk.events)]
         assert not log.has_ended
     return seen
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [Retrieval("Why?", (RetrievalHit("a.md", "Because.", 1.0),)), Notice("DEGRADED", "By keyword.")],
+)
+async def test_turn_goes_on_only_when_what_comes_before_its_request_is_stored(
+    nodes: Nodes, store: Store, opening: Retrieval | Notice
+):
+    fault = Fault()
+    fault.gate.clear()
+    node = nodes.start(log=fault)
+    begun, script = await run(node, store)
+    script.say(opening, Text("x"), script.done())
+    await fault.reached.wait()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    unsaid = script.unsaid
+    fault.gate.set()
+    assert unsaid == 2
+    assert kinds(await follow(node, begun.turn)) == ["turn_start", opening.type, "text", "done"]
 
 
 async def test_end_waits_for_what_is_on_its_way(nodes: Nodes, store: Store):

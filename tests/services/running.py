@@ -171,6 +171,11 @@ class Script:
         for body in bodies:
             self._bodies.put_nowait(body)
 
+    @property
+    def unsaid(self) -> int:
+        """How much of it the turn has not come to."""
+        return self._bodies.qsize()
+
     def done(self, status: str = "COMPLETED") -> Done:
         """The end."""
         reply = self._begun.assistant_message.id

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +300,44 @@ async def test_window_stays_where_it_started_after_a_reply_without_text(talk: Ta
     firsts = [it.body["messages"][1]["content"] for it in model.requests]
     # It moves by large steps only.
     assert [*dict.fromkeys(firsts)] == [f"question {number}" for number in (0, 5, 11, 16, 21)]
+
+
+async def stepped_conversation(talk: Talk, model: ScriptedModel) -> str:
+    """One whose window has just moved by a large step: it has fewer than the latest twenty messages."""
+    conversation = await talk.titled_conversation()
+    for number in range(11):
+        await talk.ask(conversation, f"question {number}")
+    assert contents(model)[0] == "question 5"
+    return conversation
+
+
+async def edit_the_last_question(talk: Talk, conversation: str) -> None:
+    question = (await talk.messages(conversation))[-2]
+    body = {"content": "edited", "parentId": question["parentId"]}
+    await talk.client.post(f"/api/conversations/{conversation}/messages?wait=true", json=body)
+
+
+async def regenerate(talk: Talk, conversation: str) -> None:
+    await talk.client.post(f"/api/conversations/{conversation}/regenerate?wait=true")
+
+
+async def choose_the_other_branch(talk: Talk, conversation: str) -> None:
+    old = (await talk.messages(conversation))[-1]["id"]
+    await regenerate(talk, conversation)
+    await talk.client.post(f"/api/conversations/{conversation}/path", json={"messageId": old})
+    await talk.ask(conversation, "next")
+
+
+@pytest.mark.parametrize("change", [edit_the_last_question, regenerate, choose_the_other_branch])
+async def test_window_is_built_anew_when_the_path_changes(
+    talk: Talk, model: ScriptedModel, change: Callable[[Talk, str], Awaitable[None]]
+):
+    conversation = await stepped_conversation(talk, model)
+    await change(talk, conversation)
+    # Twenty messages; the first of them is an answer, with which no request begins.
+    assert len(contents(model)) == 19
+    await talk.ask(conversation, "and on")
+    assert len(contents(model)) == 11  # the path is the same again, and the window moves by its step
 
 
 async def test_first_window_of_a_long_conversation_has_the_latest_twenty(talk: Talk, model: ScriptedModel):

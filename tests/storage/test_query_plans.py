@@ -339,7 +339,12 @@ LOOKUPS = {
         {"tk_tool_calls": "tk_tool_calls_roles", "tk_messages": "tk_messages_pkey"},
     ),
     "newest receipt": Lookup(
-        lambda: receipts.newest(LONG), {"tk_messages": ON_PATH, "tk_receipts": "tk_receipts_pkey"}
+        lambda: receipts.newest(LONG),
+        {
+            "tk_messages": ON_PATH,
+            "tk_receipts": "tk_receipts_pkey",
+            "tk_conversations": "tk_conversations_pkey",
+        },
     ),
 }
 every_lookup = pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS)

@@ -93,6 +93,8 @@ class Sources:
     """The values of the path's calls that are in the payload store."""
     prior: Receipt | None = None
     """The newest receipt on the active path."""
+    is_new_window: bool = False
+    """Whether the window starts as if there were no receipt: the path or its compactions have changed."""
     model: str | None = None
     cache_key: str | None = None
 
@@ -192,7 +194,7 @@ class _Window:
 
 def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
     path = [message for message in sources.path if is_in_context(message)]
-    anchor = sources.prior.first_seq if sources.prior else None
+    anchor = sources.prior.first_seq if sources.prior and not sources.is_new_window else None
     asked = _index_of(sources.question_id, path)
     first = window_start([it.seq for it in path], rules.context_messages, anchor)
     path, asked = _from(path, first, asked)

@@ -215,7 +215,7 @@ class _Run:
         if self._state.stop_reason is not None:  # only the end is missing
             return
         for notice in await self._toolbox.open():
-            if (notice.code, notice.message) not in self._state.noticed:
+            if notice not in self._state.noticed:
                 yield notice
         if may_ask(self._tools.rules):
             granted = await self._tools.approvals.granted()
@@ -234,7 +234,9 @@ class _Run:
                 return
             if self._limits.max_iterations and self._iteration >= self._limits.max_iterations:
                 self.stop_reason, most = MAX_ITERATIONS, self._iteration
-                yield Notice("MAX_ITERATIONS", f"The agent has reached its limit of {most} tool rounds.")
+                notice = Notice("MAX_ITERATIONS", f"The agent has reached its limit of {most} tool rounds.")
+                if notice not in self._state.noticed:
+                    yield notice
                 return
             async with aclosing(self._use_tools(batch)) as used:
                 async for step in used:

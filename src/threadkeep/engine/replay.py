@@ -12,6 +12,7 @@ from threadkeep.domain.events import (
     ApprovalResponse,
     IterationRestart,
     IterationStart,
+    Notice,
     TurnEvent,
     TurnResumed,
     UserMessage,
@@ -102,7 +103,7 @@ class TurnState:
     unknown: frozenset[Signature] = frozenset()
     """Calls with an unknown outcome."""
     used_servers: frozenset[str] = frozenset()
-    noticed: frozenset[tuple[str, str]] = frozenset()
+    noticed: frozenset[Notice] = frozenset()
     """The notices that the turn's user has already received."""
     ran_ms: int = 0
 
@@ -208,8 +209,8 @@ class _Replaying:
     def state(
         self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost], files: FileRules
     ) -> TurnState:
-        if request is None:
-            return TurnState(ran_ms=self._ran_ms)
+        if request is None:  # it is prepared again, and shows nothing twice
+            return TurnState(found=self._found(), noticed=self._noticed(), ran_ms=self._ran_ms)
         parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
         known = _KnownCalls(
             self._folding,
@@ -237,9 +238,7 @@ class _Replaying:
                 for arguments in known.all_arguments_of(it)
             ),
             used_servers=frozenset(it.call.server for it in parts if it.call.tool_call_id in self._used),
-            noticed=frozenset(
-                (it.code, it.message) for it in self._folding.parts if isinstance(it, NoticePart)
-            ),
+            noticed=self._noticed(),
             ran_ms=self._ran_ms,
         )
 
@@ -255,6 +254,11 @@ class _Replaying:
             and not part.superseded
             and not (is_cut_off and part.iteration == self._iteration)
             and not is_blank(part.text)
+        )
+
+    def _noticed(self) -> frozenset[Notice]:
+        return frozenset(
+            Notice(it.code, it.message) for it in self._folding.parts if isinstance(it, NoticePart)
         )
 
     def _found(self) -> tuple[RetrievalHit, ...]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
-from threadkeep.domain.events import ApprovalRequest, Done, Failed, UsageReported
+from threadkeep.domain.events import ApprovalRequest, Done, Failed, Notice, Retrieval, UsageReported
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
@@ -276,6 +276,9 @@ class Runner:
                         # Stored before the tools run, while the turn is still ours.
                         await turn_log.add(step, at_once=True)
                         self._running.check_lease(turn_log.turn_id)
+                    case Notice() | Retrieval(tool_call_id=None):
+                        # Stored before the receipt of the request: it numbers the passages found.
+                        await turn_log.add(step, at_once=True)
                     case ApprovalRequest():
                         await turn_log.add(step)
                         await self._signals.asked(held, step.request_id)

@@ -1,11 +1,21 @@
 """Storage of what the models received."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class PriorReceipt:
+    """The newest receipt on a conversation's active path."""
+
+    receipt: Receipt
+    is_current: bool
+    """Whether neither the path nor its compactions have changed since."""
 
 
 class ReceiptStore(Protocol):
@@ -21,7 +31,7 @@ class ReceiptStore(Protocol):
         """The receipt of a conversation's turn, and its texts."""
         ...
 
-    async def newest(self, conversation_id: ConversationId) -> Receipt | None:
+    async def newest(self, conversation_id: ConversationId) -> PriorReceipt | None:
         """The receipt of the newest turn that has one and whose reply is on the active path."""
         ...
 

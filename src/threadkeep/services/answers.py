@@ -115,7 +115,7 @@ class Answers:
         prepared = None
         if state.is_new:
             try:
-                prepared = await stop.guard(lambda: self._prepare(agent, held, gateway))
+                prepared = await stop.guard(lambda: self._prepare(agent, held, gateway, state))
             except Stopped as exc:
                 is_handed_off = exc.reason == "hand_off" and hands_off
                 yield HandOff() if is_handed_off else stopped(turn, exc.reason)
@@ -199,7 +199,8 @@ class Answers:
         if is_due(agent, conversation):
             await self._jobs.add(COMPACTION_JOB, compaction_job(conversation))
 
-    async def _prepare(self, agent: Agent, held: HeldTurn, gateway: Gateway) -> _Prepared:
+    async def _prepare(self, agent: Agent, held: HeldTurn, gateway: Gateway, state: TurnState) -> _Prepared:
+        """Prepares a turn, perhaps again: its node may have died after it showed some of this."""
         conversation, asked_id = held.conversation, held.turn.user_message_id
         # Loaded again: it may have been compacted, or that undone, since the turn began.
         compaction = None
@@ -211,15 +212,17 @@ class Answers:
         summary = compaction.summary if compaction else None
         prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
-        found = await self._passages.before(agent, asked, gateway)
-        prior = await self._store.receipts.newest(conversation.id)
+        # Passages that were shown keep their numbers: another search may find others.
+        found = () if state.found else await self._passages.before(agent, asked, gateway)
+        newest = await self._store.receipts.newest(conversation.id)
+        prior = newest.receipt if newest else None
         rules = self._rules(agent, gateway, held.turn.model)
         shortened = frozenset(prior.shortened if prior else ())
         sources = Sources(
             path=path,
             question_id=asked_id,
             components=prompt.components,
-            found=[hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
+            found=state.found or [hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
             large={
                 # Without tools, results are sent as text, whatever form they had before.
                 **await self._large_values(
@@ -228,11 +231,13 @@ class Answers:
                 **await self._texts_of_files(conversation, path, rules, shortened),
             },
             prior=prior,
+            is_new_window=newest is not None and not newest.is_current,
             model=held.turn.model,
             cache_key=conversation.id,
         )
         notices = _file_notices(asked.files, rules) if asked else ()
-        return _Prepared(sources, rules, (*prompt.notices, *notices, *found))
+        opening = (*prompt.notices, *notices, *found)
+        return _Prepared(sources, rules, [it for it in opening if it not in state.noticed])
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
         """The latest messages of the active path, oldest first, with the question."""

@@ -21,9 +21,13 @@ ADD = Statement(
 _FIND = "SELECT 1 FROM tk_conversations WHERE id = :conversation_id"
 # Locks the conversation: its messages do not change after this.
 _HOLD = Statement(_FIND, postgres=f"{_FIND} FOR UPDATE")
+# The replies so far had other context windows than the next one will. The last message, not `last_seq`: that
+# already counts the messages of a turn whose beginning moves the path.
+_RESET_WINDOW = """window_reset_seq = COALESCE((
+        SELECT MAX(seq) FROM tk_messages WHERE conversation_id = :conversation_id), 0)"""
 # A compare-and-set: never overwrites another compaction or undo.
 _ARCHIVE = Statement(
-    """UPDATE tk_conversations SET archived_to_seq = :to_seq
+    f"""UPDATE tk_conversations SET archived_to_seq = :to_seq, {_RESET_WINDOW}
     WHERE id = :conversation_id AND archived_to_seq = :expected AND deleted_at IS NULL
         AND EXISTS (SELECT 1 FROM tk_messages
             WHERE conversation_id = :conversation_id AND seq = :to_seq AND on_path)
@@ -34,7 +38,7 @@ _BRING_BACK = Statement(
     WHERE id = :conversation_id AND archived_to_seq = :to_seq AND deleted_at IS NULL RETURNING id"""
 )
 RENEW_ARCHIVED = Statement(
-    """UPDATE tk_conversations SET archived_to_seq = COALESCE((
+    f"""UPDATE tk_conversations SET {_RESET_WINDOW}, archived_to_seq = COALESCE((
         SELECT MAX(compaction.to_seq) FROM tk_compactions AS compaction
         JOIN tk_messages AS last ON last.conversation_id = compaction.conversation_id
             AND last.seq = compaction.to_seq AND last.on_path

@@ -8,6 +8,7 @@ import msgspec
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
+from threadkeep.ports.receipts import PriorReceipt
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Statement
 
@@ -44,8 +45,9 @@ _GET = Statement(
 )
 # Nearly always the previous reply: found by walking back along the path.
 NEWEST = Statement(
-    """SELECT kept.receipt FROM tk_messages AS reply
+    """SELECT kept.receipt, reply.seq > conversation.window_reset_seq FROM tk_messages AS reply
     JOIN tk_receipts AS kept ON kept.turn_id = reply.turn_id
+    JOIN tk_conversations AS conversation ON conversation.id = reply.conversation_id
     WHERE reply.conversation_id = :conversation_id AND reply.on_path AND reply.role = 'assistant'
     ORDER BY reply.seq DESC LIMIT 1"""
 )
@@ -122,10 +124,10 @@ class SqlReceipts:
             return None
         return _decode(rows[0][0]), dict(await self._database.fetch(_TEXTS(turn_id=turn_id)))
 
-    async def newest(self, conversation_id: ConversationId) -> Receipt | None:
+    async def newest(self, conversation_id: ConversationId) -> PriorReceipt | None:
         """The receipt of the newest turn that has one and whose reply is on the active path."""
         rows = await self._database.fetch(NEWEST(conversation_id=conversation_id))
-        return _decode(rows[0][0]) if rows else None
+        return PriorReceipt(_decode(rows[0][0]), bool(rows[0][1])) if rows else None
 
     async def forget_texts(self) -> int:
         """Deletes texts that no receipt names any more, some at a time."""
