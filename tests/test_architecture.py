@@ -1,5 +1,7 @@
 """The architecture's rules: what may import what, no cycle, no import inside a function but for extras.
 
+And who may start a task or a thread.
+
 CONTRIBUTING describes the same rules in words.
 """
 
@@ -16,7 +18,7 @@ from threadkeep.cli import COMMANDS
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
 
-COMMON = {"clock", "logs", "loopback", "metrics", "tasks", "version", "choices"}
+COMMON = {"clock", "logs", "loopback", "loops", "metrics", "tasks", "version", "choices"}
 """Small modules for the layers that have all of the engine below them."""
 
 LAYERS: dict[str, set[str]] = {
@@ -32,9 +34,9 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"ports", "domain"},
     "exchange": {"ports", "domain"},
     # How a text is searched is decided once, in `retrieval/terms.py`.
-    "storage": {"retrieval", "ports", "domain", "tasks"},
+    "storage": {"retrieval", "ports", "domain", "loops", "tasks"},
     "gateways": {"ports", "domain", "sse"},
-    "mcp": {"retrieval", "ports", "domain", "logs", "tasks", "version"},
+    "mcp": {"retrieval", "ports", "domain", "logs", "loops", "tasks", "version"},
     "tools": {"retrieval", "ports", "domain"},
     "retrieval": {"ports", "domain"},
     # A worker process is started, limited and ended in one way, and PDFs are opened in one.
@@ -46,6 +48,7 @@ LAYERS: dict[str, set[str]] = {
     "choices": set(),
     "clock": set(),
     "logs": {"domain"},
+    "loops": {"domain"},
     "metrics": {"domain"},
     "version": set(),
     "tasks": set(),
@@ -72,6 +75,56 @@ EXTRAS = {
 }
 # These load modules of ours by name when they are asked for. The names in them count as imports.
 LOADERS = {"threadkeep", "threadkeep.cli"}
+
+
+# A task that lives as long as the process is started by `Loops.start`, which restarts it when it fails. These
+# start tasks and threads of another kind; each says how that ends, and who notices if it fails.
+SHORT_LIVED = {
+    "threadkeep.loops.Loop.__init__": "the helper itself",
+    "threadkeep.storage.sqlite.SqliteDatabase.__init__": "threads; a `Watch` counts the writer's failures",
+    # A turn, and what belongs to one.
+    "threadkeep.log.runner.Runner.begin": "the start of a turn; the request waits for it",
+    "threadkeep.log.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
+    "threadkeep.log.steering.SteeringDesk.take_in": "one write; the turn waits for it",
+    "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
+    "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
+    "threadkeep.services.approvals.Approvals.answer": "one write; the request waits for it",
+    "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
+    # A connection; when its task fails, it closes, and the other side reconnects.
+    "threadkeep.http.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.protocols.agentx.routes.Socket.run": "a socket's client",
+    "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
+    "threadkeep.mcp.pool.Pool._close": "the end of a connection",
+    "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
+    "threadkeep.mcp.stdio.StdioLink.open": "a program's streams; their end closes the connection",
+    "threadkeep.mcp.connection.Connection.__init__": "a connection; the next call reconnects",
+    "threadkeep.mcp.connection.Connection.call": "one call; the caller waits for it",
+    "threadkeep.mcp.connection.Connection._elicit": "one question; the call waits for it",
+    "threadkeep.mcp.connection.Connection._look_after": "one ping",
+    "threadkeep.mcp.process.ServerProcess.__init__": "a program's log, until the program ends",
+    "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
+    "threadkeep.gateways.local._Answer.begin": "one answer",
+    # One thing each; the caller waits for it.
+    "threadkeep.http.key_set.KeySet.key": "one download; the next request tries again",
+    "threadkeep.http.server._Stopping.begin": "the end of the process",
+    "threadkeep.retrieval.process.start_process": "the start of a worker",
+    "threadkeep.retrieval.process.end_process": "the end of a worker",
+    "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
+    "threadkeep.files.asking._end": "a worker's last output",
+    # Commands, the client and fakes for tests: no server.
+    "threadkeep.cli.embedded.embedded": "the server of one command",
+    "threadkeep.cli.serve.run_server.ready": "loads the model once",
+    "threadkeep.client": "runs in other programs",
+    "threadkeep.testing": "runs in tests",
+}
+_STARTERS = {
+    "create_task",
+    "ensure_future",
+    "TaskGroup",
+    "Thread",
+    "start_new_thread",
+    "run_coroutine_threadsafe",
+}
 
 
 def module_of(file: Path) -> str:
@@ -184,6 +237,24 @@ def test_modules_form_no_cycle():
 
     for module in edges:
         visit(module, ())
+
+
+def starters(node: ast.AST, name: str) -> Iterator[str]:
+    """The functions that start tasks or threads, by their whole names."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from starters(child, f"{name}.{child.name}")
+            continue
+        if isinstance(child, ast.Call) and ast.unparse(child.func).rpartition(".")[2] in _STARTERS:
+            yield name
+        yield from starters(child, name)
+
+
+def test_every_long_lived_task_is_started_by_the_helper_that_restarts_it():
+    found = {name for module, tree in trees().items() for name in starters(tree, module)}
+    packages = ("threadkeep.client", "threadkeep.testing")
+    found = {next((it for it in packages if name.startswith(f"{it}.")), name) for name in found}
+    assert found == SHORT_LIVED.keys()
 
 
 def test_public_names_are_the_promised_ones():

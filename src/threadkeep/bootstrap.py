@@ -36,6 +36,7 @@ from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.log.user_events import UserEvents
 from threadkeep.logs import about
+from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import PersonalServers
@@ -190,13 +191,13 @@ def build_server_environment(settings: Settings, workspaces: Workspaces) -> Serv
     )
 
 
-def _pool(settings: Settings) -> Pool:
+def _pool(settings: Settings, loops: Loops) -> Pool:
     limits = Limits(
         most_servers=settings.mcp_max_servers,
         budget_s=settings.mcp_connect_budget_s,
         idle_s=settings.mcp_idle_s,
     )
-    return Pool(build_server_environment(settings, settings.workspaces), limits)
+    return Pool(build_server_environment(settings, settings.workspaces), limits, loops)
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -237,7 +238,7 @@ async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
         await database.close()
 
 
-async def _open_database(settings: Settings) -> Database:
+async def _open_database(settings: Settings, loops: Loops | None = None) -> Database:
     """The database, migrated."""
     make_private(settings.data)
     return await open_database(
@@ -246,12 +247,13 @@ async def _open_database(settings: Settings) -> Database:
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
         rebuild=rebuild,
+        loops=loops,
     )
 
 
-async def _timed_database(settings: Settings, metrics: Metrics) -> Database:
+async def _timed_database(settings: Settings, metrics: Metrics, loops: Loops) -> Database:
     """The database, migrated, with its queries timed."""
-    opened = await _open_database(settings)
+    opened = await _open_database(settings, loops)
     latency = metrics.store_latency
     return TimedDatabase(opened, latency["read"].observe, latency["write"].observe)
 
@@ -314,9 +316,9 @@ class Runtime:
 
     async def _start(self) -> Services:
         async with AsyncExitStack() as started:
-            metrics = Metrics()
-            outside = await _open_outside(self._settings, metrics, started)
-            services = await _start_services(self._settings, outside, metrics, started)
+            metrics, loops = Metrics(), Loops()
+            outside = await _open_outside(self._settings, metrics, loops, started)
+            services = await _start_services(self._settings, outside, metrics, loops, started)
             self._closing = started.pop_all()
         return services
 
@@ -337,13 +339,15 @@ class Outside:
     """Whether no other node works on the database."""
 
 
-async def _open_outside(settings: Settings, metrics: Metrics, opened: AsyncExitStack) -> Outside:
-    database = await _timed_database(settings, metrics)
+async def _open_outside(
+    settings: Settings, metrics: Metrics, loops: Loops, opened: AsyncExitStack
+) -> Outside:
+    database = await _timed_database(settings, metrics, loops)
     opened.push_async_callback(database.close)
     store = await store_on(database, build_secret_box(settings), settings.payload_folder)
-    bus = bus_on(database)
+    bus = bus_on(database, loops)
     opened.push_async_callback(bus.close)
-    pool = _pool(settings)
+    pool = _pool(settings, loops)
     opened.push_async_callback(pool.close)
     gateway = build_gateway(settings)
     if gateway is None:  # a host application has no other sign of it before the first request
@@ -389,7 +393,7 @@ async def _start_turns(
 
 
 async def _start_services(
-    settings: Settings, outside: Outside, metrics: Metrics, started: AsyncExitStack
+    settings: Settings, outside: Outside, metrics: Metrics, loops: Loops, started: AsyncExitStack
 ) -> Services:
     store, models, workspaces = outside.store, outside.models, settings.workspaces
     catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
@@ -399,14 +403,14 @@ async def _start_services(
     reading = Reading(
         store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
     )
-    history = History(store)
+    history = History(store, loops)
     started.push_async_callback(history.close)
     if outside.alone:  # no other process could be running a job
         await outside.jobs.release_all()
     user_events = UserEvents(outside.bus)
-    jobs = _jobs(outside, history, user_events, compactions, reading, caps)
+    jobs = _jobs(outside, history, user_events, compactions, reading, caps, loops)
     started.push_async_callback(jobs.close)
-    node = Node(store, outside.bus, user_events, system_clock, metrics, alone=outside.alone)
+    node = Node(store, outside.bus, user_events, system_clock, metrics, loops, alone=outside.alone)
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
     prompt_files = FolderPromptFiles(workspaces)
@@ -455,6 +459,7 @@ async def _start_services(
         users=Users(store, running_turns, prompts, PersonalServers(outside.pool, workspaces), system_clock),
         user_events=user_events,
         metrics=metrics,
+        loops=loops,
         store=store,
         gateway=models.gateway,
         cursors=Cursors(store.key),
@@ -491,6 +496,7 @@ def _jobs(
     compactions: Compactions,
     reading: Reading,
     caps: OperatorCaps,
+    loops: Loops,
 ) -> Jobs:
     """Background jobs, done by whichever node has time."""
 
@@ -508,6 +514,7 @@ def _jobs(
             READ_JOB: reading.read,
             EMBED_JOB: reading.embed,
         },
+        loops,
     )
 
 
@@ -551,5 +558,6 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
             "conversations missing from search": services.history.catch_up,
             "files without a message": services.files.sweep,
             "unreferenced payloads": store.payloads.collect,
-        }
+        },
+        services.loops,
     )

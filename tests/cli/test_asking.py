@@ -1,11 +1,12 @@
 """What turns ask their users, asked in a terminal."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from threadkeep.cli.asking import FORM_KEYS, Read, Reply, ask
+from threadkeep.cli.asking import FORM_KEYS, LONG_TOOL_KEYS, Read, Reply, ask
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.wire.approvals import ApprovalView
 
@@ -71,10 +72,22 @@ def test_what_is_edited_begins_with_the_arguments():
 
 def test_nothing_hides_in_what_is_allowed():
     person = Person("e", '{"a": 1}')
-    person.answer(request(ApprovalKind.TOOL, arguments={"path": "a\u202etxt.exe\x9b2J", "long": "x" * 5000}))
-    assert person.shown[0].startswith("    path: a\\u202etxt.exe\\u009b2J\n    long: xxx")
-    assert "(5,000 characters; [e] shows all)" in person.shown[0]
-    assert "\\u202e" in person.shown[-1] and "x" * 5000 in person.shown[-1]
+    hiding = {"path": "a\u202etxt.exe\x9b2J", "tag": "ok\U000e0041\r\u200b"}
+    person.answer(request(ApprovalKind.TOOL, arguments=hiding))
+    assert person.shown[0] == ("    path: a\\u202etxt.exe\\u009b2J\n    tag: ok\\udb40\\udc41\\r\\u200b")
+    assert json.loads(person.shown[-1].partition("JSON: ")[2]) == hiding
+
+
+def test_call_can_be_allowed_only_after_all_of_a_long_value_was_shown():
+    command = f"ls{' ' * 5000}; rm -r ."
+    asked = request(ApprovalKind.TOOL, arguments={"command": command})
+    person = Person("y", "a", "s", "y")
+    assert person.answer(asked) == Reply(action="allow")
+    assert person.shown[0].endswith("; rm -r .")  # its end is visible at once
+    assert "1,011 characters not shown" in person.shown[0]
+    assert f"    command: {command}" in person.shown
+    assert person.shown.count(LONG_TOOL_KEYS) == 3
+    assert Person("n").answer(asked) == Reply(action="deny")
 
 
 def test_question_is_answered_with_a_line_or_declined():

@@ -7,9 +7,15 @@ from typing import cast
 import pytest
 
 from tests.conftest import ONLY_POSTGRES
+from tests.faults.relaying import relay_to
+from threadkeep import loops
+from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED
+from threadkeep.storage import postgres
 from threadkeep.storage.bus import LocalBus, PostgresBus, bus_on
 from threadkeep.storage.database import Database, Query, Rows
+from threadkeep.storage.store import open_database
 from threadkeep.testing.waiting import until
 
 
@@ -40,7 +46,7 @@ class SlowDatabase:
 
 @pytest.fixture
 async def here(database: Database) -> AsyncIterator[Listener]:
-    bus = bus_on(database)
+    bus = bus_on(database, Loops())
     yield Listener(bus)
     await bus.close()
 
@@ -48,7 +54,7 @@ async def here(database: Database) -> AsyncIterator[Listener]:
 @pytest.fixture
 async def there(database: Database, here: Listener) -> AsyncIterator[Listener]:
     """Another node, which hears already."""
-    bus = bus_on(database)
+    bus = bus_on(database, Loops())
     there = Listener(bus)
 
     async def hears() -> bool:
@@ -83,7 +89,7 @@ async def test_database_that_takes_nothing_does_not_keep_a_node_from_closing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("threadkeep.storage.bus.LAST_WORDS_S", 0.01)
-    bus = PostgresBus(cast("Database", SlowDatabase(database)))
+    bus = PostgresBus(cast("Database", SlowDatabase(database)), Loops())
     await bus.publish(["never told"])
     await bus.close()
 
@@ -93,7 +99,7 @@ async def test_nobody_waits_for_the_others_and_a_signal_told_often_meanwhile_goe
     database: Database, there: Listener
 ):
     slow = SlowDatabase(database)
-    bus = PostgresBus(cast("Database", slow))
+    bus = PostgresBus(cast("Database", slow), Loops())
     await bus.publish(["first"])
     await until(lambda: bool(slow.notified))
     for _ in range(100):
@@ -103,3 +109,61 @@ async def test_nobody_waits_for_the_others_and_a_signal_told_often_meanwhile_goe
     await bus.close()  # which tells what is left
     assert slow.notified == ["first", "wrote 1\nwrote 2"]
     await until(lambda: there.heard[-3:] == ["first", "wrote 1", "wrote 2"])
+
+
+async def test_listener_that_fails_keeps_no_other_from_hearing(database: Database):
+    bus, heard = bus_on(database, Loops()), list[str]()
+
+    def fail(signal: str) -> None:
+        raise ZeroDivisionError(signal)
+
+    bus.subscribe(fail)
+    bus.subscribe(heard.append)
+    await bus.publish(["wrote 1", "wrote 2"])
+    assert heard == ["wrote 1", "wrote 2"]
+    await bus.close()
+
+
+@ONLY_POSTGRES
+async def test_nodes_that_could_not_be_notified_are_told_later_that_they_missed_something(
+    database: Database, there: Listener, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(loops, "FIRST_PAUSE_S", 0.001)
+
+    class FailingDatabase(SlowDatabase):
+        async def execute(self, query: Query) -> Rows:
+            self.notified.append(query.values["payload"])
+            if len(self.notified) <= 2:
+                raise [StorageUnavailable("away"), ZeroDivisionError()][len(self.notified) - 1]
+            return await database.execute(query)
+
+    there.heard.clear()
+    bus = PostgresBus(cast("Database", FailingDatabase(database)), Loops())
+    await bus.publish(["lost"])
+    await until(lambda: MISSED in there.heard)
+    await bus.publish(["wrote 1"])
+    await until(lambda: there.heard[-1] == "wrote 1")
+    assert "lost" not in there.heard
+    await bus.close()
+
+
+@ONLY_POSTGRES
+async def test_listening_connection_that_dies_silently_is_noticed_and_replaced(
+    database_url: str, here: Listener, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(postgres, "LISTEN_CHECK_S", 0.05)
+    monkeypatch.setattr(postgres, "WAIT_FOR_CONNECTION_S", 1.0)
+    monkeypatch.setattr(loops, "FIRST_PAUSE_S", 0.001)
+    async with relay_to(database_url) as (url, relay):
+        database = await open_database(url, pool_size=1)
+        bus = bus_on(database, Loops())
+        there = Listener(bus)
+        await until(lambda: there.heard == [MISSED])
+        relay.freeze()  # what is connected stays so, and nothing gets through
+        await here.bus.publish(["lost"])
+        await until(lambda: there.heard == [MISSED, MISSED])
+        await here.bus.publish(["wrote 1"])
+        await until(lambda: there.heard[-1] == "wrote 1")
+        relay.freeze()
+        await bus.close()  # immediately, though nobody answers
+        await database.close()

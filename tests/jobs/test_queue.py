@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from threadkeep import Settings, create_app
+from threadkeep import loops as loops_module
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.domain.ids import new_uuid
 from threadkeep.jobs import queue as jobs_module
 from threadkeep.jobs.queue import Handler, Jobs, RetryLater, pause_ms
 from threadkeep.jobs.titles import TITLE_JOB
+from threadkeep.loops import Loops
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
@@ -35,7 +37,7 @@ class Runners:
 
     def start(self, handler: Handler | None = None) -> Jobs:
         """Another runner."""
-        self._made.append(Jobs(self.store, {"note": handler or self.note}))
+        self._made.append(Jobs(self.store, {"note": handler or self.note}, Loops()))
         return self._made[-1]
 
     async def note(self, arguments: Mapping[str, Any]) -> None:
@@ -218,7 +220,7 @@ async def test_jobs_that_take_long_keep_none_of_another_kind_waiting(
     async def read_document(arguments: Mapping[str, Any]) -> None:
         read.set()
 
-    jobs = Jobs(SqlJobs(database), {"title": ask_a_slow_model, "document": read_document})
+    jobs = Jobs(SqlJobs(database), {"title": ask_a_slow_model, "document": read_document}, Loops())
     try:
         for number in range(20):
             await jobs.add("title", {"it": number})
@@ -243,7 +245,7 @@ async def test_many_jobs_of_one_user_hold_up_nobody_elses(
         elif begun.count("bob") == 3:
             done_for_others.set()
 
-    jobs = Jobs(SqlJobs(database), {"document": read_document})
+    jobs = Jobs(SqlJobs(database), {"document": read_document}, Loops())
     try:
         for user, count in (("alice", 20), ("bob", 3)):
             for number in range(count):
@@ -253,3 +255,28 @@ async def test_many_jobs_of_one_user_hold_up_nobody_elses(
         assert begun.count("alice") == jobs_module.MOST_OF_A_USER
     finally:
         await jobs.close()
+
+
+async def test_jobs_of_a_kind_that_cannot_be_read_keep_no_others_from_being_done(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    store, done = SqlJobs(database), asyncio.Event()
+    take = store.take
+
+    async def take_unless_poisoned(holder: str, kind: str, **how: Any) -> Sequence[Job]:
+        if kind == "poisoned":
+            raise ValueError("arguments that nobody can read")
+        return await take(holder, kind, **how)
+
+    async def do(arguments: Mapping[str, Any]) -> None:
+        done.set()
+
+    monkeypatch.setattr(store, "take", take_unless_poisoned)
+    monkeypatch.setattr(loops_module, "FIRST_PAUSE_S", 0.001)
+    loops = Loops()
+    jobs = Jobs(store, {"poisoned": do, "good": do}, loops)
+    await jobs.add("good", {})
+    async with asyncio.timeout(PATIENCE_S):
+        await done.wait()
+    await until(lambda: loops.failing == ["jobs"])
+    await jobs.close()

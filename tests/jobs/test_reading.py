@@ -17,6 +17,7 @@ from threadkeep.http.services import Services
 from threadkeep.jobs import queue as jobs_module
 from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
 from threadkeep.jobs.reading import EMBED_JOB, read_job
+from threadkeep.loops import Loops
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
@@ -57,7 +58,7 @@ async def test_documents_get_their_vectors_when_the_endpoint_is_back_without_any
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(20)))
     reading = reading_with(embedder, store, tmp_path)
-    jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed})
+    jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed}, Loops())
 
     async def has_tried_for_an_hour() -> bool:
         return endpoint.requests > 30  # with pauses of up to five minutes, more than two
@@ -113,7 +114,7 @@ async def test_text_that_the_endpoint_always_refuses_is_left_to_its_words_and_ho
     await keep_document(store, agent.id, "an unspeakable lighthouse", *texts)
     embedder = PickyEmbedder()
     reading = reading_with(embedder, store, tmp_path)
-    jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed})
+    jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed}, Loops())
 
     async def is_done() -> bool:
         return not await reading.unembedded() and not await database.fetch(

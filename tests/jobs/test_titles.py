@@ -10,6 +10,7 @@ from tests.engine.in_memory import InMemoryGateway
 from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.jobs.titles import Titles, title_job
+from threadkeep.loops import Loops
 from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, Models, ModelStopped, TextDelta
 from threadkeep.ports.store import Store
 from threadkeep.services.history import History
@@ -17,7 +18,7 @@ from threadkeep.services.history import History
 
 @pytest.fixture
 async def history(store: Store) -> AsyncGenerator[History]:
-    history = History(store)
+    history = History(store, Loops())
     yield history
     await history.close()
 

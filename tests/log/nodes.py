@@ -23,6 +23,7 @@ from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
 from threadkeep.log.user_events import UserEvents
 from threadkeep.log.work import Successor
+from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease
@@ -53,7 +54,7 @@ class Nodes:
         """Another node."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
-        node = Node(store, bus, UserEvents(bus), clock, Metrics(), alone=alone)
+        node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
         node.continue_with(gives_up, lambda held, entries: nobody_succeeds)
         self.made.append(node)
         return node

@@ -18,6 +18,7 @@ from tests.services.running import (
     stored_events,
     until_shown,
 )
+from threadkeep import loops
 from threadkeep.domain.errors import EventsExpired
 from threadkeep.domain.events import (
     Text,
@@ -33,6 +34,7 @@ from threadkeep.ports.store import Store
 from threadkeep.storage.bus import LocalBus
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
+from threadkeep.testing.waiting import until
 
 
 async def test_turn_is_followed_and_aborted_from_another_node(nodes: Nodes, store: Store):
@@ -170,3 +172,24 @@ async def test_log_of_a_turn_that_is_gone_is_closed_but_has_not_ended(nodes: Nod
     async with await open_log(nodes.start(), begun.turn) as log:
         assert await rest_of(log) == []
         assert not log.has_ended
+
+
+async def test_turn_on_another_node_is_followed_although_reading_it_fails_unexpectedly(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(loops, "FIRST_PAUSE_S", 0.001)
+    here, there = nodes.start(), nodes.start()
+    begun, script = await run(there, store)
+    status, errors = SqlTurns.status, [ZeroDivisionError(), ZeroDivisionError()]
+
+    async def status_later(self: SqlTurns, turn_id: TurnId) -> object:
+        if errors:
+            raise errors.pop()
+        return await status(self, turn_id)
+
+    following = asyncio.create_task(follow(here, begun.turn))
+    await until_shown(here, begun.turn, 1)
+    monkeypatch.setattr(SqlTurns, "status", status_later)
+    await until(lambda: not errors)
+    script.say(Text("whole"), script.done())
+    assert await following == await stored_events(store, begun.turn.id)

@@ -2,6 +2,9 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.log.nodes import DEAD, Nodes, kinds
 from tests.making import chunk_of
@@ -20,6 +23,7 @@ from threadkeep.domain.events import (
     ToolCalled,
     ToolResulted,
 )
+from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
@@ -27,6 +31,7 @@ from threadkeep.log.recovery import LEASE_S, OUTAGE_S, TakeoverPause
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import until
 
@@ -156,3 +161,21 @@ def test_taking_over_many_turns_for_long_is_no_absence_of_the_database():
     assert pause.is_over(100.0)
     pause.reached_at = 110.0
     assert pause.is_over(111.0)
+
+
+async def test_turn_that_cannot_be_taken_over_keeps_no_other_from_being(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    poison, other = await begin(store, DEAD), await begin(store, DEAD)
+    adopt = SqlTurnLog.adopt
+
+    async def adopt_unless_poisoned(self: SqlTurnLog, turn_id: TurnId, *how: Any, **named: Any) -> Any:
+        if turn_id == poison.turn.id:
+            raise ZeroDivisionError("a row that nobody expected")
+        return await adopt(self, turn_id, *how, **named)
+
+    monkeypatch.setattr(SqlTurnLog, "adopt", adopt_unless_poisoned)
+    node = nodes.start()
+    assert kinds(await follow(node, other.turn)) == ["turn_start", "error"]
+    monkeypatch.undo()
+    assert kinds(await follow(node, poison.turn)) == ["turn_start", "error"]

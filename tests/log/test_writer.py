@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.services.running import Fault, FaultyLog, make_begun, shown_events, stored_events
+from threadkeep import loops
 from threadkeep.clock import system_clock
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
@@ -23,6 +24,7 @@ from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
+from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
@@ -45,6 +47,7 @@ class Writing:
             self._announce,
             Histogram(),
             lambda: self.running,
+            Loops(),
         )
 
     async def _announce(self, chunks: Iterable[LogChunk]) -> None:
@@ -322,3 +325,19 @@ async def test_database_that_stays_away_fails_the_turn_and_nothing_was_shown(
     another = await writing.open()
     await another.add(Text("x"), at_once=True)
     assert await writing.bodies(another) == [Text("x")]
+
+
+async def test_writer_goes_on_after_a_failure_that_nobody_expected(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(loops, "FIRST_PAUSE_S", 0.001)
+    broken, other = await writing.open(), await writing.open()
+
+    def fail(*arguments: object, **named: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(broken.live, "extend", fail)
+    with pytest.raises(ZeroDivisionError):  # at once: it must not wait for ever
+        await broken.add(Text("lost?"), at_once=True)
+    await other.add(Text("Hello"), at_once=True)
+    assert await writing.bodies(other) == [Text("Hello")]

@@ -13,6 +13,7 @@ from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
@@ -60,7 +61,9 @@ class Pooled:
         self.pids_file = folder / "pids"
         environment = {**environment, "CHAOS_PIDS": str(self.pids_file)}
         self.workspaces = Workspaces(folder / "data")
-        self.pool = Pool(ServerEnvironment(self.workspaces, environment, allow_private=allow_private), limits)
+        self.pool = Pool(
+            ServerEnvironment(self.workspaces, environment, allow_private=allow_private), limits, Loops()
+        )
         self.agent_id = AgentId(new_uuid())
 
     def key(self, server: McpServer, user: UserId = ALICE, name: str = "chaos") -> ServerKey:

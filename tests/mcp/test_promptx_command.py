@@ -16,6 +16,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import FOLDER
 from threadkeep.mcp.pool import Pool
@@ -32,7 +33,7 @@ class Other:
 
     def __init__(self, folder: Path) -> None:
         self.workspaces = Workspaces(folder)
-        self.pool = Pool(ServerEnvironment(self.workspaces, ENVIRONMENT), Limits(budget_s=60))
+        self.pool = Pool(ServerEnvironment(self.workspaces, ENVIRONMENT), Limits(budget_s=60), Loops())
         self.agent = make_agent()
 
     async def __call__(

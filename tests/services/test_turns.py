@@ -25,6 +25,7 @@ from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.jobs.queue import Jobs
 from threadkeep.log.node import Node
 from threadkeep.log.user_events import UserEvents
+from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import (
@@ -109,10 +110,10 @@ class Talking:
 
 @pytest.fixture
 async def talking(store: Store, database: Database, tmp_path: Path) -> AsyncIterator[Talking]:
-    jobs = Jobs(SqlJobs(database), {})
+    jobs = Jobs(SqlJobs(database), {}, Loops())
     bus = LocalBus()
-    node = Node(store, bus, UserEvents(bus), system_clock, Metrics(), alone=False)
-    history = History(store)
+    node = Node(store, bus, UserEvents(bus), system_clock, Metrics(), Loops(), alone=False)
+    history = History(store, Loops())
     yield Talking(store, node, jobs, history, tmp_path)
     await node.close()
     await history.close()

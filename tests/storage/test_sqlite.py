@@ -11,10 +11,12 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable
+from threadkeep.loops import Loops
 from threadkeep.storage.database import Plan, Query, Rows, Statement
 from threadkeep.storage.sqlite import MOST_UNITS_A_COMMIT, SqliteDatabase
 
@@ -467,3 +469,48 @@ async def test_reading_on_and_on_leaves_others_their_turn(database: SqliteDataba
 async def read_for_ever(database: SqliteDatabase) -> None:
     while True:
         await database.fetch(NOTHING())
+
+
+class Unruly(sqlite3.Connection):
+    """A connection that fails to do what nobody expects to fail."""
+
+    faults: ClassVar[dict[str, BaseException]] = {}
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:  # type: ignore[override]
+        if fault := self.faults.pop(sql, None):
+            raise fault
+        return super().execute(sql, *parameters)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {"ROLLBACK": sqlite3.OperationalError("disk I/O error")},
+        {"COMMIT": MemoryError()},
+        {"BEGIN IMMEDIATE": ZeroDivisionError()},
+    ],
+)
+async def test_writer_goes_on_after_what_nobody_expected(
+    path: Path, monkeypatch: pytest.MonkeyPatch, faults: dict[str, BaseException]
+):
+    def connect(path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=Unruly)
+
+    monkeypatch.setattr("threadkeep.storage.sqlite._connect", connect)
+    loops = Loops()
+    database = await SqliteDatabase.open(path, reader_count=1, loops=loops)
+
+    def fail() -> Plan[None]:
+        yield ADD(name="lost", value="")
+        if "ROLLBACK" in faults:  # else it fails by itself
+            raise ValueError("a plan that fails")
+
+    Unruly.faults.update(faults)
+    with pytest.raises((StorageUnavailable, ValueError)):
+        await asyncio.wait_for(database.write(fail), PATIENCE_S)
+    assert not Unruly.faults
+    assert loops.failures == {"SQLite's writer": 1}
+    await asyncio.wait_for(database.write(lambda: add_pair("a")), PATIENCE_S)
+    assert {name for (name,) in await database.fetch(NAMES())} >= pair("a")
+    assert "lost" not in {name for (name,) in await database.fetch(NAMES())}
+    await database.close()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,10 +16,16 @@ from threadkeep.wire.approvals import ApprovalView
 MOST_VALUE_CHARACTERS = 4_000
 
 TOOL_KEYS = "[y] allow  [a] always here  [n] deny  [e] edit: "
+LONG_TOOL_KEYS = "[s] show all  [n] deny  [e] edit: "
 FORM_KEYS = "[y] send  [c] change  [n] decline: "
 _YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 # Invisible characters and those that reorder others: users must approve exactly what they see.
-_DECEIVING = re.compile(r"[\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+# The page shows the same ones (web/src/turn/revealed.ts).
+_DECEIVING = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
 
 Show = Callable[[str], None]
 Json = Mapping[str, Any]
@@ -67,28 +74,41 @@ def ask(asked: ApprovalView, read: Read, show: Show) -> Reply:
             return _fill_in(asked.schema or {}, read, show)
 
 
-def readable(arguments: Json) -> str:
-    """Arguments for people, one per line."""
-    return "\n".join(f"    {_visible(name)}: {_value(value)}" for name, value in arguments.items())
+def readable(arguments: Json, *, most: int = sys.maxsize) -> str:
+    """Arguments for people, one per line; of a value that is longer than `most`, only its ends."""
+    return "\n".join(
+        f"    {_visible(name)}: {_visible(_ends(_text(value), most))}".replace("\n", "\n      ")
+        for name, value in arguments.items()
+    )
 
 
-def _value(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text) > MOST_VALUE_CHARACTERS:
-        text = f"{text[:MOST_VALUE_CHARACTERS]}… ({len(text):,} characters; [e] shows all)"
-    return _visible(text).replace("\n", "\n      ")
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _ends(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters not shown …\n{text[-half:]}"
 
 
 def _visible(text: str) -> str:
-    return _DECEIVING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """A text in which nothing hides: deceiving characters are written as JSON writes them."""
+    return _DECEIVING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def _ask_for_leave(asked: ApprovalView, read: Read, show: Show) -> Reply:
+    """The user can allow a call only after all of its arguments were shown."""
     arguments = asked.arguments or {}
     if arguments:
-        show(readable(arguments))
+        show(readable(arguments, most=MOST_VALUE_CHARACTERS))
+    is_whole = all(len(_text(value)) <= MOST_VALUE_CHARACTERS for value in arguments.values())
     while True:
-        match read.key(TOOL_KEYS, "yane"):
+        match read.key(TOOL_KEYS, "yane") if is_whole else read.key(LONG_TOOL_KEYS, "sne"):
+            case "s":
+                show(readable(arguments))
+                is_whole = True
             case "y":
                 return Reply(action="allow")
             case "a":

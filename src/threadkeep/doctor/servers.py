@@ -11,6 +11,7 @@ from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.programs import ServerKey
@@ -58,7 +59,7 @@ async def _connect(
     inner = server.cwd if isinstance(server, StdioServer) else None
     is_there = (settings.workspaces.of(agent.id) / (inner or "")).is_dir()
     workspaces = settings.workspaces if is_there else Workspaces(elsewhere)
-    pool = Pool(build_server_environment(settings, workspaces), Limits())
+    pool = Pool(build_server_environment(settings, workspaces), Limits(), Loops())
     try:
         return await pool.test(ServerKey.of(agent.id, name, server, UserId("doctor")), server)
     except ThreadkeepError as exc:  # one of its secrets is unreadable

@@ -56,6 +56,11 @@ def render(services: Services) -> Iterator[str]:
     yield from _family("threadkeep_tokens_total", "counter", "Tokens used by ended turns.", tokens)
     states = _labelled("state", Counter(it.value for it in services.mcp_servers.states()))
     yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers on this node by state.", states)
+    failures = _labelled("loop", services.loops.failures)
+    yield from _family("threadkeep_loop_failures_total", "counter", "Failures of background loops.", failures)
+    failing = {name: int(name in services.loops.failing) for name in services.loops.failures}
+    help_text = "Whether a background loop keeps failing."
+    yield from _family("threadkeep_loop_failing", "gauge", help_text, _labelled("loop", failing))
     lag = {"": metrics.event_lag}
     help_text = "Seconds from an event's arrival until it is stored and shown."
     yield from _histograms("threadkeep_event_lag_seconds", help_text, lag)

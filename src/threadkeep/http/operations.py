@@ -5,7 +5,7 @@ from contextlib import suppress
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.http.services import ApiCall
 from threadkeep.version import __version__
-from threadkeep.wire.views import HealthView, MeView
+from threadkeep.wire.views import HealthView, MeView, ReadinessView
 
 
 async def get_health(call: ApiCall) -> HealthView:
@@ -13,12 +13,17 @@ async def get_health(call: ApiCall) -> HealthView:
     return HealthView(status="ok", version=__version__)
 
 
-async def get_readiness(call: ApiCall) -> HealthView:
-    """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown."""
+async def get_readiness(call: ApiCall) -> ReadinessView:
+    """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown.
+
+    While background work such as search indexing keeps failing, the status is `degraded`, and `failing` names
+    it. Requests are still served, so the response is 200.
+    """
     if call.services.turns.is_draining:
         raise ShuttingDown("This process is shutting down. Try another node.")
     await call.services.store.ping()
-    return HealthView(status="ready", version=__version__)
+    failing = call.services.loops.failing
+    return ReadinessView(status="degraded" if failing else "ready", version=__version__, failing=failing)
 
 
 async def get_me(call: ApiCall) -> MeView:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from threadkeep.http.cursors import Cursors
 from threadkeep.http.routing import Call
 from threadkeep.log.user_events import UserEvents
+from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
@@ -58,6 +59,7 @@ class Services:
     users: Users
     user_events: UserEvents
     metrics: Metrics
+    loops: Loops
     store: Store
     gateway: Gateway | None
     cursors: Cursors

@@ -6,12 +6,14 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import new_uuid
 from threadkeep.logs import describe
+from threadkeep.loops import Loops, SomeFailed, do_each
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.tasks import end_tasks
 
@@ -47,13 +49,13 @@ LONGEST_PAUSE_MS = 300_000
 class Jobs:
     """Takes jobs from the store and passes them to their handlers."""
 
-    def __init__(self, store: JobStore, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, store: JobStore, handlers: Mapping[str, Handler], loops: Loops) -> None:
         self._store = store
         self._handlers = handlers
         self._holder = new_uuid()
         self._wake = asyncio.Event()
         self._running: dict[str, dict[asyncio.Task[None], str]] = {kind: {} for kind in handlers}
-        self._task = asyncio.create_task(self._run())
+        self._loop = loops.start("jobs", self._start_due, self._until_woken)
 
     async def add(self, kind: str, arguments: Mapping[str, Any], *, delay_ms: int = 0) -> None:
         """Adds a job, which runs once however often it is added before it starts."""
@@ -62,24 +64,28 @@ class Jobs:
 
     async def close(self) -> None:
         """Stops; running jobs start over, here at the next start or on another node."""
-        await end_tasks(self._task, *chain(*self._running.values()))
+        await end_tasks(self._loop.task, *chain(*self._running.values()))
         try:
             await self._store.release(self._holder)
         except StorageError as exc:
             log.warning("couldn't release jobs; they stay claimed until their leases expire: %s", exc.message)
 
-    async def _run(self) -> None:
-        while True:
-            self._wake.clear()
-            try:
-                for kind in self._running:
-                    while job := await self._take(kind):
-                        self._start(job)
-            except StorageError as exc:
-                log.warning("couldn't read jobs: %s", exc.message)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    await self._wake.wait()
+    async def _until_woken(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._wake.wait()
+
+    async def _start_due(self) -> None:
+        """Starts jobs that are due; those of one kind even if those of another can't be read."""
+        self._wake.clear()
+        if await do_each(
+            {f"reading {kind} jobs": partial(self._start_due_of, kind) for kind in self._running}
+        ):
+            raise SomeFailed
+
+    async def _start_due_of(self, kind: str) -> None:
+        while job := await self._take(kind):
+            self._start(job)
 
     async def _take(self, kind: str) -> Job | None:
         """The next job of a kind, if there is room: one at a time, since each may use up its user's share."""

@@ -2,18 +2,15 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import ACTIVE, TurnStatus
 from threadkeep.log.live import LiveLog
+from threadkeep.loops import Loop, Loops
 from threadkeep.ports.store import Store
 from threadkeep.tasks import end_tasks
-
-log = logging.getLogger("threadkeep.turns")
 
 LOOK_EVERY_S = 1.0
 LOOK_AT_PAUSED_EVERY_S = 5.0
@@ -23,16 +20,17 @@ LOOK_AT_PAUSED_EVERY_S = 5.0
 @dataclass(slots=True)
 class _Mirror:
     live: LiveLog
-    task: "asyncio.Task[None]"
     wake: asyncio.Event
+    loop: Loop
     followers: int = 0
 
 
 class Mirrors:
     """One mirror for each turn that has followers here but runs elsewhere; all its followers share it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, loops: Loops) -> None:
         self._store = store
+        self._loops = loops
         self._mirrors: dict[TurnId, _Mirror] = {}
         self._is_closed = False
 
@@ -46,16 +44,14 @@ class Mirrors:
             return
         mirror = self._mirrors.get(turn_id)
         if mirror is None:
-            live, wake = LiveLog(turn_id), asyncio.Event()
-            mirror = _Mirror(live, asyncio.create_task(feed(self._store, live, wake)), wake)
-            self._mirrors[turn_id] = mirror
+            mirror = self._mirrors[turn_id] = self._start(LiveLog(turn_id))
         mirror.followers += 1
         try:
             yield mirror.live
         finally:
             mirror.followers -= 1
             if not mirror.followers:
-                mirror.task.cancel()
+                mirror.loop.task.cancel()
                 del self._mirrors[turn_id]
 
     def wake(self, turn_id: TurnId) -> None:
@@ -66,26 +62,34 @@ class Mirrors:
     async def close(self) -> None:
         """Stops reading and closes the logs, even if their turns haven't ended."""
         self._is_closed = True
-        await end_tasks(*(mirror.task for mirror in self._mirrors.values()))
+        await end_tasks(*(mirror.loop.task for mirror in self._mirrors.values()))
         for mirror in self._mirrors.values():
             mirror.live.close()
 
+    def _start(self, live: LiveLog) -> _Mirror:
+        """Reads another node's turn until it ends, when woken and periodically."""
+        wake = asyncio.Event()
 
-async def feed(store: Store, live: LiveLog, wake: asyncio.Event) -> None:
-    """Reads another node's turn until it ends, when woken and periodically."""
-    while not live.closed:
-        wake.clear()
-        try:
-            # The status first: if the turn has ended, the log is complete.
-            status = await store.turns.status(live.turn_id)
-            if status is None:  # purged
-                live.close()
-                return
-            ended = status not in ACTIVE
-            live.paused = status is TurnStatus.WAITING
-            live.extend(await store.log.read(live.turn_id, live.last_seq), ended=ended)
-        except StorageError as exc:
-            log.warning("couldn't read turn %s: %s", live.turn_id, exc.message)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_AT_PAUSED_EVERY_S if live.paused else LOOK_EVERY_S):
-                await wake.wait()
+        async def read() -> bool:
+            wake.clear()
+            await read_on(self._store, live)
+            return live.closed
+
+        async def until_woken() -> None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_AT_PAUSED_EVERY_S if live.paused else LOOK_EVERY_S):
+                    await wake.wait()
+
+        return _Mirror(live, wake, self._loops.start("mirrors of turns", read, until_woken))
+
+
+async def read_on(store: Store, live: LiveLog) -> None:
+    """Shows what a turn's node has stored since."""
+    # The status first: if the turn has ended, the log is complete.
+    status = await store.turns.status(live.turn_id)
+    if status is None:  # purged
+        live.close()
+        return
+    ended = status not in ACTIVE
+    live.paused = status is TurnStatus.WAITING
+    live.extend(await store.log.read(live.turn_id, live.last_seq), ended=ended)

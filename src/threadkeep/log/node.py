@@ -11,7 +11,7 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent
 from threadkeep.log.end_writer import EndWriter
 from threadkeep.log.following import Follower, Following
-from threadkeep.log.heartbeat import attempt, beat
+from threadkeep.log.heartbeat import beat
 from threadkeep.log.leases import Leases
 from threadkeep.log.live import LiveLog
 from threadkeep.log.mirrors import Mirrors
@@ -23,6 +23,7 @@ from threadkeep.log.steering import SteeringDesk
 from threadkeep.log.user_events import UserEvents
 from threadkeep.log.work import Succeed, Succession
 from threadkeep.log.writer import LogWriter
+from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
@@ -43,13 +44,14 @@ class Node:
         user_events: UserEvents,
         clock: Clock,
         metrics: Metrics,
+        loops: Loops,
         *,
         alone: bool,
     ) -> None:
         self.id = new_uuid()
         self._store = store
         self._running = RunningTurns()
-        self._mirrors = Mirrors(store)
+        self._mirrors = Mirrors(store, loops)
         self._user_events = user_events
         self._signals = Signals(
             bus,
@@ -59,7 +61,7 @@ class Node:
             on_answered=self._running.nudge,
         )
         self._writer = LogWriter(
-            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count
+            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops
         )
         end_writer = EndWriter(self.id, store, self._writer, self._signals, clock, metrics)
         steering = SteeringDesk(store, self._writer, self._signals, clock)
@@ -70,12 +72,15 @@ class Node:
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
         # Separate, so that our leases don't expire while we take over many turns of a dead node.
-        look_after = (leases.renew, self._recovery.recover_abandoned, self._recovery.end_expired)
-        self._beats = [asyncio.create_task(beat(it)) for it in look_after]
+        self._beats = [
+            beat(loops, "renewal of leases", leases.renew),
+            beat(loops, "takeover of turns", self._recovery.recover_abandoned),
+            beat(loops, "expiry of approvals", self._recovery.end_expired),
+        ]
 
     async def recover_abandoned(self) -> None:
         """Takes over turns of dead nodes without waiting for the next heartbeat."""
-        await attempt(self._recovery.recover_abandoned)
+        await do_each({"takeover of turns": self._recovery.recover_abandoned})
 
     def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
         """Starts taking over turns of dead nodes."""
@@ -182,7 +187,7 @@ class Node:
         """Hands off the turns that run here, keeping their output, and stops following others."""
         self._user_events.close()
         self._signals.close()
-        await end_tasks(*self._beats)
+        await end_tasks(*(it.task for it in self._beats))
         await self._runner.close()
         await self._mirrors.close()
         await self._writer.close()

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from threadkeep.clock import Clock
 from threadkeep.domain.ids import TurnId
@@ -11,6 +13,7 @@ from threadkeep.log.leases import lease_of
 from threadkeep.log.runner import Runner
 from threadkeep.log.running import RunningTurns
 from threadkeep.logs import Subject, about
+from threadkeep.loops import SomeFailed, do_each
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS
 
@@ -71,19 +74,18 @@ class Recovery:
             found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
             if not self._alone and not self._takeover_pause.is_over(time.monotonic()):
                 return
-            for turn_id in found:
-                if self._running.get(turn_id) is None:  # our own are merely late
-                    with about(Subject(turn_id=turn_id)):
-                        await self._recover(turn_id)
-            self._takeover_pause.reached_at = time.monotonic()  # taking over may take long
+            lost = [it for it in found if self._running.get(it) is None]  # our own are merely late
+            try:
+                await _do_for_each(lost, self._recover)
+            finally:
+                self._takeover_pause.reached_at = time.monotonic()  # taking over may take long
 
     async def end_expired(self) -> None:
         """Ends turns whose user hasn't answered in time, up to the limit."""
         if not self._runner.can_continue:
             return
-        for turn_id in await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE):
-            with about(Subject(turn_id=turn_id)):
-                await self.end_waiting(turn_id, "expire")
+        expired = await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE)
+        await _do_for_each(expired, partial(self.end_waiting, reason="expire"))
 
     async def end_waiting(self, turn_id: TurnId, reason: StopReason) -> bool:
         """Ends a turn that waits for its user; False if it isn't waiting."""
@@ -98,3 +100,14 @@ class Recovery:
         held = await self._store.log.adopt(turn_id, lease_of(self._node_id), alone=self._alone)
         if held is not None:
             await self._runner.resume(held, is_takeover=True)
+
+
+async def _do_for_each(turn_ids: Iterable[TurnId], do: Callable[[TurnId], Awaitable[object]]) -> None:
+    """Does something for each turn, even if it fails for another."""
+
+    async def do_for(turn_id: TurnId) -> None:
+        with about(Subject(turn_id=turn_id)):
+            await do(turn_id)
+
+    if await do_each({f"looking after turn {it}": partial(do_for, it) for it in turn_ids}):
+        raise SomeFailed

@@ -31,6 +31,7 @@ from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
 from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
+from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 from threadkeep.tasks import end_tasks
@@ -174,6 +175,7 @@ class LogWriter:
         announce: Callable[[Iterable[LogChunk]], Awaitable[None]],
         lag: Histogram,
         running_count: Callable[[], int],
+        loops: Loops,
     ) -> None:
         self._lag = lag
         self._running_count = running_count
@@ -186,7 +188,9 @@ class LogWriter:
         """The same for events on their way to the database."""
         self._something_due = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._task = asyncio.create_task(self._run())
+        self._rested_at = 0.0
+        """When the rest after the last flush is over."""
+        self._loop = loops.start("writer of turn logs", self._write_due)
 
     def open(self, turn_id: TurnId, fence: int) -> TurnLog:
         """The log of a turn that begins on this node, or that this node has taken over."""
@@ -218,32 +222,36 @@ class LogWriter:
 
     async def close(self) -> None:
         """Ends the task, after the turns have ended."""
-        await end_tasks(self._task)
+        await end_tasks(self._loop.task)
 
-    async def _run(self) -> None:
+    async def _write_due(self) -> None:
         now = asyncio.get_running_loop().time
-        rested_at = now()
-        while True:
-            await self._something_due.wait()
-            if not self._hurry.is_set() and rested_at > now():
-                await _wait_at_most(self._hurry, rested_at - now())
-            begun_at = now()
-            await self._flush()
-            flushed_at = now()
-            others = max(self._running_count() - 1, 0)
-            rest = (flushed_at - begun_at) * REST_PER_OTHER_TURN * others
-            rested_at = flushed_at + min(rest, MOST_REST_S)
+        await self._something_due.wait()
+        if not self._hurry.is_set() and self._rested_at > now():
+            await _wait_at_most(self._hurry, self._rested_at - now())
+        begun_at = now()
+        await self._flush()
+        flushed_at = now()
+        others = max(self._running_count() - 1, 0)
+        rest = (flushed_at - begun_at) * REST_PER_OTHER_TURN * others
+        self._rested_at = flushed_at + min(rest, MOST_REST_S)
 
     async def _flush(self) -> None:
         """Stores everything due, of all turns together."""
         self._storing, self._due = self._due, {}
         self._something_due.clear()
         self._hurry.clear()
-        await self._store_all(list(self._storing))
-        stored, self._storing = self._storing, {}
-        for waiter in stored.values():
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
+        try:
+            await self._store_all(list(self._storing))
+        except BaseException as exc:  # nobody knows what was stored: whoever takes over the turns reads it
+            for turn_log in self._storing:
+                turn_log.error = turn_log.error or _as_failure(exc)
+            raise
+        finally:
+            stored, self._storing = self._storing, {}
+            for waiter in stored.values():
+                if waiter is not None and not waiter.done():
+                    waiter.set_result(None)
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
@@ -277,6 +285,10 @@ class LogWriter:
             return set()
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
         return await persist(lambda: self._store.append(rows))
+
+
+def _as_failure(exc: BaseException) -> Exception:
+    return exc if isinstance(exc, Exception) else TurnLost()
 
 
 async def _done(logs: dict[TurnLog, asyncio.Future[None] | None], turn_log: TurnLog) -> None:

@@ -13,6 +13,7 @@ from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.logs import about
+from threadkeep.loops import Loop, Loops
 from threadkeep.mcp.breaker import Breaker
 from threadkeep.mcp.large import Reading
 from threadkeep.mcp.limits import Limits
@@ -85,8 +86,9 @@ class _Place:
 class Pool:
     """The servers of all agents on this node."""
 
-    def __init__(self, environment: ServerEnvironment, limits: Limits) -> None:
+    def __init__(self, environment: ServerEnvironment, limits: Limits, loops: Loops) -> None:
         self._environment = environment
+        self._loops = loops
         self._limits = limits
         self._reading = Reading()
         self._places: dict[ServerKey, _Place] = {}
@@ -94,7 +96,7 @@ class Pool:
         self._start_numbers = itertools.count(1)
         self._entrance = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._sweeping: Loop | None = None
         self._is_closed = False
 
     async def tools(self, key: ServerKey, server: McpServer) -> tuple[Tool, ...]:
@@ -184,7 +186,7 @@ class Pool:
         for key in list(self._places):
             self._give_up(key, "Threadkeep is shutting down.")
         if self._sweeping is not None:
-            await end_tasks(self._sweeping)
+            await end_tasks(self._sweeping.task)
         for connection in self._live:
             self._close(connection, "Threadkeep is shutting down.")
         while self._closing:
@@ -240,7 +242,7 @@ class Pool:
             raise LinkBroken(f"{place.breaker.reason} Retrying in {math.ceil(wait_s)} s.")
         if self._sweeping is None:
             with about():
-                self._sweeping = asyncio.create_task(self._sweep())
+                self._sweeping = self._loops.start("idle MCP servers", self._sweep, self._until_next_sweep)
         place.began_at = now
         place.attempt = attempt = asyncio.create_task(self._open(key, place))
         attempt.add_done_callback(place.settle)
@@ -292,16 +294,17 @@ class Pool:
 
     async def _sweep(self) -> None:
         """Ends servers that have been idle for a while, and drops old places."""
-        while True:
-            await asyncio.sleep(min(self._limits.idle_s / 4, 30))
-            now = time.monotonic()
-            for key, place in list(self._places.items()):
-                connection = place.connection
-                if connection is None:
-                    if place.attempt is None and now - place.used_at > FORGET_S:
-                        del self._places[key]
-                elif place.is_idle and now - connection.used_at > self._limits.idle_s:
-                    self._close(connection, "It was idle.")
+        now = time.monotonic()
+        for key, place in list(self._places.items()):
+            connection = place.connection
+            if connection is None:
+                if place.attempt is None and now - place.used_at > FORGET_S:
+                    del self._places[key]
+            elif place.is_idle and now - connection.used_at > self._limits.idle_s:
+                self._close(connection, "It was idle.")
+
+    async def _until_next_sweep(self) -> None:
+        await asyncio.sleep(min(self._limits.idle_s / 4, 30))
 
 
 class _NoRoom(LinkBroken):

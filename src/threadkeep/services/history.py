@@ -5,9 +5,10 @@ import logging
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
-from threadkeep.domain.errors import StorageError
+from threadkeep.domain.errors import StorageError, StorageUnavailable
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.user import User
+from threadkeep.loops import Loops
 from threadkeep.ports.history import SaidHit
 from threadkeep.ports.store import Store
 from threadkeep.tasks import end_tasks
@@ -17,18 +18,22 @@ log = logging.getLogger("threadkeep.history")
 FOLLOWED_AT_ONCE = 20
 LOOKED_AT_ONCE = 200
 PAUSE_S = 0.02
+FIRST_RETRY_S = 2.0
+LAST_RETRY_S = 300.0
 
 
 class History:
     """The use cases of history, and the task that keeps its index up to date."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, loops: Loops) -> None:
         self._store = store
         # A search may take long: a user's concurrent searches wait for one another, and delay nobody else.
         self._searching = WeakValueDictionary[UserId, asyncio.Lock]()
         self._waiting: dict[ConversationId, None] = {}
         self._wake = asyncio.Event()
-        self._task = asyncio.create_task(self._run())
+        self._failures: dict[ConversationId, int] = {}
+        """How often in a row a conversation couldn't be indexed."""
+        self._loop = loops.start("search indexing", self._index_waiting, self._until_woken)
 
     async def search(self, user: User, query: str, *, before: int | None, limit: int) -> Sequence[SaidHit]:
         """Messages to or from the user that contain all words of a query, newest first."""
@@ -60,20 +65,31 @@ class History:
 
     async def close(self) -> None:
         """Stops; the next start catches up."""
-        await end_tasks(self._task)
+        await end_tasks(self._loop.task)
 
-    async def _run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                conversation_id = next(iter(self._waiting))
-                del self._waiting[conversation_id]
-                try:
-                    has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
-                except StorageError as exc:
-                    log.warning("couldn't index a conversation for search: %s", exc.message)
-                else:
-                    if has_more:
-                        self._waiting[conversation_id] = None
-                await asyncio.sleep(PAUSE_S)  # turns go first
+    async def _until_woken(self) -> None:
+        await self._wake.wait()
+
+    async def _index_waiting(self) -> None:
+        self._wake.clear()
+        while self._waiting:
+            conversation_id = next(iter(self._waiting))
+            del self._waiting[conversation_id]
+            try:
+                has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
+            except StorageUnavailable:  # no conversation can be indexed now
+                self._waiting[conversation_id] = None
+                raise
+            except Exception as exc:  # noqa: BLE001 - the others can be; this one gets its turn again
+                self._postpone(conversation_id)
+                self._loop.failed(exc)
+            else:
+                self._failures.pop(conversation_id, None)
+                if has_more:
+                    self._waiting[conversation_id] = None
+            await asyncio.sleep(PAUSE_S)  # turns go first
+
+    def _postpone(self, conversation_id: ConversationId) -> None:
+        failures = self._failures[conversation_id] = self._failures.get(conversation_id, 0) + 1
+        retry_s = min(FIRST_RETRY_S * 4 ** min(failures - 1, 10), LAST_RETRY_S)
+        asyncio.get_running_loop().call_later(retry_s, self.note, conversation_id)

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal, LiteralString, TypeVar, cast
 
 import psycopg
@@ -36,7 +36,8 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 _Pool = AsyncConnectionPool[Connection]
 
 WAIT_FOR_CONNECTION_S = 5.0
-LISTEN_AGAIN_S = 0.5
+LISTEN_CHECK_S = 15.0
+"""How often the connection that only listens must show that it isn't dead."""
 MOST_READ_S = 30.0
 """A server that is frozen or cut off by the network never answers; reads stop waiting after this."""
 URGENT_CONNECTIONS = 2
@@ -46,6 +47,15 @@ MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others 
 
 # Overrides the server's, the role's and the environment's: people write in every script.
 _ENCODING = "UTF8"
+_TIMEOUTS: dict[str, Any] = {
+    "connect_timeout": int(WAIT_FOR_CONNECTION_S),
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""So that a connection whose other end vanished is noticed. The database's URL can set others."""
 _UNREACHABLE = "Couldn't connect to the database. Try again in a moment."
 
 
@@ -92,14 +102,7 @@ class PostgresDatabase:
         """The database as of this moment, on its own connection."""
         _check_url(url)
         try:
-            connection = await psycopg.AsyncConnection[tuple[Any, ...]].connect(
-                url,
-                autocommit=True,
-                cursor_factory=psycopg.AsyncRawCursor,
-                application_name="threadkeep",
-                connect_timeout=int(WAIT_FOR_CONNECTION_S),
-                client_encoding=_ENCODING,
-            )
+            connection = await _connect(url)
         except psycopg.Error as exc:
             raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
 
@@ -146,20 +149,23 @@ class PostgresDatabase:
             return await _drive(connection, plan())
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
-        """What other nodes send, on its own connection, reopened when it breaks.
+        """What other nodes send, on its own connection, until that breaks.
 
-        Yields an empty text each time it starts to listen: earlier messages may have been missed.
+        Yields an empty text when it starts to listen: earlier messages may have been missed.
         """
-        while True:
-            try:
-                async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
-                    await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-                    yield ""
-                    async for notify in connection.notifies():
+        try:
+            async with await _connect(self._url) as connection:
+                name = sql.Identifier(channel)
+                with _hanging_up_after(connection, WAIT_FOR_CONNECTION_S):
+                    await connection.execute(sql.SQL("LISTEN {}").format(name).as_bytes(connection))
+                yield ""
+                while True:
+                    async for notify in connection.notifies(timeout=LISTEN_CHECK_S):
                         yield notify.payload
-            except psycopg.Error as exc:
-                log.warning("the LISTEN connection broke: %s", _for_operators(exc))
-            await asyncio.sleep(LISTEN_AGAIN_S)
+                    with _hanging_up_after(connection, WAIT_FOR_CONNECTION_S):
+                        await connection.execute("SELECT 1")
+        except psycopg.Error as exc:
+            raise StorageUnavailable(f"The LISTEN connection broke: {_for_operators(exc)}") from exc
 
     async def close(self) -> None:
         """Lets running statements end and closes the connections."""
@@ -187,15 +193,8 @@ class PostgresDatabase:
     @asynccontextmanager
     async def _reading(self) -> AsyncGenerator[Connection]:
         async with self._connection() as connection:
-            timer = asyncio.get_running_loop().call_later(MOST_READ_S, _hang_up, connection)
-            try:
+            with _hanging_up_after(connection, MOST_READ_S):
                 yield connection
-            except psycopg.OperationalError as exc:
-                if timer.when() > asyncio.get_running_loop().time():
-                    raise
-                raise StorageUnavailable(_UNREACHABLE) from exc
-            finally:
-                timer.cancel()
 
     async def _replace_dead_connections(self) -> None:
         """After a server restart all idle connections are dead, not only the one that failed."""
@@ -222,13 +221,25 @@ def _new_pool(url: str, schema: str | None, size: int) -> _Pool:
         # Otherwise retries back off for minutes, long after the server is back.
         reconnect_timeout=WAIT_FOR_CONNECTION_S,
         configure=configure,
-        kwargs={
-            "autocommit": True,
-            "cursor_factory": psycopg.AsyncRawCursor,
-            "application_name": "threadkeep",
-            "client_encoding": _ENCODING,
-        },
+        kwargs=_options(url),
     )
+
+
+def _options(url: str) -> dict[str, Any]:
+    """How every connection is made."""
+    set_by_operator = conninfo_to_dict(url)
+    return {
+        "autocommit": True,
+        "cursor_factory": psycopg.AsyncRawCursor,
+        "application_name": "threadkeep",
+        "client_encoding": _ENCODING,
+        **{name: value for name, value in _TIMEOUTS.items() if name not in set_by_operator},
+    }
+
+
+async def _connect(url: str) -> Connection:
+    """A connection outside the pools."""
+    return await psycopg.AsyncConnection[tuple[Any, ...]].connect(url, **_options(url))
 
 
 async def _configure(connection: Connection, schema: str | None) -> None:
@@ -240,6 +251,21 @@ async def _configure(connection: Connection, schema: str | None) -> None:
         await connection.execute(
             sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
         )
+
+
+@contextmanager
+def _hanging_up_after(connection: Connection, seconds: float) -> Generator[None]:
+    """Stops waiting for a server that doesn't answer in time."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(seconds, _hang_up, connection)
+    try:
+        yield
+    except psycopg.OperationalError as exc:
+        if timer.when() > loop.time():
+            raise
+        raise StorageUnavailable(_UNREACHABLE) from exc
+    finally:
+        timer.cancel()
 
 
 def _hang_up(connection: Connection) -> None:
@@ -273,14 +299,7 @@ async def _drive(connection: Connection, plan: Plan[T]) -> T:
 async def _migrate(
     url: str, schema: str | None, user_table: str | None, rebuild: RebuildReply | None
 ) -> None:
-    connection = await psycopg.AsyncConnection[tuple[Any, ...]].connect(
-        url,
-        autocommit=True,
-        cursor_factory=psycopg.AsyncRawCursor,
-        connect_timeout=int(WAIT_FOR_CONNECTION_S),
-        client_encoding=_ENCODING,
-    )
-    async with connection:
+    async with await _connect(url) as connection:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != _ENCODING:
             raise SettingsError(

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable, ThreadkeepError
+from threadkeep.loops import Loops, Watch
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.backup import copy_beside
 from threadkeep.storage.database import Plan, Query, Row, Rows, single
@@ -45,7 +46,7 @@ class SqliteDatabase:
         self,
         lock: FolderLock,
         quick: sqlite3.Connection,
-        writer: sqlite3.Connection,
+        writer: "_Writer",
         readers: list[sqlite3.Connection],
     ) -> None:
         self._lock = lock
@@ -54,7 +55,7 @@ class SqliteDatabase:
         self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         # Daemons: a host that forgets to close us can still exit, and all acknowledged work is on disk.
         self._threads = [
-            threading.Thread(target=_write_all, args=(writer, self._writes), name="tk-writer", daemon=True)
+            threading.Thread(target=writer.write_all, args=(self._writes,), name="tk-writer", daemon=True)
         ]
         self._threads += [
             threading.Thread(
@@ -67,7 +68,13 @@ class SqliteDatabase:
             thread.start()
 
     @staticmethod
-    async def open(path: Path, *, reader_count: int, rebuild: RebuildReply | None = None) -> "SqliteDatabase":
+    async def open(
+        path: Path,
+        *,
+        reader_count: int,
+        rebuild: RebuildReply | None = None,
+        loops: Loops | None = None,
+    ) -> "SqliteDatabase":
         """Opens the file, locks its folder, and migrates it."""
         lock = await asyncio.to_thread(FolderLock.take, path.parent)
         try:
@@ -76,7 +83,8 @@ class SqliteDatabase:
         except BaseException:
             lock.release()
             raise
-        return SqliteDatabase(lock, quick, writer, readers)
+        watch = (loops or Loops()).watch("SQLite's writer")
+        return SqliteDatabase(lock, quick, _Writer(path, writer, watch), readers)
 
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement."""
@@ -134,7 +142,7 @@ class SqliteDatabase:
 class _Unit:
     """A plan on its way through a thread, and the waiting caller's future."""
 
-    __slots__ = ("answer", "error", "loop", "plan", "result")
+    __slots__ = ("answer", "error", "is_settled", "loop", "plan", "result")
 
     def __init__(self, plan: Callable[[], Plan[Any]]) -> None:
         self.plan = plan
@@ -142,6 +150,8 @@ class _Unit:
         self.answer: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
+        self.is_settled = False
+        """Whether the result is on disk or the error final."""
 
     def run(self, connection: sqlite3.Connection) -> None:
         """Drives the plan to its end and keeps its result or its error for the caller."""
@@ -241,61 +251,104 @@ def _read_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | 
     connection.close()
 
 
-def _write_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | None]") -> None:
-    open_for_more = True
-    while open_for_more and (unit := units.get()):
-        batch = [unit]
-        while len(batch) < MOST_UNITS_A_COMMIT and not units.empty():
-            if (another := units.get()) is None:
-                open_for_more = False
-                break
-            batch.append(another)
-        _commit_together(connection, batch)
-        _deliver(batch)
-    connection.close()
+class _Writer:
+    """The only thread that writes. It goes on after whatever happens to a batch."""
 
+    def __init__(self, path: Path, connection: sqlite3.Connection, watch: Watch) -> None:
+        self._path = path
+        self._connection = connection
+        self._watch = watch
 
-def _commit_together(connection: sqlite3.Connection, batch: list[_Unit]) -> None:
-    """One transaction, one fsync for the whole batch; a failing unit doesn't affect the others."""
-    if len(batch) == 1:
-        _commit_alone(connection, batch[0])
-        return
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.Error as exc:  # another process holds the file: no unit would fare better alone
-        for unit in batch:
-            unit.error = _translate(exc)
-        return
-    try:
-        for unit in batch:
-            connection.execute("SAVEPOINT unit")
-            unit.run(connection)
-            if unit.error is not None:
-                connection.execute("ROLLBACK TO unit")
-            connection.execute("RELEASE unit")
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        # The commit failed, or an error such as a full disk ended the transaction for all. Nothing of it was
-        # written, so each unit gets its own transaction, and only those that can't be done fail.
-        _roll_back(connection)
-        for unit in batch:
-            _commit_alone(connection, unit)
+    def write_all(self, units: "queue.SimpleQueue[_Unit | None]") -> None:
+        """Commits what is waiting, until None arrives."""
+        open_for_more = True
+        while open_for_more and (unit := units.get()):
+            batch = [unit]
+            while len(batch) < MOST_UNITS_A_COMMIT and not units.empty():
+                if (another := units.get()) is None:
+                    open_for_more = False
+                    break
+                batch.append(another)
+            self._commit(batch)
+            _deliver(batch)
+        self._connection.close()
 
+    def _commit(self, batch: list[_Unit]) -> None:
+        try:
+            self._roll_back()  # nothing, unless reconnecting failed
+            self._commit_together(batch)
+        except Exception as exc:  # noqa: BLE001 - the batch ends here; its callers get the error
+            self._watch.failed(exc)
+            for unit in batch:
+                if not unit.is_settled:
+                    unit.error = _unwritten(exc)
+            self._reconnect()
+        else:
+            self._watch.succeeded()
 
-def _commit_alone(connection: sqlite3.Connection, unit: _Unit) -> None:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        unit.run(connection)
-        if unit.error is None:
+    def _commit_together(self, batch: list[_Unit]) -> None:
+        """One transaction, one fsync for the whole batch; a failing unit doesn't affect the others."""
+        connection = self._connection
+        if len(batch) == 1:
+            self._commit_alone(batch[0])
+            return
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as exc:  # another process holds the file: no unit would fare better alone
+            for unit in batch:
+                unit.error, unit.is_settled = _translate(exc), True
+            return
+        try:
+            for unit in batch:
+                connection.execute("SAVEPOINT unit")
+                unit.run(connection)
+                if unit.error is not None:
+                    connection.execute("ROLLBACK TO unit")
+                connection.execute("RELEASE unit")
             connection.execute("COMMIT")
-    except sqlite3.Error as exc:
-        unit.error = _translate(exc)
-    _roll_back(connection)
+        except sqlite3.Error:
+            # The commit failed, or an error such as a full disk ended the transaction for all. Nothing of it
+            # was written, so each unit gets its own transaction, and only those that can't be done fail.
+            self._roll_back()
+            for unit in batch:
+                self._commit_alone(unit)
+        for unit in batch:
+            unit.is_settled = True
+
+    def _commit_alone(self, unit: _Unit) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            unit.run(self._connection)
+            if unit.error is None:
+                self._connection.execute("COMMIT")
+        except sqlite3.Error as exc:
+            unit.error = _translate(exc)
+        unit.is_settled = True
+        self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _reconnect(self) -> None:
+        """Drops a connection in an unknown state, and with it its transaction."""
+        try:
+            connection = _connect(self._path)
+            _configure(connection)
+        except sqlite3.Error as exc:
+            log.warning("couldn't open the database again: %s", exc)
+            return  # the next batch fails and tries again
+        self._connection.close()
+        self._connection = connection
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+def _unwritten(error: Exception) -> ThreadkeepError:
+    """For a unit that was not committed because something unexpected happened."""
+    if isinstance(error, sqlite3.Error):
+        return _translate(error)
+    unwritten = StorageUnavailable("The database is unavailable. Try again in a moment.")
+    unwritten.__cause__ = error
+    return unwritten
 
 
 def _deliver(units: Iterable[_Unit]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.loops import Loops
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.agent_settings import use_keys
@@ -61,11 +62,12 @@ async def open_database(
     pool_size: int = 8,
     user_table: str | None = None,
     rebuild: RebuildReply | None = None,
+    loops: Loops | None = None,
 ) -> Database:
     """Opens the database at a URL and migrates it; one with replies of version 1 needs `rebuild`."""
     if url.startswith("sqlite:"):
         readers = min(pool_size, MOST_SQLITE_READERS)
-        return await SqliteDatabase.open(sqlite_path(url), reader_count=readers, rebuild=rebuild)
+        return await SqliteDatabase.open(sqlite_path(url), reader_count=readers, rebuild=rebuild, loops=loops)
     return await _postgres().open(
         url, schema=schema, pool_size=pool_size, user_table=user_table, rebuild=rebuild
     )

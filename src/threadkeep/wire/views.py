@@ -42,6 +42,12 @@ class HealthView(View, frozen=True, kw_only=True):
     version: str
 
 
+class ReadinessView(HealthView, frozen=True, kw_only=True):
+    """Whether the server can serve requests, and which background loops keep failing."""
+
+    failing: list[str]
+
+
 class AgentSettingsView(View, frozen=True, kw_only=True):
     """An agent's limits and behavior; 0 means no limit."""
 

@@ -878,6 +878,13 @@ export interface QueuedView {
   messageId: string;
 }
 
+/** Whether the server can serve requests, and which background loops keep failing. */
+export interface ReadinessView {
+  status: string;
+  version: string;
+  failing: string[];
+}
+
 /** What the model received in a turn; enough to rebuild the same request.
 
     `sha256` identifies the system prompt and the messages: if it is the same, the model received the same. */

@@ -143,6 +143,18 @@ class Subscription:
 
         Also polls.
         """
+        try:
+            await self._notice_changes()
+        except Exception:
+            log.exception("couldn't watch conversation %s", self._conversation.id)
+            reason = _internal_error()
+        else:
+            reason = ConversationNotFound("This session is closed.")
+        await end_tasks(self._sending)
+        await self._reader.end(reason)
+
+    async def _notice_changes(self) -> None:
+        """Returns when the session has ended."""
         known = self._conversation
         with self._turns.changes(self._conversation.id) as changed:
             while True:
@@ -161,8 +173,6 @@ class Subscription:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._look_every_s()):
                         await changed.wait()
-        await end_tasks(self._sending)
-        await self._reader.end(ConversationNotFound("This session is closed."))
 
     async def _send(self) -> None:
         while True:
@@ -176,9 +186,7 @@ class Subscription:
             except Exception:
                 log.exception("couldn't send conversation %s", self._conversation.id)
                 await end_tasks(self._watching)
-                await self._reader.end(
-                    ThreadkeepError("Something went wrong on our side. The error has been logged.")
-                )
+                await self._reader.end(_internal_error())
                 return
             await asyncio.sleep(TRY_AGAIN_S)
 
@@ -242,3 +250,7 @@ class Subscription:
                 cursor = Cursor(event.turn_id, event.seq, index)
                 await self._reader.send(cursor, envelope)
                 self._last_sent = cursor
+
+
+def _internal_error() -> ThreadkeepError:
+    return ThreadkeepError("Something went wrong on our side. The error has been logged.")
