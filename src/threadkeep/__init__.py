@@ -3,14 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from threadkeep.version import __version__
-
 if TYPE_CHECKING:
     from threadkeep.bootstrap import create_app
     from threadkeep.client import BlockingClient, Client
     from threadkeep.domain.ids import UserId
     from threadkeep.domain.user import User, UserRole
     from threadkeep.settings import Settings
+    from threadkeep.version import __version__
 
 __all__ = ["BlockingClient", "Client", "Settings", "User", "UserId", "UserRole", "__version__", "create_app"]
 
@@ -22,6 +21,7 @@ _HOMES = {
     "User": "threadkeep.domain.user",
     "UserId": "threadkeep.domain.ids",
     "UserRole": "threadkeep.domain.user",
+    "__version__": "threadkeep.version",
     "create_app": "threadkeep.bootstrap",
 }
 

@@ -1,9 +1,10 @@
-"""A worker that does what a hostile file could make one do: `python -m tests.files.broken_worker HOW`."""
+"""A worker that does what a hostile file could make one do; the name of the file says what."""
 
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from threadkeep.retrieval.limits import limit_process
 
@@ -33,4 +34,4 @@ def main(how: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]).name)

@@ -2,6 +2,7 @@
 
 import asyncio
 from asyncio.subprocess import Process
+from pathlib import Path
 
 import pytest
 
@@ -9,11 +10,19 @@ from tests.mcp.running import is_alive
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files import asking
 from threadkeep.files.asking import ask_worker
+from threadkeep.retrieval import process as processes
+
+
+@pytest.fixture(autouse=True)
+def workers_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find modules of the tests, too."""
+    folders = [*processes.package_folders(), str(Path(__file__).parents[2])]
+    monkeypatch.setattr(processes, "package_folders", lambda: folders)
 
 
 async def ask(how: str, most_s: float = 30.0) -> bytes:
     """What a worker says that goes wrong in this way."""
-    return await ask_worker("tests.files.broken_worker", how, noun="image", most_s=most_s)
+    return await ask_worker("tests.files.broken_worker", Path(how), noun="image", most_s=most_s)
 
 
 @pytest.mark.parametrize(

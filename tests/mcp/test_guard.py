@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.running import CHAOS, is_alive, until
-from threadkeep.mcp import guard
+from threadkeep.retrieval.process import isolated_command
 
 OWNER = """
 import asyncio, sys
@@ -48,7 +48,7 @@ def test_server_ends_when_its_guard_is_killed(tmp_path: Path):
     """Nobody should do that; but a machine without memory may choose any process."""
     end, lifeline = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", guard.__file__, str(end), sys.executable, str(CHAOS), "silent"],
+        isolated_command("threadkeep.mcp.guard", str(end), sys.executable, str(CHAOS), "silent"),
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         pass_fds=(end,),
@@ -76,7 +76,7 @@ def test_server_ends_when_its_guard_is_killed(tmp_path: Path):
 def test_guard_ends_as_its_server_did(command: list[str], code: int):
     end, lifeline = os.pipe()
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", guard.__file__, str(end), *command],
+        isolated_command("threadkeep.mcp.guard", str(end), *command),
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=(end,),

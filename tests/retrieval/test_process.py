@@ -1,15 +1,132 @@
-"""Worker processes: they are ended for good, whoever is told to stop meanwhile."""
+"""Worker processes: they run our code only, reach nothing else, and are ended for good."""
 
+import ast
 import asyncio
 import gc
+import json
+import subprocess
 import sys
 import warnings
+from asyncio.subprocess import DEVNULL
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.mcp.running import is_alive
-from threadkeep.retrieval.process import end_process, start_process
+from threadkeep.http.server import listen
+from threadkeep.retrieval import process as processes
+from threadkeep.retrieval.landlock import SINCE_PORTS, landlock_version
+from threadkeep.retrieval.process import end_process, isolated_command, start_worker, worker_environment
+
+SOURCE = Path(__file__).parents[2] / "src"
+PROGRAMS = {"threadkeep.__main__", "threadkeep.testing.__main__"}
+"""What people start; everything else that can run as a program is started by us."""
+
+confined = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+
+
+def trees() -> dict[str, ast.Module]:
+    files = sorted((SOURCE / "threadkeep").rglob("*.py"))
+    return {".".join(it.relative_to(SOURCE).with_suffix("").parts): ast.parse(it.read_text()) for it in files}
+
+
+def runs_as_a_program(tree: ast.Module) -> bool:
+    return any(
+        isinstance(it, ast.If) and "__name__ == '__main__'" in ast.unparse(it.test) for it in tree.body
+    )
+
+
+WORKERS = sorted({name for name, tree in trees().items() if runs_as_a_program(tree)} - PROGRAMS)
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder, such as a cloned repository, with modules that are named like those of others."""
+    folder = tmp_path / "cloned"
+    folder.mkdir()
+    taken = f"open({str(tmp_path / 'taken')!r}, 'a').write(__name__)"
+    for name in ("PIL", "docx", "json", "msgspec", "numpy", "pypdfium2", "sitecustomize", "threadkeep"):
+        (folder / f"{name}.py").write_text(taken)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    subprocess.run([sys.executable, "-c", "import PIL"], check=True)
+    assert (tmp_path / "taken").exists()
+    (tmp_path / "taken").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("module", WORKERS)
+async def test_no_worker_runs_code_from_the_working_folder(hostile: Path, module: str):
+    worker = await start_worker(module)
+    await asyncio.wait_for(worker.communicate(), 60)
+    # Those that run programs start in the program's folder.
+    command = isolated_command(module)
+    bare = await asyncio.create_subprocess_exec(*command, cwd=hostile, stdin=DEVNULL, stderr=DEVNULL)
+    await asyncio.wait_for(bare.wait(), 60)
+    assert not (hostile.parent / "taken").exists()
+
+
+def test_only_one_place_starts_a_python():
+    starting = [
+        name
+        for name, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable"
+    ]
+    assert starting == ["threadkeep.retrieval.process"]
+
+
+async def probe(
+    monkeypatch: pytest.MonkeyPatch,
+    *tries: Sequence[str],
+    reads: Sequence[Path] = (),
+    writes: Sequence[Path] = (),
+) -> list[str]:
+    """What comes of it when a worker tries these things."""
+    folders = [*processes.package_folders(), str(Path(__file__).parents[2])]
+    monkeypatch.setattr(processes, "package_folders", lambda: folders)
+    module = "tests.retrieval.probing_worker"
+    worker = await start_worker(module, json.dumps(tries), reads=reads, writes=writes)
+    output, _ = await asyncio.wait_for(worker.communicate(), 60)
+    return json.loads(output)
+
+
+async def test_worker_starts_in_no_folder_of_ours(monkeypatch: pytest.MonkeyPatch):
+    assert await probe(monkeypatch, ["folder", ""]) == ["/"]
+
+
+async def test_worker_finds_its_packages_where_the_host_has_them(monkeypatch: pytest.MonkeyPatch):
+    """A host may find ours with PYTHONPATH or among the user's own packages, which isolated mode skips."""
+    assert str(SOURCE) in isolated_command("threadkeep.mcp.guard")[-2]
+    own = ["/home/x/.local/lib/python3.11/site-packages", "", "relative/site-packages", "/home/x/project"]
+    monkeypatch.setattr(sys, "path", [*sys.path, *own])
+    folders = json.loads(isolated_command("threadkeep.mcp.digest", with_packages=True)[-2])
+    assert own[0] in folders
+    assert not {*own[1:]} & {*folders}
+    assert "PYTHONPATH" not in worker_environment()
+
+
+@confined
+async def test_worker_reads_what_it_is_given_and_writes_where_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    given, other, folder = tmp_path / "given", tmp_path / "secret.key", tmp_path / "folder"
+    folder.mkdir()
+    for file in (given, other):
+        file.write_text("words")
+    places = [("read", given), ("read", other), ("write", folder / "new"), ("write", given), ("write", other)]
+    tries = [(how, str(path)) for how, path in places]
+    found = await probe(monkeypatch, *tries, reads=[given], writes=[folder])
+    assert found == ["words", "PermissionError", "1", "PermissionError", "PermissionError"]
+
+
+@pytest.mark.skipif(landlock_version() < SINCE_PORTS, reason="this kernel's Landlock has no rules for ports")
+async def test_worker_has_no_network(monkeypatch: pytest.MonkeyPatch):
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        assert await probe(monkeypatch, ["connect", str(port)]) == ["PermissionError"]
 
 
 async def test_process_is_seen_to_end_by_one_who_is_told_to_stop_again_and_again():
@@ -29,7 +146,7 @@ async def test_process_is_seen_to_end_by_one_who_is_told_to_stop_again_and_again
 @pytest.mark.parametrize("after", range(6))
 def test_start_that_is_cancelled_twice_leaves_nothing_open(after: int):
     async def cancel_twice() -> None:
-        starting = asyncio.create_task(start_process("sleep", "60"))
+        starting = asyncio.create_task(start_worker("threadkeep.mcp.digest"))
         for _ in range(after):
             await asyncio.sleep(0)
         starting.cancel()

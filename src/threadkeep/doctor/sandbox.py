@@ -1,7 +1,6 @@
 """Whether MCP servers' programs are confined: runs one in the sandbox that tries to get out."""
 
 import asyncio
-import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from dataclasses import replace
 from pathlib import Path
@@ -11,22 +10,10 @@ from threadkeep.bootstrap import build_server_environment
 from threadkeep.doctor.finding import Finding
 from threadkeep.mcp.confine import landlock_version
 from threadkeep.mcp.sandbox import NONE, Sandbox, sandbox_kind
+from threadkeep.retrieval.process import isolated_command
 from threadkeep.settings import PREFIX, Settings
 
 PROBE_S = 30.0
-PROBE = """
-import os, sys
-hidden, data, own, outside = sys.argv[1:]
-
-def tried(do, *arguments):
-    try:
-        return do(*arguments)
-    except OSError:
-        return None
-
-seen = tried(open, hidden) or tried(os.listdir, data)
-print("in" if tried(open, own, "w") and not seen and not tried(open, outside, "w") else "out")
-"""
 UPGRADE = (
     "Use Linux 5.13 or later with Landlock, or install bubblewrap (bwrap). Until then, only let people add "
     "programs that you would trust with this account."
@@ -61,7 +48,7 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
     words = replace(sandbox, hidden=(*sandbox.hidden, hidden)).wrapper(writable=[own])
     paths = (hidden / "file", data, own / "file", folder / "outside")
     process = await asyncio.create_subprocess_exec(
-        *(*words, sys.executable, "-I", "-S", "-c", PROBE, *map(str, paths)),
+        *(*words, *isolated_command("threadkeep.mcp.escape", *map(str, paths))),
         stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=own,
     )  # fmt: skip
     try:

@@ -2,19 +2,26 @@
 
 import asyncio
 import signal
-import sys
 from asyncio.subprocess import Process
+from collections.abc import Sequence
+from pathlib import Path
 
 from threadkeep.domain.errors import UnsupportedFile
-from threadkeep.retrieval.process import end_process, start_process
+from threadkeep.retrieval.process import end_process, start_worker
 
 MOST_ANSWER_BYTES = 16 * 1024
 _OUT_OF_TIME = -signal.SIGXCPU
 
 
-async def ask_worker(module: str, *arguments: str, noun: str, most_s: float) -> bytes:
-    """A worker's answer; raises UnsupportedFile if it dies, takes too long or answers nonsense."""
-    process = await start_process(sys.executable, "-m", module, *arguments, limit=MOST_ANSWER_BYTES)
+async def ask_worker(
+    module: str, source: Path, *, writes: Sequence[Path] = (), noun: str, most_s: float
+) -> bytes:
+    """A worker's answer about a file; raises UnsupportedFile if it dies, takes too long or answers nonsense.
+
+    Its arguments are the file and the folders that it writes to.
+    """
+    arguments = [str(path.absolute()) for path in (source, *writes)]
+    process = await start_worker(module, *arguments, reads=[source], writes=writes, limit=MOST_ANSWER_BYTES)
     try:
         async with asyncio.timeout(most_s):
             return await _answer(process, noun)

@@ -39,7 +39,7 @@ class ProcessImagePreparer:
         """Writes an image's renditions into a folder, which the caller removes even on failure."""
         async with self._free:
             line = await ask_worker(
-                "threadkeep.files.image_worker", str(source), str(folder), noun="image", most_s=self._most_s
+                "threadkeep.files.image_worker", source, writes=[folder], noun="image", most_s=self._most_s
             )
         return _prepared(line)
 

@@ -1,6 +1,6 @@
 """The process that reads one image: little memory, little time, and nothing to lose.
 
-Run as `python -m threadkeep.files.image_worker SOURCE FOLDER`, it writes one JSON object.
+With the arguments SOURCE FOLDER, it writes one JSON object.
 """
 
 import json

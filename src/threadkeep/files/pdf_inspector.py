@@ -35,9 +35,7 @@ class ProcessPdfInspector:
     async def inspect(self, source: Path) -> PdfFacts:
         """The facts about a PDF; raises UnsupportedFile if it can't be opened or takes too long."""
         async with self._free:
-            line = await ask_worker(
-                "threadkeep.files.pdf_worker", str(source), noun="PDF", most_s=self._most_s
-            )
+            line = await ask_worker("threadkeep.files.pdf_worker", source, noun="PDF", most_s=self._most_s)
         try:
             answer = _decode(line)
         except msgspec.MsgspecError as exc:

@@ -1,6 +1,6 @@
 """The process that inspects one PDF: little memory, little time, and nothing to lose.
 
-Run as `python -m threadkeep.files.pdf_worker SOURCE`, it writes one JSON object.
+With the argument SOURCE, it writes one JSON object.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Confines the current process, then replaces it with the given program.
 
-    python -I -S confine.py CONFINEMENT COMMAND [ARGUMENT …]
+    … threadkeep.mcp.confine CONFINEMENT COMMAND [ARGUMENT …]
 
 CONFINEMENT is JSON: `kind` (landlock, bubblewrap or null), the folders and files that are `hidden`, those
 that are `readable` and `writable` although inside a hidden one, other folders that may be written (`shared`),

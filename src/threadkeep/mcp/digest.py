@@ -1,10 +1,9 @@
 """Reads the result of a tool call: its text or value, its chart and its files.
 
-    python -P digest.py < MESSAGE
-
-A large message is read this way, in its own process: parsing hundreds of thousands of values holds the GIL,
-and thus every turn of this node, in whatever thread it runs. The values come back as stored, as JSON in one
-piece. This imports nothing else of ours, so that it starts fast.
+As a worker, this module reads a large message from its input and writes the digest to its output: parsing
+hundreds of thousands of values holds the GIL, and thus every turn of this node, in whatever thread it runs.
+The values come back as stored, as JSON in one piece. This imports nothing else of ours, so that it starts
+fast.
 """
 
 import base64

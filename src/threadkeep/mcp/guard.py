@@ -1,6 +1,6 @@
 """Runs one tool server, and ends it with everything that it has started.
 
-    python -I -S guard.py LIFELINE COMMAND [ARGUMENT …]
+    … threadkeep.mcp.guard LIFELINE COMMAND [ARGUMENT …]
 
 LIFELINE is the reading end of a pipe that only our process holds open for writing. Once that end is closed,
 on purpose or because our process has died in any way (`kill -9` included), the guard ends the server. It

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import sys
 import uuid
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
@@ -11,10 +10,9 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.mcp import digest
 from threadkeep.mcp.digest import Answer, Digest, read_result, repaired
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
-from threadkeep.retrieval.process import end_process, start_process
+from threadkeep.retrieval.process import end_process, start_worker
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -75,7 +73,7 @@ class Reading:
 
     async def _read(self, message: bytes) -> Digest | None:
         async with self._free:
-            process = await start_process(sys.executable, "-P", digest.__file__, stdin=PIPE)
+            process = await start_worker("threadkeep.mcp.digest", stdin=PIPE)
             try:
                 async with asyncio.timeout(READING_S):
                     read, _ = await process.communicate(message)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import sys
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from threadkeep.mcp import guard
 from threadkeep.mcp.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
+from threadkeep.retrieval.process import isolated_command
 
 PATIENCE_S = 1.0
 """How long a server may take to end by itself once its stdin is closed."""
@@ -73,7 +73,7 @@ class ServerProcess:
         try:
             transport, protocol = await asyncio.get_running_loop().subprocess_exec(
                 _Protocol,
-                *(sys.executable, "-I", "-S", guard.__file__, str(end), *words),
+                *isolated_command("threadkeep.mcp.guard", str(end), *words),
                 env=dict(program.env),
                 cwd=program.cwd,
                 pass_fds=(end,),

@@ -6,7 +6,6 @@ Landlock needs only a kernel that has it (Linux 5.13 and later); otherwise, bubb
 import functools
 import json
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Literal
 
 from threadkeep.mcp import confine
 from threadkeep.mcp.link import LinkBroken
+from threadkeep.retrieval.process import isolated_command
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -91,7 +91,7 @@ class Sandbox:
             "writable": [*_real(writable)],
             "limits": LIMITS,
         }
-        return (sys.executable, "-I", "-S", confine.__file__, json.dumps(confinement))
+        return isolated_command("threadkeep.mcp.confine", json.dumps(confinement))
 
     def _hidden(self) -> Iterator[Path]:
         home = Path("~").expanduser()

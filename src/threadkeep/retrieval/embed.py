@@ -5,7 +5,6 @@ import base64
 import os
 import re
 import struct
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -15,7 +14,7 @@ import httpx2
 import msgspec
 
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.retrieval.process import end_process, start_process
+from threadkeep.retrieval.process import end_process, start_worker
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM
@@ -102,9 +101,7 @@ def _load() -> "MiniLM":
 
 
 async def _start_worker() -> Process:
-    return await start_process(
-        sys.executable, "-m", "threadkeep.retrieval.embedding_worker", stdin=PIPE, limit=MOST_LINE_BYTES
-    )
+    return await start_worker("threadkeep.retrieval.embedding_worker", stdin=PIPE, limit=MOST_LINE_BYTES)
 
 
 class _Embedding(msgspec.Struct):

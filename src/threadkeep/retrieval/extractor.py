@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from typing import BinaryIO
@@ -11,7 +10,7 @@ import msgspec
 
 from threadkeep.domain.document import Chunk
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, IndexedChunk
-from threadkeep.retrieval.process import end_process, start_process
+from threadkeep.retrieval.process import end_process, start_worker
 
 MOST_S = 100.0
 MOST_LINE_BYTES = 16 * 1024 * 1024
@@ -45,9 +44,7 @@ class ProcessExtractor:
 
         The worker gets the open file, not its path, at which another file may be by then.
         """
-        process = await start_process(
-            sys.executable,
-            "-m",
+        process = await start_worker(
             "threadkeep.retrieval.worker",
             f"/dev/fd/{file.fileno()}",
             media_type,

@@ -2,15 +2,11 @@
 
 import os
 import resource
-from contextlib import suppress
-from pathlib import Path
 
 
 def limit_process(*, memory_bytes: int, cpu_s: int, written_bytes: int) -> None:
     """Ranks us below turns, and limits what a file can make us use."""
     os.nice(10)
-    with suppress(OSError):  # if memory runs out, the kernel kills us before the server
-        Path("/proc/self/oom_score_adj").write_text("1000")
     for kind, most in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_s),

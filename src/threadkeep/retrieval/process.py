@@ -1,38 +1,81 @@
-"""The processes that we start: how they start, their environment, and how they end."""
+"""The worker processes that we start: how they start, what they can reach, and how they end.
+
+A worker is a module of ours that runs as a program of its own: `start_worker("threadkeep.files.pdf_worker",
+path, reads=[path])`.
+"""
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
+import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-MOST_LINE_BYTES = 64 * 1024
+from threadkeep.retrieval import isolated
 
-_KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR")
+MOST_LINE_BYTES = 64 * 1024
+CODE = Path(isolated.__file__).parents[2]
+"""The folder of the package `threadkeep`."""
+
+_KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH")
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+def isolated_command(module: str, *arguments: str, with_packages: bool = False) -> tuple[str, ...]:
+    """The command that runs a module of ours, and nothing from where it is started.
+
+    Without packages, it has only Python's own modules and ours, and starts faster.
+    """
+    folders = [str(CODE), *(package_folders() if with_packages else ())]
+    flags = ("-I",) if with_packages else ("-I", "-S")
+    return (sys.executable, *flags, isolated.__file__, json.dumps(folders), module, *arguments)
+
+
+def package_folders() -> list[str]:
+    """Where this process finds packages; isolated mode would leave out the user's own."""
+    folders = (Path(it) for it in sys.path if it)
+    return [str(it) for it in folders if it.is_absolute() and it.name in _PACKAGES]
 
 
 def worker_environment() -> dict[str, str]:
-    """What a worker needs to find its code, and no more: no key, no password."""
+    """What a worker needs to run, and no more: no key, no password."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-async def start_process(
-    *command: str, stdin: int = DEVNULL, limit: int = MOST_LINE_BYTES, pass_fds: Sequence[int] = ()
+async def start_worker(
+    module: str,
+    *arguments: str,
+    reads: Sequence[Path] = (),
+    writes: Sequence[Path] = (),
+    stdin: int = DEVNULL,
+    limit: int = MOST_LINE_BYTES,
+    pass_fds: Sequence[int] = (),
 ) -> Process:
-    """Starts a process that leads its own group, and whose output is read.
+    """Starts a worker whose output is read, and which leads its own process group.
 
-    A caller that is cancelled meanwhile, be it twice, stops only once the process has ended.
+    If the kernel has Landlock, the worker can read these paths and the files it is passed, change what is
+    below those it `writes`, and reach nothing else of ours and no network. A caller that is cancelled
+    meanwhile, be it twice, stops only once the process has ended.
     """
+    places = {
+        "reads": [str(path.absolute()) for path in reads],
+        "writes": [str(path.absolute()) for path in writes],
+        "open": list(pass_fds),
+    }
+    confined = ("threadkeep.retrieval.confined", json.dumps(places), module)
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
-            *command,
+            *isolated_command(*confined, *arguments, with_packages=True),
             stdin=stdin,
             stdout=PIPE,
             stderr=DEVNULL,
             env=worker_environment(),
+            cwd="/",
             limit=limit,
             pass_fds=pass_fds,
             start_new_session=True,

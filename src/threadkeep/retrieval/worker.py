@@ -1,6 +1,6 @@
 """The process that reads one file: little memory, little time, no network, and nothing to lose.
 
-Run as `python -m threadkeep.retrieval.worker PATH MEDIA_TYPE`, it writes one JSON object per line.
+With the arguments PATH MEDIA_TYPE, it writes one JSON object per line.
 """
 
 import json
