@@ -445,7 +445,7 @@ async def _start_services(
         history=history,
         turns=turns,
         approvals=Approvals(store, node, system_clock),
-        queue=Queue(store, turns, caps),
+        queue=Queue(store, turns, system_clock, caps),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
         prompts=prompts,

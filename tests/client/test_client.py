@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import re
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -367,20 +367,33 @@ async def test_first_request_survives_a_node_that_restarts_behind_a_proxy(
     assert asked[0] == asked[1]
 
 
-async def test_regenerating_is_not_repeated_when_the_connection_breaks(monkeypatch: pytest.MonkeyPatch):
-    """Nobody knows whether the turn has begun, and a second one must not."""
-    asked = 0
+BEGINNINGS: dict[str, Callable[[Client], AsyncGenerator[TurnEvent]]] = {
+    "send": lambda client: client.send("c", "Why?"),
+    "regenerate": lambda client: client.regenerate("c"),
+    "send_held": lambda client: client.send_held("c", "m"),
+}
 
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        asked += 1
+
+@pytest.mark.parametrize("begin", BEGINNINGS.values(), ids=BEGINNINGS)
+async def test_every_request_that_begins_a_turn_is_repeated_with_its_key(
+    begin: Callable[[Client], AsyncGenerator[TurnEvent]], monkeypatch: pytest.MonkeyPatch
+):
+    """Nobody knows whether the turn has begun; with its key, a second one does not."""
+    asked: list[str] = []
+
+    async def hang_up_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        asked.extend(re.findall(r"idempotency-key: (\S+)", head))
+        if len(asked) > 1:
+            writer.write(b"HTTP/1.1 202 -\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            await writer.drain()
         writer.close()
 
-    fake = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    fake = await asyncio.start_server(hang_up_once, "127.0.0.1", 0)
     async with Client(f"http://127.0.0.1:{fake.sockets[0].getsockname()[1]}") as client:
-        with no_pause(monkeypatch), pytest.raises(NotReached):
-            async for _ in client.regenerate("c"):
-                pass
+        with no_pause(monkeypatch):
+            assert [event async for event in begin(client)] == []
     fake.close()
     await fake.wait_closed()
-    assert asked == 1
+    assert len(asked) == 2
+    assert asked[0] == asked[1]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -24,13 +25,13 @@ from threadkeep.domain.events import Done, UserMessage
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import FromQueue, IdempotencyKey, NextTurn
+from threadkeep.ports.turns import FromQueue, NextTurn
 
 LEASE = Lease("a-node", 1, 10**9)
-DAY_MS = 24 * 60 * 60 * 1000
 
 
 async def begin(store: Store) -> BegunTurn:
@@ -71,7 +72,7 @@ async def test_messages_wait_in_their_order(store: Store):
     await asyncio.gather(*(queue(store, begun, f"{number}") for number in range(5)))
     waiting = await store.queue.waiting(begun.conversation.id)
     assert sorted(it.content for it in waiting) == ["0", "1", "2", "3", "4"]
-    await store.queue.remove(begun.conversation.id, waiting[-1].id)
+    await store.queue.remove(begun.conversation.id, waiting[-1].id, NOW)
     last = await queue(store, begun, "last")
     assert await store.queue.waiting(begun.conversation.id) == [*waiting[:-1], last]
     edited = await store.queue.edit(begun.conversation.id, waiting[0].id, "first")
@@ -79,7 +80,7 @@ async def test_messages_wait_in_their_order(store: Store):
     assert (edited.id, edited.content) == (waiting[0].id, "first")
     assert (await contents(store, begun))[0] == "first"
     other = await begin(store)
-    assert not await store.queue.remove(other.conversation.id, last.id)
+    assert not await store.queue.remove(other.conversation.id, last.id, NOW)
     assert await store.queue.edit(other.conversation.id, last.id, "x") is None
 
 
@@ -99,7 +100,7 @@ async def test_completed_turn_does_not_end_before_it_has_seen_what_is_queued(sto
         await store.turns.end(ended(begun), last_chunk(begun), 1)
     assert await store.queue.state_for(begun.turn.id, 1) == QueueState(1, message)
     assert await store.queue.state_for(begun.turn.id, 2) is None
-    await store.queue.remove(begun.conversation.id, message.id)
+    await store.queue.remove(begun.conversation.id, message.id, NOW)
     assert await store.queue.state_for(begun.turn.id, 1) == QueueState(1, None)
     await store.turns.end(ended(begun), last_chunk(begun), 1, queue_version=1)
     assert await store.queue.state_for(begun.turn.id, 1) is None
@@ -136,7 +137,7 @@ async def test_next_turn_begins_in_the_commit_that_ends_the_one_before(store: St
     assert (await all_messages(store, begun.conversation))[2].id == message.id
     assert await store.log.read(turn.id, 0) == [next_turn.opening]
     # The message's key is its turn's, and that turn knows that there is more.
-    assert await store.turns.find_by_key(begun.conversation.id, "k", NOW) == (turn, "hash")
+    assert await store.turns.find_by_key(begun.conversation.id, "k") == (turn, "hash")
     assert await store.queue.state_for(turn.id, 1) == QueueState(1, rest)
 
 
@@ -149,7 +150,7 @@ async def test_turn_runs_on_where_the_next_one_cannot_begin(store: Store, change
     if change == "edit":
         await store.queue.edit(begun.conversation.id, message.id, "2!")
     elif change == "remove":
-        await store.queue.remove(begun.conversation.id, message.id)
+        await store.queue.remove(begun.conversation.id, message.id, NOW)
     else:
         unstorable = LogChunk(next_turn.begun.turn.id, 1, 1, cast("Any", None))
         next_turn = NextTurn(next_turn.begun, LEASE, unstorable, message)
@@ -199,7 +200,7 @@ async def test_held_message_is_sent_and_a_new_one_is_queued_behind_it(store: Sto
     change = FromQueue(first, added, IdempotencyKey("k", "hash"))
     await store.turns.begin(again, LEASE, opening_of(again), queue=change)
     assert await store.queue.state_for(again.turn.id, 1) == QueueState(1, added)
-    assert await store.queue.find_by_key(begun.conversation.id, "k", NOW) == (added, "hash")
+    assert await store.queue.find_by_key(begun.conversation.id, "k") == (added, "hash")
 
 
 async def test_held_message_that_was_removed_is_not_sent(store: Store):
@@ -208,7 +209,7 @@ async def test_held_message_that_was_removed_is_not_sent(store: Store):
     end = ended(begun, MessageStatus.FAILED)
     await keep_ended(store, end)
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
-    await store.queue.remove(begun.conversation.id, first.id)
+    await store.queue.remove(begun.conversation.id, first.id, NOW)
     with pytest.raises(StorageConflict):
         await store.turns.begin(again, LEASE, opening_of(again), queue=FromQueue(first))
     assert await store.conversations.get(ALICE, begun.conversation.id) == end.conversation
@@ -220,8 +221,8 @@ async def test_key_is_queued_once(store: Store):
     message = await queue(store, begun, "2?", key=key)
     with pytest.raises(StorageConflict):
         await queue(store, begun, "2?", key=key)
-    assert await store.queue.find_by_key(begun.conversation.id, "k", NOW + 2 * DAY_MS) == (message, "hash")
-    assert await store.queue.find_by_key(begun.conversation.id, "other", NOW) is None
+    assert await store.queue.find_by_key(begun.conversation.id, "k") == (message, "hash")
+    assert await store.queue.find_by_key(begun.conversation.id, "other") is None
     assert await contents(store, begun) == ["2?"]
 
 
@@ -246,10 +247,34 @@ async def test_steering_messages_leave_the_queue_in_the_commit_that_tells_of_the
     assert await store.log.read(turn_id, 1) == [chunk]
     assert await store.queue.waiting(id_) == [waits]
     assert await store.queue.take_in(id_, turn_id, 1, NOW, lambda it: tell(begun, it)) is None
-    assert not await store.queue.remove(id_, steering[1].id)
-    # Whoever sends it again with its key is told so, for a day.
-    assert await store.queue.find_by_key(id_, "k", NOW + DAY_MS) == (steering[1], "hash")
-    assert await store.queue.find_by_key(id_, "k", NOW + DAY_MS + 1) is None
+    assert not await store.queue.remove(id_, steering[1].id, NOW)
+    # Whoever sends it again with its key is told so, however much later; its text is in the log.
+    await queue(store, begun, "much later")
+    assert await store.queue.find_by_key(id_, "k") == (replace(steering[1], content=""), "hash")
+
+
+async def test_removed_message_does_not_come_back_when_it_is_sent_again(store: Store):
+    begun = await begin(store)
+    key = IdempotencyKey("k", "hash")
+    message = await queue(store, begun, "2?", key=key)
+    assert await store.queue.remove(begun.conversation.id, message.id, NOW)
+    assert not await store.queue.remove(begun.conversation.id, message.id, NOW)
+    assert await store.queue.find_by_key(begun.conversation.id, "k") == (replace(message, content=""), "hash")
+    with pytest.raises(StorageConflict):
+        await queue(store, begun, "2?", key=key)
+    assert await contents(store, begun) == []
+
+
+async def test_turn_of_a_held_message_is_found_by_both_keys(store: Store):
+    begun = await begin(store)
+    message = await queue(store, begun, "2?", key=IdempotencyKey("queued", "message"))
+    end = ended(begun, MessageStatus.FAILED)
+    await keep_ended(store, end)
+    again = end.conversation.begin_turn("2?", NOW, message_id=message.id)
+    request = IdempotencyKey("sent", "request")
+    await store.turns.begin(again, LEASE, opening_of(again), request, queue=FromQueue(message))
+    assert await store.turns.find_by_key(begun.conversation.id, "queued") == (again.turn, "message")
+    assert await store.turns.find_by_key(begun.conversation.id, "sent") == (again.turn, "request")
 
 
 async def test_queue_goes_with_its_conversation(store: Store):

@@ -44,11 +44,11 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.receipts import PriorReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import IdempotencyKey
 
 EVERYTHING = ConversationFilter()
 
@@ -535,20 +535,41 @@ async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost
     assert await store.log.append([(after_the_end, held.fence)]) == set()
 
 
-async def test_idempotency_key_is_forgotten_after_a_day(store: Store):
-    day = 24 * 60 * 60 * 1000
+async def test_idempotency_key_lives_as_long_as_its_conversation(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     key, lease = IdempotencyKey("once", "hash"), Lease("a-node", 1, 10**9)
     first = conversation.begin_turn("?", NOW)
     await store.turns.begin(first, lease, opening_of(first), key)
-    assert await store.turns.find_by_key(conversation.id, "once", NOW + day) == (first.turn, "hash")
-    assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) is None
     reply = first.assistant_message.finish(MessageStatus.COMPLETED, said("Said."), NOW + 1)
     ended = first.conversation.end_turn(first.turn, reply, NOW + 1)
     await keep_ended(store, ended)
-    second = ended.conversation.begin_turn("?", NOW + day + 1)
-    await store.turns.begin(second, lease, opening_of(second), key)
-    assert await store.turns.find_by_key(conversation.id, "once", NOW + day + 1) == (second.turn, "hash")
+    a_year_later = ended.conversation.begin_turn("?", NOW + 365 * 24 * 60 * 60 * 1000)
+    with pytest.raises(StorageConflict):
+        await store.turns.begin(a_year_later, lease, opening_of(a_year_later), key)
+    found = await store.turns.find_by_key(conversation.id, "once")
+    assert found
+    assert (found[0].id, found[1]) == (first.turn.id, "hash")
+    assert await store.conversations.purge(ALICE, conversation.id)
+    assert await store.turns.find_by_key(conversation.id, "once") is None
+
+
+async def test_key_creates_one_conversation_of_its_user(store: Store):
+    agent = await keep_agent(store)
+    made = [Conversation.start(user, agent.id, NOW) for user in (ALICE, ALICE, BOB)]
+    key = IdempotencyKey("once", "hash")
+    await store.conversations.add_once(made[0], key)
+    with pytest.raises(StorageConflict):
+        await store.conversations.add_once(made[1], key)
+    await store.conversations.add_once(made[2], key)
+    assert await store.conversations.get(ALICE, made[1].id) is None
+    assert await store.conversations.find_by_key(ALICE, "once") == (made[0], "hash")
+    assert await store.conversations.find_by_key(BOB, "once") == (made[2], "hash")
+    await store.conversations.delete(ALICE, made[0].id, NOW)
+    found = await store.conversations.find_by_key(ALICE, "once")
+    assert found
+    assert found[0].deleted_at == NOW
+    assert await store.conversations.purge(ALICE, made[0].id)
+    assert await store.conversations.find_by_key(ALICE, "once") is None
 
 
 async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(store: Store):

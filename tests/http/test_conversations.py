@@ -127,6 +127,23 @@ async def test_agent_in_single_mode_has_the_main_conversation_only(alice: httpx.
     assert len(await items(alice, path)) == 1
 
 
+async def test_same_idempotency_key_never_creates_a_second_conversation(alice: httpx.AsyncClient):
+    path = f"/api/agents/{(await new_agent(alice))['id']}/conversations"
+    headers = {"Idempotency-Key": "one"}
+    made = await asyncio.gather(*(alice.post(path, json={"title": "T"}, headers=headers) for _ in range(5)))
+    assert sorted(it.status_code for it in made) == [200, 200, 200, 200, 201]
+    (id_,) = {it.json()["id"] for it in made}
+    assert len({it.headers["location"] for it in made}) == 1
+    assert len(await items(alice, path)) == 1
+    other = await alice.post(path, json={"title": "Another"}, headers=headers)
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
+    await alice.patch(f"/api/conversations/{id_}", json={"title": "Renamed"})
+    assert (await alice.post(path, json={"title": "T"}, headers=headers)).json()["title"] == "Renamed"
+    await alice.delete(f"/api/conversations/{id_}")
+    gone = await alice.post(path, json={"title": "T"}, headers=headers)
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "CONVERSATION_NOT_FOUND")
+
+
 @ONLY_SQLITE
 async def test_malformed_conversation_is_refused_with_the_field_named(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}/conversations"

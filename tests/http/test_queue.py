@@ -159,9 +159,9 @@ async def hold(talk: Talk, model: ScriptedModel, *contents: str) -> str:
     return conversation
 
 
-async def send_held(talk: Talk, conversation: str, message_id: str) -> httpx.Response:
+async def send_held(talk: Talk, conversation: str, message_id: str, key: str | None = None) -> httpx.Response:
     path = f"/api/conversations/{conversation}/queued/{message_id}/send"
-    return await talk.client.post(path, headers=JSON)
+    return await talk.client.post(path, headers={**JSON, "Idempotency-Key": key} if key else JSON)
 
 
 async def test_held_message_is_sent_at_once_and_the_others_follow(talk: Talk, model: ScriptedModel):
@@ -191,6 +191,25 @@ async def test_held_message_that_is_sent_twice_at_once_begins_one_turn(talk: Tal
     assert all(it.status_code in (404, 409) for it in sorted(answers, key=lambda it: it.status_code)[1:])
     await until_idle(talk, conversation)
     assert (await said(talk, conversation))[2:] == ["2?", "two"]
+
+
+async def test_held_message_that_is_sent_again_with_its_key_begins_one_turn(talk: Talk, model: ScriptedModel):
+    conversation = await hold(talk, model, "2?", "3?")
+    second, third = (await detail(talk, conversation))["queued"]
+    gate = Gate()
+    model.script([Wait(gate), Say("two")], [Say("three")])
+    first, *rest = await asyncio.gather(
+        *(send_held(talk, conversation, second["messageId"], "k") for _ in range(5))
+    )
+    assert first.status_code == 202
+    assert all(it.json() == first.json() for it in rest)
+    other = await send_held(talk, conversation, third["messageId"], "k")
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
+    gate.open()
+    await until_idle(talk, conversation)
+    again = await send_held(talk, conversation, second["messageId"], "k")
+    assert (again.status_code, again.json()) == (202, first.json())
+    assert (await said(talk, conversation))[2:] == ["2?", "two", "3?", "three"]
 
 
 async def test_held_queue_goes_on_after_the_failed_answer_is_given_again(talk: Talk, model: ScriptedModel):

@@ -210,6 +210,37 @@ async def test_two_regenerates_at_once_make_one_turn(talk: Talk, model: Scripted
     assert sorted(it.status_code for it in answers) == [202, 409, 409, 409, 409]
 
 
+async def test_same_idempotency_key_never_regenerates_twice(talk: Talk, model: ScriptedModel):
+    conversation = await talk.titled_conversation(settings={"contextMessages": 5})
+    await talk.ask(conversation)
+    tip = (await talk.messages(conversation))[-1]["id"]
+    path = f"/api/conversations/{conversation}/regenerate"
+    headers = {**JSON, "Idempotency-Key": "one"}
+    answers = await asyncio.gather(
+        *(talk.client.post(path, json={"tip": tip}, headers=headers) for _ in range(5))
+    )
+    assert {it.status_code for it in answers} == {202}
+    await talk.events(answers[0].json()["turnId"])
+    later = await talk.client.post(path, json={"tip": tip}, headers=headers)
+    assert {it.json()["turnId"] for it in (*answers, later)} == {answers[0].json()["turnId"]}
+    other = await talk.client.post(path, json={"messageId": tip}, headers=headers)
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
+    assert (await talk.messages(conversation))[-1]["siblings"]["ids"][0] == tip
+    assert len((await talk.messages(conversation))[-1]["siblings"]["ids"]) == 2
+
+
+async def test_what_was_sent_stays_sent_though_the_agent_no_longer_accepts_it(talk: Talk):
+    conversation = await talk.titled_conversation()
+    path = f"/api/conversations/{conversation}/messages"
+    headers = {**JSON, "Idempotency-Key": "one"}
+    sent = await talk.client.post(path, json={"content": "Long?"}, headers=headers)
+    await talk.events(sent.json()["turnId"])
+    agent = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
+    await talk.client.patch(f"/api/agents/{agent}", json={"settings": {"maxMessageChars": 1}})
+    again = await talk.client.post(path, json={"content": "Long?"}, headers=headers)
+    assert (again.status_code, again.json()) == (202, sent.json())
+
+
 async def test_same_idempotency_key_never_starts_a_second_turn(talk: Talk, model: ScriptedModel):
     conversation = await talk.conversation()
     path = f"/api/conversations/{conversation}/messages"

@@ -140,7 +140,7 @@ async def test_queue_that_changes_while_the_turn_ends_is_read_again(
         elif change == "edit":
             await store.queue.edit(begun.conversation.id, message.id, "2!")
         else:
-            await store.queue.remove(begun.conversation.id, message.id)
+            await store.queue.remove(begun.conversation.id, message.id, NOW)
 
     succession.meanwhile = meanwhile
     script.say(Text("x"), script.done())

@@ -19,9 +19,10 @@ from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import FromQueue, IdempotencyKey, NextTurn, WaitingEnd
+from threadkeep.ports.turns import FromQueue, NextTurn, WaitingEnd
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import Database
 from threadkeep.storage.secrets import SecretBox

@@ -46,6 +46,9 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "title": "t", "title_source": "user", "status": "active", "is_main": False, "metadata": "{}",
         "last_seq": 1, "message_count": 1, "archived_to_seq": 0, "created_at": NOW, "updated_at": NOW,
     },
+    "tk_creation_keys": lambda at: {
+        "user_id": at.user, "idempotency_key": "k", "request_hash": "00", "conversation_id": at.conversation,
+    },
     "tk_turns": lambda at: {
         "id": at.turn, "conversation_id": at.conversation, "user_id": at.user, "user_message_id": at.message,
         "assistant_message_id": at.message, "origin": "live", "status": "RUNNING", "started_at": NOW,
@@ -275,9 +278,17 @@ async def test_one_agent_is_the_default(database: Database, place: Place):
 async def test_idempotency_key_is_used_once_in_a_conversation(database: Database, place: Place):
     elsewhere = Place(agent=place.agent)
     await fill(database, elsewhere, "tk_conversations")
-    await add(database, "tk_turns", place, idempotency_key="k")
-    await refused(database, "tk_turns", place, idempotency_key="k")
-    await add(database, "tk_turns", elsewhere, idempotency_key="k")
+    for column in ("idempotency_key", "held_key"):
+        await add(database, "tk_turns", place, **{column: "k"})
+        await refused(database, "tk_turns", place, **{column: "k"})
+        await add(database, "tk_turns", elsewhere, **{column: "k"})
+
+
+async def test_user_creates_one_conversation_with_a_key(database: Database, place: Place):
+    await add(database, "tk_creation_keys", place)
+    await refused(database, "tk_creation_keys", place)
+    await add(database, "tk_creation_keys", place, idempotency_key="another")
+    await add(database, "tk_creation_keys", place, user_id=BOB)
 
 
 async def test_same_event_chunk_or_tool_call_is_kept_once(database: Database, place: Place):

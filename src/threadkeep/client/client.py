@@ -261,13 +261,19 @@ class Client:
         return await self._connection.ask(ConversationView, "PUT", f"/api/agents/{agent_id}/conversation")
 
     async def create_conversation(
-        self, agent_id: str, *, title: str | None = None, metadata: Json | None = None
+        self,
+        agent_id: str,
+        *,
+        title: str | None = None,
+        metadata: Json | None = None,
+        idempotency_key: str | None = None,
     ) -> ConversationView:
         """Starts another conversation with an agent."""
+        path = f"/api/agents/{agent_id}/conversations"
         body = without_none({"title": title, "metadata": metadata})
-        return await self._connection.ask(
-            ConversationView, "POST", f"/api/agents/{agent_id}/conversations", json=body
-        )
+        headers = {"Idempotency-Key": idempotency_key or new_uuid()}
+        answer = await self._connection.send_once("POST", path, json=body, headers=headers)
+        return self._connection.read(ConversationView, answer)
 
     async def conversation(self, conversation_id: str) -> ConversationDetailView:
         """A conversation with its latest messages."""
@@ -450,17 +456,27 @@ class Client:
         """Removes a queued message; MESSAGE_NOT_FOUND once it has been sent."""
         await self._connection.send("DELETE", f"/api/conversations/{conversation_id}/queued/{message_id}")
 
-    def send_held(self, conversation_id: str, message_id: str) -> AsyncGenerator[TurnEvent]:
+    def send_held(
+        self, conversation_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> AsyncGenerator[TurnEvent]:
         """Sends a held message now and yields its turn's events; the other held messages follow it."""
         path = f"/api/conversations/{conversation_id}/queued/{message_id}/send"
-        return self._connection.stream("POST", path)
+        headers = {"Idempotency-Key": idempotency_key or new_uuid()}
+        return self._connection.stream("POST", path, headers=headers)
 
     def regenerate(
-        self, conversation_id: str, message_id: str | None = None, *, tip: MessageRef = UNSET
+        self,
+        conversation_id: str,
+        message_id: str | None = None,
+        *,
+        tip: MessageRef = UNSET,
+        idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Regenerates an answer and keeps the old one as a version; by default, the latest answer."""
+        path = f"/api/conversations/{conversation_id}/regenerate"
         body = _set({"messageId": message_id or UNSET, "tip": tip})
-        return self._connection.stream("POST", f"/api/conversations/{conversation_id}/regenerate", json=body)
+        headers = {"Idempotency-Key": idempotency_key or new_uuid()}
+        return self._connection.stream("POST", path, json=body, headers=headers)
 
     def follow(self, turn_id: str, *, after: int = 0) -> AsyncGenerator[TurnEvent]:
         """Yields a turn's events with numbers above `after`, until the turn ends."""

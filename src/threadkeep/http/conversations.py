@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
+from threadkeep.http.idempotency import idempotency_key
 from threadkeep.http.merge_patch import merge_patch
 from threadkeep.http.paging import Limit, PageQuery, Pager
 from threadkeep.http.routing import Reply
@@ -100,9 +101,13 @@ class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 async def create_conversation(
     call: ApiCall, *, agent_id: str, body: ConversationBody
 ) -> Reply[ConversationView]:
-    """Start another conversation with an agent."""
+    """Start another conversation with an agent. The same `Idempotency-Key` never starts a second one."""
     conversation, made = await call.services.conversations.create(
-        call.user, agent_id, title=body.title, metadata=_checked_metadata(body.metadata)
+        call.user,
+        agent_id,
+        title=body.title,
+        metadata=_checked_metadata(body.metadata),
+        idempotency_key=idempotency_key(call.request),
     )
     return _made_or_found(call, conversation, made)
 

@@ -98,7 +98,8 @@ _SENT_LOCATION = {
 }
 _CONVERSATION_LOCATION = {"Location": "The conversation."}
 _IDEMPOTENCY = {
-    "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn."
+    "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn, for as "
+    "long as the conversation exists."
 }
 
 _TABLE = (
@@ -221,7 +222,11 @@ _TABLE = (
         conversations.create_conversation,
         "Conversations",
         201,
-        _AGENT,
+        (*_AGENT, ConversationNotFound, IdempotencyMismatch),
+        headers={
+            "Idempotency-Key": "A key for this request. A retry with the same key never creates a second "
+            "conversation: 200 with the first one."
+        },
         also=(200,),
         gives=_CONVERSATION_LOCATION,
     ),
@@ -333,7 +338,8 @@ _TABLE = (
         "/api/conversations/{conversation_id}/queued/{message_id}/send",
         turns.send_held_message,
         "Turns",
-        errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, *_TURN),
+        errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, *_TURN, IdempotencyMismatch),
+        headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
     ),
@@ -342,7 +348,16 @@ _TABLE = (
         "/api/conversations/{conversation_id}/regenerate",
         turns.regenerate,
         "Turns",
-        errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, PathChanged, NothingToRegenerate, *_TURN),
+        errors=(
+            *_CONVERSATION,
+            AgentNotFound,
+            MessageNotFound,
+            PathChanged,
+            NothingToRegenerate,
+            *_TURN,
+            IdempotencyMismatch,
+        ),
+        headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
     ),

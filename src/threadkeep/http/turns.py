@@ -3,7 +3,6 @@
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from starlette.requests import Request
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -11,13 +10,13 @@ from threadkeep.domain.errors import (
     GenerationFailed,
     GenerationInterrupted,
     GenerationTimeout,
-    InvalidRequest,
     ShuttingDown,
     TurnFailed,
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
+from threadkeep.http.idempotency import idempotency_key
 from threadkeep.http.routing import Reply
 from threadkeep.http.services import ApiCall
 from threadkeep.http.stream import EventStream
@@ -39,8 +38,6 @@ from threadkeep.wire.turns import (
     TurnView,
 )
 from threadkeep.wire.view import rfc3339, time_or_none
-
-MOST_KEY_CHARACTERS = 255
 
 DialectName = Annotated[
     Literal["events", "text", "agentx"], Meta(description="The format of the streamed events.")
@@ -133,7 +130,7 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
         files=files,
         position=Position(body.parent_id, body.tip),
         when_busy=body.when_busy,
-        idempotency_key=_idempotency_key(call.request),
+        idempotency_key=idempotency_key(call.request),
     )
     if isinstance(sent, QueuedMessage):
         return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
@@ -144,7 +141,11 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
 async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
     """Regenerate an answer and keep the old one as a version; responds like sending a message."""
     turn, conversation = await call.services.turns.regenerate(
-        call.user, conversation_id, message_id=body.message_id, tip_id=body.tip
+        call.user,
+        conversation_id,
+        message_id=body.message_id,
+        tip_id=body.tip,
+        idempotency_key=idempotency_key(call.request),
     )
     return await _answer(call, turn, conversation, query)
 
@@ -153,7 +154,9 @@ async def send_held_message(
     call: ApiCall, *, conversation_id: str, message_id: str, query: SendQuery
 ) -> Begun:
     """Send a held message now; the other held messages follow it. Responds like sending a message."""
-    turn, conversation = await call.services.turns.send_held(call.user, conversation_id, message_id)
+    turn, conversation = await call.services.turns.send_held(
+        call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
+    )
     return await _answer(call, turn, conversation, query)
 
 
@@ -328,12 +331,3 @@ async def _has_frames(log: Follower, encoder: Encoder) -> bool:
             if any(map(encoder.encode_chunk, chunks)):
                 return True
     return False
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("idempotency-key")
-    if key is not None and not 0 < len(key) <= MOST_KEY_CHARACTERS:
-        raise InvalidRequest(
-            f"An Idempotency-Key must have 1 to {MOST_KEY_CHARACTERS} characters.", param="Idempotency-Key"
-        )
-    return key

@@ -26,9 +26,10 @@ from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
+from threadkeep.ports.turns import FromQueue, WaitingEnd
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then

@@ -27,9 +27,10 @@ from threadkeep.log.steering import SteeringDesk
 from threadkeep.log.work import ContinuedSteps, Steps, Succeed, Succession
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.logs import add_to_subject
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
+from threadkeep.ports.turns import FromQueue, WaitingEnd
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from threadkeep.domain.conversation import Conversation, ListedStatus
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
+from threadkeep.ports.idempotency import IdempotencyKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,14 @@ class ConversationStore(Protocol):
 
     async def add(self, conversation: Conversation) -> None:
         """Stores a new conversation."""
+        ...
+
+    async def add_once(self, conversation: Conversation, key: IdempotencyKey) -> None:
+        """Stores a new conversation with its request's key; StorageConflict if its user has used the key."""
+        ...
+
+    async def find_by_key(self, user_id: UserId, key: str) -> tuple[Conversation, str] | None:
+        """The conversation, deleted or not, that a user created with a key, and the request's hash."""
         ...
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.ports.turns import IdempotencyKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,17 @@ class QueueStore(Protocol):
         """Edits a queued message."""
         ...
 
-    async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
-        """Removes a queued message; returns whether it did."""
+    async def remove(self, conversation_id: ConversationId, message_id: MessageId, now: int) -> bool:
+        """Removes a queued message, but not its key; returns whether it did."""
         ...
 
     async def find_by_key(
-        self, conversation_id: ConversationId, key: str, now: int
+        self, conversation_id: ConversationId, key: str
     ) -> tuple[QueuedMessage, str] | None:
         """The message sent with an idempotency key, and the request's hash.
 
-        One that joined a running turn is found for a day; one whose own turn has begun is found by that turn.
+        One that joined a running turn or was removed is found without its text; one whose own turn has begun
+        is found by that turn.
         """
         ...
 

@@ -8,15 +8,8 @@ from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import Lease, LogChunk
-
-
-@dataclass(frozen=True, slots=True)
-class IdempotencyKey:
-    """A client's key for a request, and the request's hash, to recognize a retry."""
-
-    name: str
-    request_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +130,8 @@ class TurnStore(Protocol):
         """Live turns whose replies have numbers above `seq`, in that order, each with the number."""
         ...
 
-    async def find_by_key(
-        self, conversation_id: ConversationId, key: str, now: int
-    ) -> tuple[Turn, str] | None:
-        """The turn recently started with an idempotency key, and the request's hash."""
+    async def find_by_key(self, conversation_id: ConversationId, key: str) -> tuple[Turn, str] | None:
+        """The turn started with an idempotency key, however long ago, and the request's hash."""
         ...
 
     async def usage(

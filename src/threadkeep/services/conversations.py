@@ -9,7 +9,13 @@ from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, ListedStatus, new_session_id
-from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, TurnInProgress
+from threadkeep.domain.errors import (
+    AgentNotFound,
+    ConversationNotFound,
+    IdempotencyMismatch,
+    StorageConflict,
+    TurnInProgress,
+)
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.queued import QueuedMessage
@@ -19,6 +25,7 @@ from threadkeep.engine.context import ContextMessage, to_context
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.messages import MessagePage, MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import own_conversation, to_conversation_id
@@ -64,20 +71,49 @@ class Conversations:
         self._retention_ms = retention_days * DAY_MS
 
     async def create(
-        self, user: User, agent_id: str, *, title: str | None, metadata: Mapping[str, object] | None
+        self,
+        user: User,
+        agent_id: str,
+        *,
+        title: str | None,
+        metadata: Mapping[str, object] | None,
+        idempotency_key: str | None = None,
     ) -> tuple[Conversation, bool]:
         """Starts another conversation, or returns the main one if the agent allows only one; and whether it
-        is new.
+        is new. The same key returns the same conversation.
         """
+        key = IdempotencyKey.of(idempotency_key, repr((agent_id.lower(), title, metadata)))
+        if key and (known := await self._created_before(user, key)):
+            return known, False
         agent = await self._agents.get(user, agent_id)
         if agent.settings.conversation_mode is ConversationMode.SINGLE:
             return await self._main_with(user, agent)
         conversation = Conversation.start(user.id, agent.id, self._clock(), title=title, metadata=metadata)
-        await self._store.conversations.add(conversation)
+        if key is None:
+            await self._store.conversations.add(conversation)
+        else:
+            try:
+                await self._store.conversations.add_once(conversation, key)
+            except StorageConflict:  # the same request at the same time
+                if known := await self._created_before(user, key):
+                    return known, False
+                raise
         if title is not None:
             self._history.note(conversation.id)
         await self._turns.announce(UserEventType.CONVERSATION_CREATED, conversation)
         return conversation, True
+
+    async def _created_before(self, user: User, key: IdempotencyKey) -> Conversation | None:
+        """What an earlier request with the same key has created."""
+        found = await self._store.conversations.find_by_key(user.id, key.name)
+        if found is None:
+            return None
+        conversation, request_hash = found
+        if request_hash != key.request_hash:
+            raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
+        if conversation.deleted_at is not None:
+            raise ConversationNotFound
+        return conversation
 
     async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
         """The main conversation with an agent, created if needed; and whether it is new."""

@@ -1,5 +1,6 @@
 """The queue: users can edit and remove queued messages until they are sent."""
 
+from threadkeep.clock import Clock
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import MessageNotFound
@@ -15,9 +16,10 @@ from threadkeep.services.turns import Turns
 class Queue:
     """The use cases of queued messages."""
 
-    def __init__(self, store: Store, turns: Turns, caps: OperatorCaps = NO_CAPS) -> None:
+    def __init__(self, store: Store, turns: Turns, clock: Clock, caps: OperatorCaps = NO_CAPS) -> None:
         self._store = store
         self._turns = turns
+        self._clock = clock
         self._caps = caps
 
     async def edit(
@@ -39,6 +41,6 @@ class Queue:
     async def remove(self, user: User, conversation_id: str, message_id: str) -> None:
         """Removes a queued message."""
         conversation = await own_conversation(self._store, user, conversation_id)
-        if not await self._store.queue.remove(conversation.id, to_message_id(message_id)):
+        if not await self._store.queue.remove(conversation.id, to_message_id(message_id), self._clock()):
             raise MessageNotFound("This message isn't in the queue.")
         await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)

@@ -1,7 +1,6 @@
 """Turns: start, follow, stop and regenerate them."""
 
 import asyncio
-import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -34,9 +33,10 @@ from threadkeep.log.following import ALL_SEEN, Follower
 from threadkeep.log.node import Node
 from threadkeep.log.work import Steps, Succeed, Successor
 from threadkeep.ports.allowances import Allowances
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.turns import FromQueue, IdempotencyKey, WaitingEnd
+from threadkeep.ports.turns import FromQueue, WaitingEnd
 from threadkeep.services.access import (
     agent_to_ask,
     branch_up_to,
@@ -62,6 +62,10 @@ class Position:
 
 
 AT_THE_END = Position()
+
+# No message looks like these, even one that quotes them.
+_SEND_HELD = "\0send held\n"
+_REGENERATE = "\0regenerate\n"
 
 Sent = tuple[Turn, Conversation] | QueuedMessage
 """The outcome of sending a message: a turn that answers it, or its place in the queue."""
@@ -110,14 +114,14 @@ class Turns:
 
         If messages are held, sends the first of them and queues this one behind them.
         """
-        key = None
-        if idempotency_key:
-            key = IdempotencyKey(idempotency_key, _request_hash(content, files, position, when_busy))
+        key = IdempotencyKey.of(idempotency_key, _message_request(content, files, position, when_busy))
         for _ in range(TRIES):
-            conversation, agent = await self._open(user, conversation_id)
-            check_user_content(content, most=agent.settings.max_message_chars, has_files=bool(files))
+            conversation = await own_conversation(self._store, user, conversation_id)
+            # Before anything else: what was sent stays sent, whatever the agent accepts by now.
             if key and (found := await self._sent_before(conversation, key)):
                 return found
+            agent = await self._agent_of(user, conversation)
+            check_user_content(content, most=agent.settings.max_message_chars, has_files=bool(files))
             try:
                 before = None
                 if conversation.active_turn_id is not None:
@@ -147,19 +151,30 @@ class Turns:
                 continue  # another writer was first: read and decide again
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
-    async def send_held(self, user: User, conversation_id: str, message_id: str) -> tuple[Turn, Conversation]:
-        """Starts the turn of a held message; the other held messages follow it."""
+    async def send_held(
+        self, user: User, conversation_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> tuple[Turn, Conversation]:
+        """Starts the turn of a held message; the other held messages follow it. The same key returns the
+        same turn.
+        """
+        id_ = to_message_id(message_id)
+        key = IdempotencyKey.of(idempotency_key, f"{_SEND_HELD}{id_}")
         for _ in range(TRIES):
-            conversation, agent = await self._open(user, conversation_id)
+            conversation = await own_conversation(self._store, user, conversation_id)
+            if key and (found := await self._begun_before(conversation, key)):
+                return found
+            agent = await self._agent_of(user, conversation)
             conversation.check_idle()
-            id_ = to_message_id(message_id)
             held = await self._store.queue.waiting(conversation.id)
             message = next((it for it in held if it.id == id_), None)
             if message is None:
+                # The same request may have taken it just now.
+                if key and (found := await self._begun_before(conversation, key)):
+                    return found
                 raise MessageNotFound("This message isn't in the queue.")
             begun = self._begin_queued(agent, conversation, message)
             try:
-                return await self._begin(user, agent, begun, None, queue=FromQueue(message))
+                return await self._begin(user, agent, begun, key, queue=FromQueue(message))
             except StorageConflict:
                 continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -171,10 +186,17 @@ class Turns:
         *,
         message_id: str | None = None,
         tip_id: str | UnsetType | None = UNSET,
+        idempotency_key: str | None = None,
     ) -> tuple[Turn, Conversation]:
-        """Regenerates a reply and keeps the existing ones; by default, the latest."""
+        """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
+        same turn.
+        """
+        key = IdempotencyKey.of(idempotency_key, f"{_REGENERATE}{(message_id or '').lower()}")
         for _ in range(TRIES):
-            conversation, agent = await self._open(user, conversation_id)
+            conversation = await own_conversation(self._store, user, conversation_id)
+            if key and (found := await self._begun_before(conversation, key)):
+                return found
+            agent = await self._agent_of(user, conversation)
             conversation.check_idle()
             if tip_id is not UNSET:
                 conversation.check_tip(tip_id)
@@ -187,7 +209,7 @@ class Turns:
                 before.user_message_id, branch, self._clock(), model=self._answers.model(agent)
             )
             try:
-                return await self._begin(user, agent, begun, None)
+                return await self._begin(user, agent, begun, key)
             except StorageConflict:
                 continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -250,17 +272,23 @@ class Turns:
 
     async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:
         """The outcome of an earlier request with the same key."""
-        now = self._clock()
-        if (begun := await self._store.turns.find_by_key(conversation.id, key.name, now)) is not None:
+        if (begun := await self._store.turns.find_by_key(conversation.id, key.name)) is not None:
             turn, request_hash = begun
             found: Sent = turn, conversation
-        elif (waiting := await self._store.queue.find_by_key(conversation.id, key.name, now)) is not None:
+        elif (waiting := await self._store.queue.find_by_key(conversation.id, key.name)) is not None:
             found, request_hash = waiting
         else:
             return None
         if request_hash != key.request_hash:
             raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
         return found
+
+    async def _begun_before(
+        self, conversation: Conversation, key: IdempotencyKey
+    ) -> tuple[Turn, Conversation] | None:
+        """The turn of an earlier request that could only start one."""
+        found = await self._sent_before(conversation, key)
+        return None if isinstance(found, QueuedMessage) else found
 
     async def _send_while_busy(
         self,
@@ -338,7 +366,7 @@ class Turns:
 
         async def succeed(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
             self._check_open()
-            agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
+            agent = await self._agent_of(user, conversation)
             begun = self._begin_queued(agent, conversation, message)
             turn_id, running = begun.turn.id, self._node.running_of(user.id)
             await self._allowances.take_turn(user.id, turn_id, running, after=before.id)
@@ -360,10 +388,9 @@ class Turns:
         if self.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
 
-    async def _open(self, user: User, conversation_id: str) -> tuple[Conversation, Agent]:
-        """A conversation in which the user can start a turn, and its agent."""
-        conversation = await own_conversation(self._store, user, conversation_id)
-        return conversation, self._caps.limited(await agent_to_ask(self._store, user, conversation))
+    async def _agent_of(self, user: User, conversation: Conversation) -> Agent:
+        """The agent that answers in a conversation, within the operator's limits."""
+        return self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
     async def _branch(self, conversation: Conversation, position: Position) -> Branch | None:
         """The branch that a message continues; None for the active path."""
@@ -398,11 +425,13 @@ class Turns:
         return reply
 
 
-def _request_hash(content: str, files: tuple[FilePart, ...], position: Position, when_busy: WhenBusy) -> str:
+def _message_request(
+    content: str, files: tuple[FilePart, ...], position: Position, when_busy: WhenBusy
+) -> str:
     """What a retry shares with the first attempt, except the tip, which that attempt may have moved."""
     asked = content if position.parent_id is UNSET else f"{position.parent_id}\n{content}"
     if when_busy is not WhenBusy.REJECT:
         asked = f"{when_busy}\n{asked}"
     if files:
         asked = "\n".join([*(it.file_id for it in files), asked])
-    return hashlib.sha256(asked.encode()).hexdigest()
+    return asked

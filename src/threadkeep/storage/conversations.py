@@ -9,6 +9,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Query, Row, Statement, with_ids
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
@@ -31,10 +32,20 @@ _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
 _ADD = Statement(_INSERT)
 _ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
 
+_ADD_KEY = Statement(
+    """INSERT INTO tk_creation_keys (user_id, idempotency_key, request_hash, conversation_id)
+    VALUES (:user_id, :key, :request_hash, :id)"""
+)
+_FIND_KEY = Statement(
+    """SELECT conversation_id, request_hash FROM tk_creation_keys
+    WHERE user_id = :user_id AND idempotency_key = :key"""
+)
+
 _BY_ID = (
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL"
 )
 GET = Statement(_BY_ID)
+_OF_ANY_STATUS = Statement(f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = :id")
 BY_SESSION = Statement(
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_hash = :session_hash AND deleted_at IS NULL"
 )
@@ -148,6 +159,14 @@ class SqlConversations:
         """Stores a new conversation."""
         await self._database.write(lambda: self._rows.add(conversation, is_main=conversation.is_main))
 
+    async def add_once(self, conversation: Conversation, key: IdempotencyKey) -> None:
+        """Stores a new conversation with its key, which is unique."""
+        await self._database.write(lambda: self._add_once(conversation, key))
+
+    async def find_by_key(self, user_id: UserId, key: str) -> tuple[Conversation, str] | None:
+        """The conversation that a user created with a key, and the hash of the request."""
+        return await self._database.read(lambda: self._find_by_key(user_id, key))
+
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
         """Looks first, inserts only if missing; the second of two inserts returns the first one's."""
         if (found := await self.get_main(fresh.user_id, fresh.agent_id)) is not None:
@@ -226,6 +245,20 @@ class SqlConversations:
         """Likewise purges some of the conversations that were deleted before a time."""
         expired = _LOCK_EXPIRED(time=time, limit=PURGED_AT_ONCE)
         return await self._database.write(lambda: _purge(expired))
+
+    def _add_once(self, conversation: Conversation, key: IdempotencyKey) -> Plan[None]:
+        yield from self._rows.add(conversation, is_main=False)
+        yield _ADD_KEY(
+            user_id=conversation.user_id, key=key.name, request_hash=key.request_hash, id=conversation.id
+        )
+
+    def _find_by_key(self, user_id: UserId, key: str) -> Plan[tuple[Conversation, str] | None]:
+        keys = yield _FIND_KEY(user_id=user_id, key=key)
+        if not keys:
+            return None
+        id_, request_hash = keys[0]
+        rows = yield _OF_ANY_STATUS(id=id_)
+        return (self._rows.read(rows[0]), request_hash) if rows else None
 
     def _get_or_add_main(self, fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
         yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)

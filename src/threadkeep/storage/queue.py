@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Statement, with_ids
 from threadkeep.storage.files import forget_unused
-from threadkeep.storage.queued_rows import KEYS_LIVE_MS, QUEUED_COLUMNS, add_queued, decode_files, to_queued
+from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued
 from threadkeep.storage.turn_log import append_query
 
 _WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
@@ -27,15 +27,11 @@ _EDIT = Statement(
     WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
     RETURNING {QUEUED_COLUMNS}"""
 )
-_REMOVE = Statement(
-    """DELETE FROM tk_queued
-    WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
-    RETURNING files"""
-)
+_FIND = f"{_WAITING} AND message_id = :message_id"
+_LOCK = Statement(_FIND, postgres=f"{_FIND} FOR UPDATE")
 _BY_KEY = Statement(
     f"""SELECT {QUEUED_COLUMNS}, request_hash FROM tk_queued
-    WHERE conversation_id = :conversation_id AND idempotency_key = :key
-        AND (taken_at IS NULL OR taken_at >= :expired)"""
+    WHERE conversation_id = :conversation_id AND idempotency_key = :key"""
 )
 _STATE = Statement(
     """SELECT conversation_id, queue_version FROM tk_turns
@@ -44,8 +40,12 @@ _STATE = Statement(
 _FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
 _STEERS = f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position"
 _LOCK_STEERS = Statement(_STEERS, postgres=f"{_STEERS} FOR UPDATE")
+# A message that leaves the queue without a turn of its own leaves its key behind: whoever sends it again gets
+# the same response, and nothing is sent twice. Its text is elsewhere, or unwanted.
 _FORGET = with_ids("DELETE FROM tk_queued WHERE message_id IN (IDS) AND idempotency_key IS NULL")
-_MARK_TAKEN = with_ids("UPDATE tk_queued SET taken_at = :now WHERE message_id IN (IDS)")
+_KEEP_KEYS = with_ids(
+    "UPDATE tk_queued SET taken_at = :now, content = '', files = '[]' WHERE message_id IN (IDS)"
+)
 
 
 class SqlQueue:
@@ -75,17 +75,15 @@ class SqlQueue:
         )
         return to_queued(rows[0]) if rows else None
 
-    async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
+    async def remove(self, conversation_id: ConversationId, message_id: MessageId, now: int) -> bool:
         """Removes a waiting message; a turn that is about to send it fails to."""
-        return await self._database.write(lambda: _remove(conversation_id, message_id))
+        return await self._database.write(lambda: _remove(conversation_id, message_id, now))
 
     async def find_by_key(
-        self, conversation_id: ConversationId, key: str, now: int
+        self, conversation_id: ConversationId, key: str
     ) -> tuple[QueuedMessage, str] | None:
         """The message that came with an idempotency key, and the hash of its request."""
-        rows = await self._database.fetch(
-            _BY_KEY(conversation_id=conversation_id, key=key, expired=now - KEYS_LIVE_MS)
-        )
+        rows = await self._database.fetch(_BY_KEY(conversation_id=conversation_id, key=key))
         return (to_queued(rows[0][:-1]), rows[0][-1]) if rows else None
 
     async def state_for(self, turn_id: TurnId, fence: int) -> QueueState | None:
@@ -125,14 +123,22 @@ def _take_in(
     chunk = to_chunk(messages)
     if not (yield append_query(chunk, fence)):
         raise StorageConflict("The turn has ended, or another node runs it.")
-    ids = to_json([message.id for message in messages])
-    yield _FORGET(ids=ids)
-    yield _MARK_TAKEN(ids=ids, now=now)  # those with a key, which stays valid for a day
+    yield from _leave([message.id for message in messages], now)
     return chunk
 
 
-def _remove(conversation_id: ConversationId, message_id: MessageId) -> Plan[bool]:
-    rows = yield _REMOVE(conversation_id=conversation_id, message_id=message_id)
-    for (files,) in rows:
-        yield from forget_unused(conversation_id, decode_files(files))
-    return bool(rows)
+def _remove(conversation_id: ConversationId, message_id: MessageId, now: int) -> Plan[bool]:
+    rows = yield _LOCK(conversation_id=conversation_id, message_id=message_id)
+    if not rows:
+        return False
+    message = to_queued(rows[0])
+    yield from _leave([message.id], now)
+    yield from forget_unused(conversation_id, message.files)
+    return True
+
+
+def _leave(message_ids: Sequence[MessageId], now: int) -> Plan[None]:
+    """Takes messages out of the queue, except for their keys."""
+    ids = to_json(message_ids)
+    yield _FORGET(ids=ids)
+    yield _KEEP_KEYS(ids=ids, now=now)

@@ -6,7 +6,7 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, check_room
-from threadkeep.ports.turns import IdempotencyKey
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Plan, Row, Statement
 from threadkeep.storage.files import mark_sent
@@ -21,9 +21,6 @@ _COUNT = Statement(
 )
 _FIND_KEY = Statement(
     """SELECT message_id FROM tk_queued WHERE conversation_id = :conversation_id AND idempotency_key = :key"""
-)
-_FORGET_OLD_KEYS = Statement(
-    "DELETE FROM tk_queued WHERE conversation_id = :conversation_id AND taken_at < :expired"
 )
 _ADD = Statement(
     """INSERT INTO tk_queued (message_id, conversation_id, position, content, files, steers_turn_id,
@@ -40,13 +37,10 @@ _TAKE = Statement(
 
 _files = msgspec.json.Decoder(tuple[FilePart, ...])
 
-KEYS_LIVE_MS = 24 * 60 * 60 * 1000
-
 
 def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]:
     """Adds a message at the end of the queue; the caller has locked the conversation's queue."""
     where = {"conversation_id": message.conversation_id}
-    yield _FORGET_OLD_KEYS(**where, expired=message.created_at - KEYS_LIVE_MS)
     if key is not None and (yield _FIND_KEY(**where, key=key.name)):
         raise StorageConflict("The message is already in the queue.")
     ((waiting,),) = yield _COUNT(**where)

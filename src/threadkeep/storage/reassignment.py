@@ -24,6 +24,10 @@ _MAKE_FURTHER = Statement(
             AND own.is_main AND own.deleted_at IS NULL)
     RETURNING id"""
 )
+_FORGET_SAME_KEYS = Statement(
+    """DELETE FROM tk_creation_keys WHERE user_id = :giver AND idempotency_key IN (
+        SELECT idempotency_key FROM tk_creation_keys WHERE user_id = :receiver)"""
+)
 _FORGET_SAME_BRIEFINGS = Statement(
     """DELETE FROM tk_briefings WHERE user_id = :giver
         AND id IN (SELECT id FROM tk_briefings WHERE user_id = :receiver)"""
@@ -54,6 +58,7 @@ def _move(table: str, column: str = "user_id", returning: str = "RETURNING id") 
 
 
 _MOVE_CONVERSATIONS = _move("tk_conversations")
+_MOVE_KEYS = _move("tk_creation_keys", returning="")
 _MOVE_TURNS = _move("tk_turns", returning="")
 _MOVE_TOOL_CALLS = _move("tk_tool_calls", returning="")
 _MOVE_AGENTS = _move("tk_agents", "owner_id")
@@ -76,6 +81,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
         raise TurnInProgress(f"An agent is answering {giver!r} right now. Try again when it has finished.")
     yield ENSURE_USER(id=receiver, now=now)
     former_mains = yield _MAKE_FURTHER(**whose)
+    yield _FORGET_SAME_KEYS(**whose)
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))
@@ -85,6 +91,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     else:
         yield _MOVE_COLLECTION(**whose)
     conversations = yield _MOVE_CONVERSATIONS(**whose)
+    yield _MOVE_KEYS(**whose)
     yield _MOVE_TURNS(**whose)
     yield _MOVE_TOOL_CALLS(**whose)
     agents = yield _MOVE_AGENTS(**whose)

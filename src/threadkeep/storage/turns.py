@@ -11,8 +11,9 @@ from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, U
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
+from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, FromQueue, IdempotencyKey, NextTurn, RunningTurn, WaitingEnd
+from threadkeep.ports.turns import DayUsage, FromQueue, NextTurn, RunningTurn, WaitingEnd
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -20,13 +21,13 @@ from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, wi
 from threadkeep.storage.files import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
-from threadkeep.storage.queued_rows import HAS_QUEUE, KEYS_LIVE_MS, add_queued, take_queued
+from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
-    status, model, started_at, idempotency_key, request_hash, node_id, fence, user_id, log_version,
-    lease_until, queue_version)"""
+    status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
+    user_id, log_version, lease_until, queue_version)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 # Ending the turn then checks what is queued behind it.
@@ -37,19 +38,15 @@ _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
 _ADD_TURN = with_clock(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
-        :now, :key, :request_hash, :node_id, :fence, :user_id, :version,
+        :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
         {{now}} + :length_ms, {_QUEUE_VERSION})"""
-)
-_FORGET_OLD_KEY = Statement(
-    """UPDATE tk_turns SET idempotency_key = NULL
-    WHERE conversation_id = :conversation_id AND idempotency_key = :key AND started_at < :expired"""
 )
 # PostgreSQL does all steps in one statement, hence one round trip.
 _BEGIN_IN_ONE = with_clock(
     f"""WITH conversation AS ({_ADVANCE}),
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
-            :key, :request_hash, :node_id, :fence::bigint, :user_id, :version::bigint,
+            NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,
             {{now}} + :length_ms::bigint, {_QUEUE_VERSION}
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
@@ -133,10 +130,11 @@ BEGUN_AFTER = Statement(
     WHERE reply.conversation_id = :conversation_id AND reply.seq > :seq AND turn.origin = 'live'
     ORDER BY reply.seq LIMIT :limit"""
 )
-_BY_KEY = Statement(
+BY_KEY = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.request_hash FROM tk_turns AS turn
     WHERE turn.conversation_id = :conversation_id AND turn.idempotency_key = :key
-        AND turn.started_at >= :expired"""
+    UNION ALL SELECT {TURN_COLUMNS}, turn.held_request_hash FROM tk_turns AS turn
+    WHERE turn.conversation_id = :conversation_id AND turn.held_key = :key"""
 )
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -189,7 +187,7 @@ class SqlTurns:
             if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: _begin_after(before, begun, values, queue))
+            await self._database.write(lambda: _begin_after(before, begun, values, queue, key))
 
     async def end(
         self,
@@ -239,13 +237,9 @@ class SqlTurns:
         rows = await self._database.fetch(BEGUN_AFTER(conversation_id=conversation_id, seq=seq, limit=limit))
         return [(to_turn(row[:-1]), row[-1]) for row in rows]
 
-    async def find_by_key(
-        self, conversation_id: ConversationId, key: str, now: int
-    ) -> tuple[Turn, str] | None:
+    async def find_by_key(self, conversation_id: ConversationId, key: str) -> tuple[Turn, str] | None:
         """The turn that was started with an idempotency key, and the hash of its request."""
-        rows = await self._database.fetch(
-            _BY_KEY(conversation_id=conversation_id, key=key, expired=now - KEYS_LIVE_MS)
-        )
+        rows = await self._database.fetch(BY_KEY(conversation_id=conversation_id, key=key))
         return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
 
     async def usage(
@@ -279,7 +273,7 @@ def _begin_values(
         "reply_id": reply.id,
         "reply_seq": reply.seq,
         **_key_values(key),
-        "expired": turn.started_at - KEYS_LIVE_MS,
+        **_held_key_values(None),
         "node_id": lease.node_id,
         "fence": lease.fence,
         "length_ms": lease.length_ms,
@@ -292,31 +286,40 @@ def _key_values(key: IdempotencyKey | None) -> dict[str, Any]:
     return {"key": key.name if key else None, "request_hash": key.request_hash if key else None}
 
 
+def _held_key_values(key: IdempotencyKey | None) -> dict[str, Any]:
+    return {"held_key": key.name if key else None, "held_request_hash": key.request_hash if key else None}
+
+
 def _asked_values(asked: Message) -> dict[str, Any]:
     return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
 
 
 def _begin_after(
-    before: WaitingEnd | None, begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None
+    before: WaitingEnd | None,
+    begun: BegunTurn,
+    values: dict[str, Any],
+    queue: FromQueue | None,
+    key: IdempotencyKey | None,
 ) -> Plan[None]:
     if before is not None:
         ended = _end_values(before.ended, before.chunk, before.fence, 0)
         if not (yield from _end(before.ended, ended, None)):
             raise _moved_on()
-    yield from _begin(begun, values, queue)
+    yield from _begin(begun, values, queue, key)
 
 
-def _begin(begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None) -> Plan[None]:
+def _begin(
+    begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None, key: IdempotencyKey | None
+) -> Plan[None]:
     if not (yield _ADVANCE_FOR_TURN(**values)):
         raise _moved_on()
     if queue is not None:
-        values = values | _key_values((yield from take_queued(queue.taken)))
+        # The turn has the key with which its message was queued, and that of the request that sends it.
+        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(key)
         if queue.added is not None:
             yield from add_queued(queue.added, queue.added_key)
     elif begun.user_message is not None:
         yield from mark_sent(begun.conversation.id, begun.user_message.files)
-    if values["key"] is not None:
-        yield _FORGET_OLD_KEY(**values)
     if begun.branch is not None:
         yield from move_path(begun.conversation.id, begun.branch)
     yield _ADD_TURN(**values)
@@ -377,7 +380,7 @@ def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -
         if following is not None:
             begun = following.begun
             opened = _begin_values(begun, following.lease, following.opening, None)
-            yield from _begin(begun, opened, FromQueue(following.message))
+            yield from _begin(begun, opened, FromQueue(following.message), None)
     return done
 
 
@@ -413,6 +416,7 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         now=turn.started_at,
         key=run_key(run_id),
         request_hash=None,
+        **_held_key_values(None),
         node_id=None,
         fence=0,
         length_ms=0,
