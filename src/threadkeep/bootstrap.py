@@ -58,6 +58,7 @@ from threadkeep.retrieval import terms as tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
@@ -413,6 +414,7 @@ async def _start_services(
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever, node)
     files = _files(settings, store)
+    schemas = SchemaChecker()
     answers = Answers(
         store,
         models,
@@ -420,6 +422,7 @@ async def _start_services(
         Passages(retriever),
         history,
         tools,
+        schemas,
         jobs,
         system_clock,
         settings.zone,
@@ -439,7 +442,7 @@ async def _start_services(
         files=files,
         history=history,
         turns=turns,
-        approvals=Approvals(store, node, system_clock),
+        approvals=Approvals(store, node, system_clock, schemas),
         queue=Queue(store, turns, caps),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,
