@@ -159,6 +159,13 @@ def test_schemas_of_strangers_are_validated_in_one_place():
     assert {m for m, file in MODULES.items() if validating.search(file.read_text())} == in_budget_or_worker
 
 
+def test_text_is_normalized_in_one_place_which_cuts_it_first():
+    normalizing = re.compile(r"unicodedata\.normalize|import normalize\b|\bis_normalized\(")
+    assert {module for module, file in MODULES.items() if normalizing.search(file.read_text())} == {
+        "threadkeep.domain.text"
+    }
+
+
 def test_only_loaders_load_modules_of_ours_by_name():
     calls = [
         f"{module}: {ast.unparse(node)}"
