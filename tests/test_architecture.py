@@ -6,6 +6,7 @@ CONTRIBUTING describes the same rules in words.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -41,6 +42,8 @@ LAYERS: dict[str, set[str]] = {
     "retrieval": {"ports", "domain"},
     # A worker process is started, limited and ended in one way, and PDFs are opened in one.
     "files": {"retrieval", "ports", "domain"},
+    # What a stranger's schema costs is limited in the same kind of process.
+    "schemas": {"retrieval", "ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
@@ -194,6 +197,26 @@ def test_no_import_hides_inside_a_function():
         if name not in EXTRAS
     ]
     assert not hidden, "\n".join(hidden)
+
+
+def test_schemas_of_strangers_are_validated_in_one_place():
+    # Elsewhere it could take as long as the stranger likes.
+    validators = re.compile(r"\b(jsonschema|fastjsonschema|jsonschema_rs)\b")
+    using = {module for module, file in MODULES.items() if validators.search(file.read_text())}
+    assert using == {"threadkeep.schemas.validation"}
+    # The SDK's own way to call a tool validates the result in the event loop.
+    calling = re.compile(r"\.(call_tool|validate_tool_result)\(")
+    assert not {module for module, file in MODULES.items() if calling.search(file.read_text())}
+    validating = re.compile(r"\bfind_problem\(")
+    in_budget_or_worker = {"threadkeep.schemas." + name for name in ("validation", "checker", "worker")}
+    assert {m for m, file in MODULES.items() if validating.search(file.read_text())} == in_budget_or_worker
+
+
+def test_text_is_normalized_in_one_place_which_cuts_it_first():
+    normalizing = re.compile(r"unicodedata\.normalize|import normalize\b|\bis_normalized\(")
+    assert {module for module, file in MODULES.items() if normalizing.search(file.read_text())} == {
+        "threadkeep.domain.text"
+    }
 
 
 def test_only_loaders_load_modules_of_ours_by_name():

@@ -60,6 +60,7 @@ from threadkeep.retrieval import terms as tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
@@ -418,6 +419,7 @@ async def _start_services(
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever, node)
     files = _files(settings, store)
+    schemas = SchemaChecker()
     answers = Answers(
         store,
         models,
@@ -425,6 +427,7 @@ async def _start_services(
         Passages(retriever),
         history,
         tools,
+        schemas,
         jobs,
         system_clock,
         settings.zone,
@@ -444,7 +447,7 @@ async def _start_services(
         files=files,
         history=history,
         turns=turns,
-        approvals=Approvals(store, node, system_clock),
+        approvals=Approvals(store, node, system_clock, schemas),
         queue=Queue(store, turns, system_clock, caps),
         branches=Branches(store, turns, history, system_clock),
         running_turns=running_turns,

@@ -22,6 +22,7 @@ from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.ports.gateway import TextDelta, ToolUse
 from threadkeep.ports.tools import Asked, Outcome, Progress
+from threadkeep.schemas.checker import SchemaChecker
 
 
 class Requests(NobodyAsked):
@@ -73,7 +74,7 @@ async def cut_off_while_asking(message: str, requests: Requests) -> tuple[TurnSt
     tools = InMemoryTools(effect=ToolEffect.READ, asks=asks(message))
     gateway = InMemoryGateway(use(ToolUse("1", "asks", {})))
     steps: list[TurnStep] = [TurnStart("c", "q", "a", None)]
-    toolbox = TurnTools(Toolbox(tools, large_values()), requests)
+    toolbox = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), requests)
     async with aclosing(run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())) as run:
         async for step in run:
             steps.append(step)

@@ -66,7 +66,9 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
+from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.testing.provider_rules import (
     check_anthropic,
     check_openai,
@@ -90,7 +92,7 @@ def turn(
     limits: TurnLimits = UNLIMITED,
     stop: Stop | None = None,
 ) -> AsyncGenerator[EventBody]:
-    return events_of(Toolbox(tools, large_values()), gateway, limits=limits, stop=stop)
+    return events_of(Toolbox(tools, large_values(), SchemaChecker()), gateway, limits=limits, stop=stop)
 
 
 async def events_of(
@@ -248,7 +250,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
     gateway = InMemoryGateway(
         use(ToolUse("1", "adds", {"a": 1}), ToolUse("2", "adds", {"a": 2})), reply(TextDelta("Three."))
     )
-    toolbox = Toolbox(InMemoryTools(adds=adds), large_values())
+    toolbox = Toolbox(InMemoryTools(adds=adds), large_values(), SchemaChecker())
     events = [event async for event in events_of(toolbox, gateway, taken_ids=taken)]
     first, second = (it.tool_call_id for it in events if isinstance(it, ToolCalled))
     assert (first == "1", second) == (False, "2")
@@ -381,7 +383,9 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     long = "law " * 10_000
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
-    toolbox = Toolbox(InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept))
+    toolbox = Toolbox(
+        InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept), SchemaChecker()
+    )
     events = [it async for it in events_of(toolbox, gateway)]
     result = results(events)["1"]
     assert result.status == "ok"
@@ -407,7 +411,9 @@ async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_t
     gateway = InMemoryGateway(
         use(*calls), use(ToolUse("more", "reads", {})), reply(TextDelta("Done.")), context_tokens=32_000
     )
-    toolbox = Toolbox(InMemoryTools(reads=gives(Outcome("ok", "工具 " * 3000))), large_values(kept))
+    toolbox = Toolbox(
+        InMemoryTools(reads=gives(Outcome("ok", "工具 " * 3000))), large_values(kept), SchemaChecker()
+    )
     events = [it async for it in events_of(toolbox, gateway)]
     ended = results(events)
     for request in gateway.requests:
@@ -711,3 +717,15 @@ async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():
     await run(gateway, InMemoryTools(tool=gives(Outcome("ok", odd))))
     assert encode(anthropic_body(gateway.requests[1], "m"))
     assert encode(openai_body(gateway.requests[1], "m", Habits()))
+
+
+async def test_call_whose_arguments_cannot_be_checked_within_the_limits_is_not_made():
+    class Exhausted:
+        async def problem(self, schema: Mapping[str, Any], value: Any) -> str | None:
+            return NOT_CHECKED
+
+    tools = InMemoryTools(adds=adds)
+    gateway = InMemoryGateway(use(ToolUse("1", "adds", {"a": 1})), reply(TextDelta("Done.")))
+    events = [it async for it in events_of(Toolbox(tools, large_values(), Exhausted()), gateway)]
+    assert (results(events)["1"].status, results(events)["1"].error) == ("error", NOT_CHECKED)
+    assert not tools.calls

@@ -43,6 +43,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
 )
 from threadkeep.ports.tools import Unavailable
+from threadkeep.schemas.checker import SchemaChecker
 
 REPLIES = (
     use(
@@ -81,7 +82,7 @@ async def steps_of(
 ) -> list[TurnStep]:
     """All that a turn does from where it stands."""
     opening = () if state.is_new else (TurnResumed(1),)
-    toolbox = TurnTools(Toolbox(tools, large_values(kept)), approvals or NobodyAsked())
+    toolbox = TurnTools(Toolbox(tools, large_values(kept), SchemaChecker()), approvals or NobodyAsked())
     run = run_turn(TURN, build, gateway, toolbox, limits, Stop(), state=state, opening=opening)
     async with aclosing(run) as steps:
         return [step async for step in steps]

@@ -17,7 +17,7 @@ from tests.hostile.work import counted
 from tests.making import ALICE, NOW
 from threadkeep.domain.chart import read_chart
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.errors import InvalidRequest, RoleNotFound
 from threadkeep.domain.events import Done, Text, ToolCalled, ToolResulted, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, TurnId, new_uuid
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
@@ -69,7 +69,9 @@ def _recall(text: str) -> object:
 
 
 def _compose(text: str) -> object:
-    thought = Resource("thought", "t", "/roles", text)
+    with contextlib.suppress(RoleNotFound):
+        compose(text, [Resource("role", "r", "/roles", f"# {text}\n@!thought://{text}")])
+    thought = Resource("thought", "t", "/roles", f"{text}@!thought://{text}")
     return compose(
         "r", [Resource("role", "r", "/roles", f"# {text}\n<role>@!thought://t {text}</role>"), thought]
     )

@@ -14,6 +14,7 @@ from tests.http.calls import refusal
 from tests.retrieval.sending import send
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, create_app
+from threadkeep.domain.caps import CAPPED_SETTINGS
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait, scripted_settings
 from threadkeep.testing.waiting import until
 
@@ -86,23 +87,54 @@ async def test_model_that_is_no_longer_allowed_is_asked_nothing(capped: Capped, 
         assert model.requests[-1].body["model"] == "small"
 
 
+CAPPED = {
+    "maxTokens": "max_reply_tokens",
+    "maxIterations": "max_iterations",
+    "maxMessageChars": "max_message_chars",
+}
+"""Each capped setting of an agent, with the operator's setting for it."""
+
+
+def test_every_cap_on_a_setting_is_tested():
+    assert {_camel(name) for name in CAPPED_SETTINGS} == set(CAPPED)
+
+
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")[0].lower() + name.title().replace("_", "")[1:]
+
+
 @ONLY_SQLITE
-@pytest.mark.parametrize(
-    ("cap", "name"),
-    [
-        ("max_reply_tokens", "maxTokens"),
-        ("max_iterations", "maxIterations"),
-        ("max_message_chars", "maxMessageChars"),
-    ],
-)
-async def test_limit_above_the_operators_cannot_be_saved(capped: Capped, cap: str, name: str):
-    async with capped(**{cap: 50}) as talk:
-        param = f"settings.{name}"
-        error = refusal(await make(talk, settings={name: 51}), 422, "LIMIT_NOT_ALLOWED", param)
-        assert error["details"] == {"limit": name, "most": 50}
-        agent = (await make(talk, settings={name: 50})).json()["id"]
-        patched = await talk.client.patch(f"/api/agents/{agent}", json={"settings": {name: 51}})
+@pytest.mark.parametrize(("name", "cap"), CAPPED.items())
+async def test_only_a_limit_that_somebody_sends_is_refused(capped: Capped, name: str, cap: str):
+    async with capped() as talk:
+        earlier = (await make(talk)).json()["id"]  # with the default
+    async with capped(**{cap: 4}) as talk:
+        param, client = f"settings.{name}", talk.client
+
+        async def shown(agent: httpx.Response) -> object:
+            assert agent.status_code in {200, 201}, agent.text
+            read = await client.get(f"/api/agents/{agent.json()['id']}")
+            listed = (await client.get("/api/agents?limit=200")).json()["items"]
+            (same,) = (it for it in listed if it["id"] == agent.json()["id"])
+            views = (it["settings"][name] for it in (agent.json(), same))
+            assert all(it == read.json()["settings"][name] for it in views)
+            return read.json()["settings"][name]
+
+        for sent in (5, 12, 10_000):
+            error = refusal(await make(talk, settings={name: sent}), 422, "LIMIT_NOT_ALLOWED", param)
+            assert error["details"] == {"limit": name, "most": 4}
+        assert await shown(await make(talk)) == 4
+        assert await shown(await make(talk, settings={name: 3})) == 3
+        path = f"/api/agents/{(await make(talk, settings={name: 3})).json()['id']}"
+        patched = await client.patch(path, json={"settings": {name: 5}})
         refusal(patched, 422, "LIMIT_NOT_ALLOWED", param)
+        assert await shown(await client.patch(path, json={"description": "New"})) == 3
+        assert await shown(await client.patch(path, json={"settings": {name: None}})) == 4
+        assert await shown(await client.patch(path, json={"settings": None})) == 4
+        # One from before the cap, and its copy.
+        path = f"/api/agents/{earlier}"
+        assert await shown(await client.patch(path, json={"description": "New"})) == 4
+        assert await shown(await client.post(f"{path}/duplicate")) == 4
 
 
 async def test_settings_from_before_the_cap_stay_and_do_not_prevail(capped: Capped, model: ScriptedModel):

@@ -42,6 +42,7 @@ from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, ProducedFile, Progress
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.answers import Answers
@@ -90,6 +91,7 @@ class Talking:
             passages,
             self.history,
             tools,
+            SchemaChecker(),
             self.jobs,
             system_clock,
             UTC,

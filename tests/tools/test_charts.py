@@ -8,8 +8,8 @@ from tests.making import ALICE, NOW, make_agent
 from threadkeep.domain.chart import Chart, ChartKind, Series, read_chart
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.user import User
-from threadkeep.engine.arguments import problem_with
 from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.tools.charts import MAKE_CHART, ChartServer
 
 AGENT = make_agent()
@@ -19,7 +19,7 @@ ROWS = [{"month": "一月", "sales": 3, "cost": 2.5}, {"month": "二月", "sales
 
 async def make(**arguments: Any) -> Outcome:
     """What the tool gives; its arguments fit its own schema."""
-    assert problem_with(MAKE_CHART, arguments) is None
+    assert await SchemaChecker().problem(MAKE_CHART.input_schema, arguments) is None
     (outcome,) = [step async for step in ChartServer().call(CALLER, "make_chart", arguments)]
     assert isinstance(outcome, Outcome)
     return outcome
@@ -94,5 +94,5 @@ async def test_what_cannot_be_drawn_is_told(arguments: dict[str, Any], says: str
         {"kind": "bar", "rows": ROWS, "x": "month", "y": []},
     ],
 )
-def test_what_does_not_fit_the_schema_does_not_get_that_far(arguments: dict[str, Any]):
-    assert problem_with(MAKE_CHART, arguments) is not None
+async def test_what_does_not_fit_the_schema_does_not_get_that_far(arguments: dict[str, Any]):
+    assert await SchemaChecker().problem(MAKE_CHART.input_schema, arguments) is not None

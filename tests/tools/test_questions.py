@@ -8,8 +8,8 @@ from tests.making import ALICE, NOW, make_agent
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.user import User
-from threadkeep.engine.arguments import problem_with
 from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.tools.questions import ASK_USER, QuestionServer
 
 
@@ -36,8 +36,9 @@ async def test_model_may_ask_only_where_the_owner_allows_it():
         ({"question": "Which one?", "choices": [1]}, False),
     ],
 )
-def test_question_is_a_text_with_or_without_choices(arguments: dict[str, Any], *, is_good: bool):
-    assert (problem_with(ASK_USER, arguments) is None) == is_good
+async def test_question_is_a_text_with_or_without_choices(arguments: dict[str, Any], *, is_good: bool):
+    problem = await SchemaChecker().problem(ASK_USER.input_schema, arguments)
+    assert (problem is None) == is_good
 
 
 async def test_no_server_answers_in_the_place_of_the_user():

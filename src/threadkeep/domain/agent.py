@@ -1,6 +1,5 @@
 """An agent, which users talk to. The requirements also call it a domain."""
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -8,7 +7,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer
-from threadkeep.domain.text import check_line, check_storable
+from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
 
@@ -148,7 +147,7 @@ class Agent:
 
 def _letters(name: str) -> str:
     """A name as people read it: regardless of case, width, spaces and invisible characters."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
+    folded = normalized("NFKC", name, most=MOST_NAME_CHARACTERS).casefold()
     return "".join(filter(str.isalnum, folded)) or folded
 
 

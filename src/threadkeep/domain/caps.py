@@ -4,11 +4,18 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from threadkeep.domain.agent import Agent, AgentDraft, Visibility
+from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
 from threadkeep.domain.errors import Forbidden, LimitNotAllowed, ModelNotAllowed, RateLimited
 from threadkeep.domain.user import User
 
 MINUTE_S = 60.0
+
+CAPPED_SETTINGS = {
+    "max_tokens": "reply_tokens",
+    "max_iterations": "iterations",
+    "max_message_chars": "message_chars",
+}
+"""An agent's limits, each with the cap on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +33,13 @@ class OperatorCaps:
 
     def check(self, user: User, draft: AgentDraft, before: Agent | None = None) -> None:
         """Refuses a draft that exceeds the caps; values that it doesn't change are accepted."""
-        asked, was = draft.settings, before.settings if before else None
         if draft.model != (before.model if before else None):
             self._check_model(draft.model)
-        for name, value, old, most in (
-            ("maxTokens", asked.max_tokens or 0, was and was.max_tokens, self.reply_tokens),
-            ("maxIterations", asked.max_iterations, was and was.max_iterations, self.iterations),
-            ("maxMessageChars", asked.max_message_chars, was and was.max_message_chars, self.message_chars),
-        ):
-            if most and value > most and value != old:
+        for setting, cap in CAPPED_SETTINGS.items():
+            value, most = getattr(draft.settings, setting) or 0, getattr(self, cap)
+            is_changed = before is None or value != getattr(before.settings, setting)
+            if most and value > most and is_changed:
+                name = _camel(setting)
                 raise LimitNotAllowed(
                     f"`settings.{name}` can't exceed {most}, the limit set by the operator.",
                     param=f"settings.{name}",
@@ -45,13 +50,23 @@ class OperatorCaps:
     def limited(self, agent: Agent) -> Agent:
         """An agent within the caps. A model that is no longer allowed is refused, not replaced."""
         self._check_model(agent.model)
-        settings = replace(
-            agent.settings,
-            max_tokens=_at_most(agent.settings.max_tokens or 0, self.reply_tokens) or None,
-            max_iterations=_at_most(agent.settings.max_iterations, self.iterations),
-            max_message_chars=_at_most(agent.settings.max_message_chars, self.message_chars),
-        )
+        return self.with_capped_settings(agent)
+
+    def with_capped_settings(self, agent: Agent) -> Agent:
+        """An agent with the limits that apply when it runs."""
+        settings = self.capped(agent.settings)
         return agent if settings == agent.settings else replace(agent, settings=settings)
+
+    def capped(self, settings: AgentSettings) -> AgentSettings:
+        """The limits that apply: the smaller of each setting and its cap."""
+        return replace(
+            settings,
+            **{
+                setting: _at_most(getattr(settings, setting) or 0, most)
+                for setting, cap in CAPPED_SETTINGS.items()
+                if (most := getattr(self, cap))
+            },
+        )
 
     def allows_model(self, model: str | None) -> bool:
         """Whether agents may use a model; None is the default one."""
@@ -83,6 +98,11 @@ class OperatorCaps:
 
 
 NO_CAPS = OperatorCaps()
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(it.capitalize() for it in others)
 
 
 def _at_most(value: int, most: int) -> int:

@@ -1,5 +1,8 @@
 """Rules for every text that a person or a model writes."""
 
+import unicodedata
+from typing import Literal
+
 from threadkeep.domain.errors import InvalidRequest
 
 # Everything invisible on its own: white space of every script (Unicode White_Space), zero-width characters
@@ -27,6 +30,14 @@ def check_storable(text: str, param: str) -> str:
     except UnicodeEncodeError:
         raise InvalidRequest("Text can't contain half of a surrogate pair.", param=param) from None
     return text
+
+
+def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str, *, most: int) -> str:
+    """The beginning of a text in a Unicode normal form.
+
+    Cut first, because normalizing can take quadratic time: it sorts a letter's marks, however many it has.
+    """
+    return unicodedata.normalize(form, text[:most])
 
 
 def storable(text: str) -> str:

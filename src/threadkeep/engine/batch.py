@@ -209,7 +209,7 @@ class Batch:
         """Advances calls as far as possible: asks the user, calls the tool, or settles."""
         ready: list[tuple[_Call, Dispatch]] = []
         for call in calls:
-            match self._decide(call):
+            match await self._decide(call):
                 case Outcome() as outcome:
                     if outcome.status == "unknown":
                         self._note_unknown(call)
@@ -230,12 +230,12 @@ class Batch:
             for call, _ in ready:
                 self._start(self._hand_over(call))
 
-    def _decide(self, call: _Call) -> Outcome | Dispatch | None:
+    async def _decide(self, call: _Call) -> Outcome | Dispatch | None:
         """The next step of a call: it has ended, it may run, or the user must decide."""
         use, tool, state = call.use, call.tool, call.state
         if state.dispatch is not None and not state.dispatch.effect.is_repeatable:
             return Outcome("unknown", error=UNKNOWN)
-        if problem := self._toolbox.problem(use, call.arguments):
+        if problem := await self._toolbox.problem(use, call.arguments):
             return Outcome("error", error=problem)
         assert tool is not None
         if state.dispatch is not None:

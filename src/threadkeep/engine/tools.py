@@ -14,7 +14,6 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SENT_TO_MODEL
-from threadkeep.engine.arguments import problem_with
 from threadkeep.engine.attachments import NO_FILES, FileRules, returned_image
 from threadkeep.engine.large_values import LargeValues, TooLarge, is_possible_image
 from threadkeep.engine.model_call import CallResult
@@ -29,6 +28,7 @@ from threadkeep.engine.tool_results import (
 )
 from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
+from threadkeep.ports.schemas import NOT_CHECKED, Schemas
 from threadkeep.ports.tools import (
     Asked,
     GivenInput,
@@ -70,6 +70,7 @@ class Toolbox:
         self,
         session: ToolSession | None,
         large_values: LargeValues,
+        schemas: Schemas,
         *,
         found: Sequence[RetrievalHit] = (),
         turn_id: str = "",
@@ -79,6 +80,7 @@ class Toolbox:
         self._session = session
         self._turn_id = turn_id
         self._large_values = large_values
+        self._schemas = schemas
         self._numbers = PassageNumbers(found)
         self._tools: Mapping[str, Tool] = {}
         self._problems: dict[str, str] = {}
@@ -134,14 +136,17 @@ class Toolbox:
         """The tool that a call refers to, if it exists."""
         return self._tools.get(use.name)
 
-    def problem(self, use: ToolUse, arguments: Mapping[str, Any]) -> str | None:
+    async def problem(self, use: ToolUse, arguments: Mapping[str, Any]) -> str | None:
         """Why a call can't be made at all; the model reads it and can correct the call."""
         if problem := use.problem or self._problems.get(use.id):
             return problem
         tool = self.tool(use)
         if tool is None:
             return f"Tool {use.name!r} not found."
-        return problem_with(tool, arguments)
+        problem = await self._schemas.problem(tool.input_schema, arguments)
+        if problem is None or problem == NOT_CHECKED:
+            return problem
+        return f"The arguments don't match the tool's schema. {problem}"
 
     async def call(
         self,

@@ -39,6 +39,7 @@ from threadkeep.wire.views import (
 MOST_APPROVAL_TIMEOUT_S = 10 * 366 * 24 * 60 * 60
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+_CAPPED = "By default {}, or the operator's limit if that is smaller."
 
 
 class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -49,8 +50,10 @@ class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
     retrieval_mode: RetrievalMode = RetrievalMode.TOOL
     context_messages: Count = 20
     context_thoughts: bool = False
-    max_message_chars: Annotated[int, Meta(ge=0, le=100_000_000)] = 10_000
-    max_iterations: Count = 12
+    max_message_chars: (
+        Annotated[int, Meta(ge=0, le=100_000_000, description=_CAPPED.format("10000"))] | UnsetType
+    ) = UNSET
+    max_iterations: Annotated[Count, Meta(description=_CAPPED.format("12"))] | UnsetType = UNSET
     generation_timeout_s: Annotated[float, Meta(ge=0, le=86_400)] = 300
     conversation_mode: ConversationMode = ConversationMode.MULTIPLE
     compaction_threshold: Count = 40
@@ -93,7 +96,10 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentDetailView]:
     """Create an agent. You become its owner."""
-    return await _detail(await call.services.agents.create(call.user, _draft(body, {})), call)
+    return await _detail(
+        await call.services.agents.create(call.user, _draft(body, {}, call.services.agents.default_settings)),
+        call,
+    )
 
 
 async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]:
@@ -103,7 +109,9 @@ async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]
         call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(
-        found, lambda agent: agent.id, lambda agents: [agent_view(it, call.user) for it in agents]
+        found,
+        lambda agent: agent.id,
+        lambda agents: [agent_view(call.services.agents.as_it_runs(it), call.user) for it in agents],
     )
 
 
@@ -118,7 +126,8 @@ async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Repl
     def revise(agent: Agent) -> AgentDraft:
         merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
         try:
-            return _draft(msgspec.convert(merged, AgentBody), agent.settings.mcp_servers)
+            revised = msgspec.convert(merged, AgentBody)
+            return _draft(revised, agent.settings.mcp_servers, call.services.agents.default_settings)
         except msgspec.ValidationError as exc:
             raise refused(exc, AgentBody) from exc
 
@@ -153,7 +162,8 @@ async def list_audit(call: ApiCall, *, query: PageQuery) -> PageView[AuditEntryV
 
 async def _detail(agent: Agent, call: ApiCall) -> Reply[AgentDetailView]:
     reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
-    return Reply(agent_detail_view(agent, call.user, reports), headers={"ETag": f'"{agent.version}"'})
+    shown = call.services.agents.as_it_runs(agent)
+    return Reply(agent_detail_view(shown, call.user, reports), headers={"ETag": f'"{agent.version}"'})
 
 
 def _expected_version(if_match: str | None) -> int | None:
@@ -165,8 +175,9 @@ def _expected_version(if_match: str | None) -> int | None:
     return int(tag)
 
 
-def _draft(body: AgentBody, kept: Mapping[str, McpServer]) -> AgentDraft:
-    settings = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
+def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:
+    given = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    settings = {name: getattr(default, name) if it is UNSET else it for name, it in given.items()}
     settings["mcp_servers"] = servers_from_body(body.settings.mcp_servers, kept)
     settings["tools"] = rules_from_body(body.settings.tools)
     return AgentDraft(

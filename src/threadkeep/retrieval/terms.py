@@ -6,11 +6,11 @@ characters and pairs of neighbours: 合同条款 is found by 合, 同, 条, 款,
 
 import heapq
 import re
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from threadkeep.domain.text import normalized
 from threadkeep.retrieval.stem import stem
 
 # Chinese, Japanese and Korean, and Thai, Lao, Khmer and Burmese, which have no spaces either.
@@ -31,6 +31,7 @@ _NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
 MOST_TERM_CHARACTERS = 40
 # Only the beginning of a longer word counts: normalizing is quadratic in a run of accents.
 MOST_WORD_CHARACTERS = 160
+_MOST_PARTS = 18 * MOST_WORD_CHARACTERS  # a ligature becomes at most 18 letters
 WINDOW_CHARACTERS = 1000
 
 
@@ -85,8 +86,8 @@ def fold(word: str) -> str:
 @lru_cache(maxsize=65536)
 def _folded(word: str) -> str:
     if not word.isascii():
-        whole = unicodedata.normalize("NFKD", word)
-        word = unicodedata.normalize("NFC", _NO_PART.sub("", whole)) or word
+        whole = normalized("NFKD", word, most=MOST_WORD_CHARACTERS)
+        word = normalized("NFC", _NO_PART.sub("", whole), most=_MOST_PARTS) or word
     return stem(word.casefold())[:MOST_TERM_CHARACTERS]
 
 

@@ -28,7 +28,7 @@ class AgentCopies:
         conversations.
         """
         source = await self._agents.get_open(user, agent_id)
-        copy = await self._agents.checked(user, _draft(source, user))
+        copy = await self._agents.checked(user, _draft(self._agents.as_it_runs(source), user))
         # Files first, as in an import: an existing copy has its files.
         await self._copy_files(source.id, copy.id)
         await self._agents.add(user, copy, "duplicate", {"name": copy.name, "from": source.id})

@@ -32,6 +32,15 @@ class Agents:
         self._clock = clock
         self._caps = caps
 
+    @property
+    def default_settings(self) -> AgentSettings:
+        """The settings of an agent whose owner chooses none: its default, or a smaller cap."""
+        return self._caps.capped(AgentSettings())
+
+    def as_it_runs(self, agent: Agent) -> Agent:
+        """An agent with the limits that apply: its owner's, or the operator's caps if they are smaller."""
+        return self._caps.with_capped_settings(agent)
+
     async def ensure_default(self) -> None:
         """Creates the default agent at the first start: public, undeletable, without a length limit."""
         draft = AgentDraft(

@@ -35,6 +35,7 @@ from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest, Models, ToolSpec
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
+from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ProducedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
@@ -78,6 +79,7 @@ class Answers:
         passages: Passages,
         history: History,
         tools: ToolProvider | None,
+        schemas: Schemas,
         jobs: Jobs,
         clock: Clock,
         zone: tzinfo,
@@ -89,6 +91,7 @@ class Answers:
         self._passages = passages
         self._history = history
         self._tools = tools
+        self._schemas = schemas
         self._keep_image = keep_image
         self._jobs = jobs
         self._clock = clock
@@ -180,6 +183,7 @@ class Answers:
             Toolbox(
                 session,
                 LargeValues(turn.conversation_id, self._clock, keep_payload),
+                self._schemas,
                 found=found,
                 turn_id=turn.id,
                 keep_image=lambda file: self._keep_image(held.conversation, file),

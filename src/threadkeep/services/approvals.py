@@ -11,13 +11,13 @@ from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.engine.arguments import problem_with_value
 from threadkeep.engine.batch import Asking
 from threadkeep.log.leases import lease_of
 from threadkeep.log.node import Node
 from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
 from threadkeep.ports.approvals import Answered, Approval
+from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.access import own_turn
@@ -34,9 +34,10 @@ _ACTIONS = {
 class Approvals:
     """The use cases of approvals."""
 
-    def __init__(self, store: Store, node: Node, clock: Clock) -> None:
+    def __init__(self, store: Store, node: Node, clock: Clock, schemas: Schemas) -> None:
         self._store = store
         self._node = node
+        self._schemas = schemas
         self._clock = clock
 
     async def open(self, user: User, turn: Turn | None = None) -> Sequence[Approval]:
@@ -52,6 +53,7 @@ class Approvals:
         if asked is None:
             raise ApprovalNotFound
         _check(asked, answer)
+        await self._check_value(asked, answer)
         # Even if the request is cancelled meanwhile: a turn that this node has taken must run.
         answered = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, answer)))
         match answered.outcome:
@@ -73,6 +75,18 @@ class Approvals:
                 )
                 return await own_turn(self._store, user, turn_id)
 
+    async def _check_value(self, asked: Approval, answer: Answer) -> None:
+        """Rejects arguments or an answer that don't match the request's schema."""
+        match answer.action:
+            case ApprovalAction.EDIT:
+                param, value = "arguments", answer.arguments
+            case ApprovalAction.ANSWER if asked.url is None:
+                param, value = "content", answer.content
+            case _:
+                return
+        if asked.schema is not None and (problem := await self._schemas.problem(asked.schema, value)):
+            raise InvalidRequest(problem, param=param)
+
     async def _take(self, turn_id: TurnId, request_id: str, answer: Answer) -> Answered:
         """Stores an answer and resumes its turn."""
         lease = lease_of(self._node.id)
@@ -91,8 +105,6 @@ def _check(asked: Approval, answer: Answer) -> None:
         raise InvalidRequest(f"This request accepts one of: {fitting}.", param="action")
     if (answer.action is ApprovalAction.EDIT) != (answer.arguments is not None):
         raise InvalidRequest("Send `arguments` with the action `edit`, and only with it.", param="arguments")
-    if answer.arguments is not None:
-        _check_value(asked.schema, answer.arguments, "arguments")
     if answer.action is ApprovalAction.ANSWER:
         _check_content(asked, answer.content)
     elif answer.content is not None:
@@ -107,13 +119,6 @@ def _check_content(asked: Approval, content: Any) -> None:
             )
     elif asked.kind is ApprovalKind.QUESTION and (not isinstance(content, str) or not content.strip()):
         raise InvalidRequest("The answer must be a string.", param="content")
-    else:
-        _check_value(asked.schema, content, "content")
-
-
-def _check_value(schema: Mapping[str, Any] | None, value: Any, param: str) -> None:
-    if schema is not None and (problem := problem_with_value(schema, value)):
-        raise InvalidRequest(problem, param=param)
 
 
 class TurnApprovals:

@@ -9,13 +9,12 @@ import logging
 import os
 import re
 import stat
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from threadkeep.domain.errors import RoleNotFound
-from threadkeep.domain.text import storable
+from threadkeep.domain.text import normalized, storable
 from threadkeep.ports.roles import Role
 
 log = logging.getLogger("threadkeep.mcp")
@@ -27,6 +26,8 @@ MOST_FOLDERS_DEEP = 6
 MOST_NESTED = 16
 MOST_CHARACTERS = 60_000
 MOST_KNOWN_ROLES = 50
+MOST_NAME_CHARACTERS = 255
+"""Of a file, hence of what refers to one, and of a role's title in a call."""
 
 _FILE_NAME = re.compile(r"([\w.-]+)\.(role|thought|execution|knowledge)\.md")
 _REFERENCE = re.compile(r"@!(thought|execution|knowledge)://([\w./\\~%-]*)")
@@ -71,7 +72,7 @@ def compose(role_id: str, resources: Sequence[Resource]) -> Role:
 
     Of two files with one name the earlier wins, except that a role's own folder comes first.
     """
-    wanted = unicodedata.normalize("NFC", role_id.strip())
+    wanted = _name(role_id.strip())
     roles = [resource for resource in resources if resource.kind == "role"]
     role = next((it for it in roles if it.id == wanted), None)
     role = role or next((it for it in roles if it.title == wanted), None)
@@ -96,7 +97,7 @@ class _Composition:
 
     def expand(self, text: str, depth: int = 0) -> str:
         def text_of(reference: re.Match[str]) -> str:
-            kind, id_ = reference[1], unicodedata.normalize("NFC", reference[2].rstrip("."))
+            kind, id_ = reference[1], _name(reference[2].rstrip("."))
             resource = self.known.get((kind, id_))
             if resource is None or depth == MOST_NESTED:
                 self.missing[f"{kind}://{id_}"] = None
@@ -107,6 +108,11 @@ class _Composition:
             return self.expand(_without_comments(resource.text).strip(), depth + 1)
 
         return _REFERENCE.sub(text_of, text)
+
+
+def _name(given: str) -> str:
+    """A name as files have it, whichever way its letters are written."""
+    return normalized("NFC", given, most=MOST_NAME_CHARACTERS)
 
 
 def _tagged(text: str) -> str:
@@ -146,7 +152,7 @@ def _files(top: Path) -> Iterator[tuple[str, re.Match[str], bytes | None]]:
             depth = folder.count(os.sep) - str(top).count(os.sep)
             inner[:] = sorted(inner) if depth < MOST_FOLDERS_DEEP else []
             for name in sorted(names):
-                if file := _FILE_NAME.fullmatch(unicodedata.normalize("NFC", name)):
+                if file := _FILE_NAME.fullmatch(_name(name)):
                     yield folder, file, _read(name, descriptor)
     except FileNotFoundError:
         pass  # most agents have no roles of their own
