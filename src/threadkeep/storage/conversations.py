@@ -5,12 +5,14 @@ from functools import cache
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus, TitleSource
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import AgentId, ContentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Query, Row, Statement
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import forget_unused, used_in
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
@@ -138,9 +140,10 @@ class ConversationRows:
 class SqlConversations:
     """The conversations of a database, without their messages."""
 
-    def __init__(self, database: Database, rows: ConversationRows) -> None:
+    def __init__(self, database: Database, rows: ConversationRows, file_contents: FileContents) -> None:
         self._database = database
         self._rows = rows
+        self._file_contents = file_contents
 
     async def add(self, conversation: Conversation) -> None:
         """Stores a new conversation."""
@@ -218,11 +221,16 @@ class SqlConversations:
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
         """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
         which = {"id": conversation_id, "user_id": user_id}
-        return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which), _PURGE(**which))))
+        return bool(await self._purge(_LOCK_OWNED(**which), _PURGE(**which)))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
         """Likewise purges the conversations that were deleted before a time."""
-        return await self._database.write(lambda: _purge(_LOCK_EXPIRED(time=time), _PURGE_DELETED(time=time)))
+        return await self._purge(_LOCK_EXPIRED(time=time), _PURGE_DELETED(time=time))
+
+    async def _purge(self, lock: Query, delete: Query) -> Sequence[ConversationId]:
+        purged, freed = await self._database.write(lambda: _purge(lock, delete))
+        await self._file_contents.remove(freed)
+        return purged
 
     def _get_or_add_main(self, fresh: Conversation) -> Plan[tuple[Conversation, bool]]:
         yield ENSURE_USER(id=fresh.user_id, now=fresh.created_at)
@@ -245,11 +253,14 @@ class SqlConversations:
         return changed
 
 
-def _purge(lock: Query, delete: Query) -> Plan[list[ConversationId]]:
-    texts = yield from texts_named_in([id_ for (id_,) in (yield lock)])
+def _purge(lock: Query, delete: Query) -> Plan[tuple[list[ConversationId], list[ContentId]]]:
+    locked = [id_ for (id_,) in (yield lock)]
+    texts = yield from texts_named_in(locked)
+    files = yield from used_in(locked)
     purged = yield delete
     yield from forget_unnamed(texts)
-    return [ConversationId(id_) for (id_,) in purged]
+    freed = yield from forget_unused(files)
+    return [ConversationId(id_) for (id_,) in purged], freed
 
 
 def advance_values(

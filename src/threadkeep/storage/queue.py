@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import ContentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.ports.turns import IdempotencyKey
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Statement, with_ids
-from threadkeep.storage.files import forget_unused
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import KEYS_LIVE_MS, QUEUED_COLUMNS, add_queued, decode_files, to_queued
 from threadkeep.storage.turn_log import append_query
 
@@ -51,8 +52,9 @@ _MARK_TAKEN = with_ids("UPDATE tk_queued SET taken_at = :now WHERE message_id IN
 class SqlQueue:
     """The queues of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, file_contents: FileContents) -> None:
         self._database = database
+        self._file_contents = file_contents
 
     async def waiting(self, conversation_id: ConversationId) -> Sequence[QueuedMessage]:
         """The messages that wait in a conversation, next one first."""
@@ -77,7 +79,9 @@ class SqlQueue:
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId) -> bool:
         """Removes a waiting message; a turn that is about to send it fails to."""
-        return await self._database.write(lambda: _remove(conversation_id, message_id))
+        removed, freed = await self._database.write(lambda: _remove(conversation_id, message_id))
+        await self._file_contents.remove(freed)
+        return removed
 
     async def find_by_key(
         self, conversation_id: ConversationId, key: str, now: int
@@ -131,8 +135,9 @@ def _take_in(
     return chunk
 
 
-def _remove(conversation_id: ConversationId, message_id: MessageId) -> Plan[bool]:
+def _remove(conversation_id: ConversationId, message_id: MessageId) -> Plan[tuple[bool, list[ContentId]]]:
     rows = yield _REMOVE(conversation_id=conversation_id, message_id=message_id)
+    freed: list[ContentId] = []
     for (files,) in rows:
-        yield from forget_unused(conversation_id, decode_files(files))
-    return bool(rows)
+        freed += yield from stop_using(conversation_id, decode_files(files))
+    return bool(rows), freed
