@@ -31,7 +31,7 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
-from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, UploadedFile
+from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, PreparedFile, UploadedFile
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.approvals import Approval
@@ -272,7 +272,7 @@ async def keep_file(
         paths = {name: Path(folder) / name for name in contents}
         for name, path in paths.items():
             path.write_bytes(contents[name])
-        await store.files.add(user_id, file, paths, lambda count, size: None)
+        await store.files.add(user_id, [PreparedFile(file, paths)], lambda room: None)
     return file.id
 
 

@@ -110,10 +110,9 @@ SHORT_LIVED = {
     # One thing each; the caller waits for it.
     "threadkeep.http.key_set.KeySet.key": "one download; the next request tries again",
     "threadkeep.http.server._Stopping.begin": "the end of the process",
-    "threadkeep.retrieval.process.start_process": "the start of a worker",
+    "threadkeep.retrieval.process.start_worker": "the start of a worker",
     "threadkeep.retrieval.process.end_process": "the end of a worker",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
-    "threadkeep.files.asking._end": "a worker's last output",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
     "threadkeep.cli.serve.run_server.ready": "loads the model once",

@@ -418,7 +418,7 @@ async def _start_services(
     prompts = Prompts(store, agents, prompt_files, roles, models)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever, node)
-    files = _files(settings, store)
+    files = _files(settings, store, caps)
     schemas = SchemaChecker()
     answers = Answers(
         store,
@@ -482,11 +482,12 @@ def file_intake(settings: Settings) -> FileIntake:
     )
 
 
-def _files(settings: Settings, store: Store) -> Files:
+def _files(settings: Settings, store: Store, caps: OperatorCaps) -> Files:
     return Files(
         store,
         file_intake(settings),
         system_clock,
+        caps,
         most_unsent_bytes=settings.max_unsent_file_bytes,
         ttl_hours=settings.file_ttl_hours,
     )

@@ -85,15 +85,14 @@ async def test_files_of_messages_come_with_their_renditions(here: Settings, ther
     async with opened_store(here) as store:
         conversation = await keep_conversation(store, await keep_agent(store))
         uploaded = await keep_file(store, words="an image", renditions=("model", "preview"))
-        (waiting,) = (await store.files.unsent(ALICE, [uploaded])).values()
-        await store.files.give([waiting], conversation.id)
+        (waiting,) = (await store.files.visible(ALICE, [uploaded])).values()
         begun = conversation.begin_turn("", NOW, files=(waiting.part,))
         await keep_begun(store, begun)
         await keep_ended(store, begun.conversation.end_turn(begun.turn, answered(begun), NOW + 1))
     assert await export_user(here, ALICE, file) == 0
     assert await import_file(there, file, ALICE, None) == 0
     async with opened_store(there) as store:
-        assert await store.files.sent(conversation.id, [uploaded]) == {uploaded: waiting}
+        assert await store.files.used(conversation.id, [uploaded]) == {uploaded: waiting}
         ids = [uploaded, *waiting.part.refs.values()]
         contents = await store.payloads.load(conversation.id, ids)
         assert list(contents.values()) == [b"an image", b"an image: model", b"an image: preview"]

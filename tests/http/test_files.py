@@ -279,10 +279,10 @@ async def test_file_that_no_message_gets_is_removed_after_its_time(
 @ONLY_SQLITE
 async def test_file_that_waits_goes_with_its_user(api: Api, alice: httpx.AsyncClient, tmp_path: Path):
     def contents() -> list[Path]:
-        return list(tmp_path.glob("data/**/original"))
+        return list(tmp_path.glob("data/payloads/files/*/*"))
 
     await upload(alice, ("diagram.png", DIAGRAM))
-    assert len(contents()) == 1
+    assert len(contents()) == 3  # it, what models see, and its preview
     assert (await alice.delete("/api/users/alice")).status_code == 204
     assert not contents()
 
@@ -290,23 +290,59 @@ async def test_file_that_waits_goes_with_its_user(api: Api, alice: httpx.AsyncCl
 async def test_file_that_is_gone_in_the_moment_it_is_sent_refuses_the_message(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    model.script([Say("Second.")])
     services, user = await talk.app.services(), User(UserId("local"))
-    conversations = [
-        await services.conversations.get(user, await talk.titled_conversation()) for _ in range(2)
-    ]
-    (wanted, old) = await upload(talk.client, ("wanted.txt", b"Wanted."), ("old.txt", b"Old."))
-    first, second = [await services.files.parts(user, it, [wanted["id"]]) for it in conversations]
-    with pytest.raises(FileNotFound):  # the other conversation has got it since
-        await services.turns.send(user, conversations[0].id, "Mine.", files=first)
-    await services.turns.send(user, conversations[1].id, "No, mine.", files=second)
-    assert (await talk.client.get(f"/api/files/{wanted['id']}")).content == b"Wanted."
-    expiring = await services.files.parts(user, conversations[0], [old["id"]])
+    conversation = await services.conversations.get(user, await talk.titled_conversation())
+    (old,) = await upload(talk.client, ("old.txt", b"Old."))
+    expiring = await services.files.parts(user, [old["id"]])
     monkeypatch.setattr(services.files, "_ttl_ms", -1000)
     assert await services.files.sweep() == 1
     with pytest.raises(FileNotFound):
-        await services.turns.send(user, conversations[0].id, "Too late.", files=expiring)
-    assert await talk.messages(conversations[0].id) == []
+        await services.turns.send(user, conversation.id, "Too late.", files=expiring)
+    assert await talk.messages(conversation.id) == []
+
+
+async def test_file_is_sent_again_in_another_conversation_until_the_last_one_is_purged(
+    talk: Talk, model: ScriptedModel
+):
+    model.script([Say("A.")], [Say("B.")], [Say("C.")])
+    first, second = [await talk.titled_conversation(model="gpt-4o") for _ in range(2)]
+    (diagram,) = await upload(talk.client, ("diagram.png", DIAGRAM))
+    for conversation in (first, second):
+        sent = await send(talk, conversation, "What?", diagram["id"])
+        assert sent.status_code == 200, sent.text
+        asked, _ = await talk.messages(conversation)
+        assert asked["parts"][0]["fileId"] == diagram["id"]
+    await talk.client.delete(f"/api/conversations/{first}?purge=true")
+    assert (await talk.client.get(f"/api/files/{diagram['id']}")).content == DIAGRAM
+    await send(talk, second, "Again?")
+    assert model.requests[-1].body["messages"][1]["content"][0]["type"] == "image_url"
+    await talk.client.delete(f"/api/conversations/{second}")
+    refusal(await talk.client.get(f"/api/files/{diagram['id']}"), 404, "FILE_NOT_FOUND")
+    third = await talk.titled_conversation()
+    refusal(await send(talk, third, "And?", diagram["id"]), 404, "FILE_NOT_FOUND")
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["waiting", "sent"])
+async def test_part_of_a_file_is_read_without_the_rest(talk: Talk, model: ScriptedModel, is_sent: bool):
+    model.script([Say("A.")])
+    words = b"0123456789" * 30
+    (notes,) = await upload(talk.client, ("notes.txt", words))
+    if is_sent:
+        await send(talk, await talk.titled_conversation(), "What?", notes["id"])
+    path = f"/api/files/{notes['id']}"
+    whole = await talk.client.get(path)
+    assert whole.headers["accept-ranges"] == "bytes"
+    for asked, first, last in (("bytes=5-14", 5, 14), ("bytes=290-", 290, 299), ("bytes=-7", 293, 299)):
+        part = await talk.client.get(path, headers={"Range": asked, "If-Range": whole.headers["etag"]})
+        assert part.status_code == 206
+        assert part.headers["content-range"] == f"bytes {first}-{last}/300"
+        assert part.content == words[first : last + 1]
+    beyond = await talk.client.get(path, headers={"Range": "bytes=300-"})
+    refusal(beyond, 416, "RANGE_NOT_SATISFIABLE")
+    assert beyond.headers["content-range"] == "bytes */300"
+    other = await talk.client.get(path, headers={"Range": "bytes=5-14", "If-Range": '"another"'})
+    for answer in (whole, other, await talk.client.get(path, headers={"Range": "bytes=1-2,4-5"})):
+        assert (answer.status_code, answer.content) == (200, words)
 
 
 async def test_what_a_crash_has_left_of_an_upload_is_removed(api: Api, tmp_path: Path):

@@ -19,6 +19,7 @@ from threadkeep.http.server import listen
 from threadkeep.retrieval import process as processes
 from threadkeep.retrieval.landlock import SINCE_PORTS, landlock_version
 from threadkeep.retrieval.process import end_process, isolated_command, start_worker, worker_environment
+from threadkeep.testing.waiting import until
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAMS = {"threadkeep.__main__", "threadkeep.testing.__main__"}
@@ -162,3 +163,15 @@ def test_start_that_is_cancelled_twice_leaves_nothing_open(after: int):
         asyncio.run(cancel_twice())
         gc.collect()
     assert [str(it.message) for it in left_open] == []
+
+
+async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch):
+    """Nobody read what it wrote, and asyncio closes a pipe only once it has been read."""
+    monkeypatch.setattr(processes, "isolated_command", lambda *_, **__: ("seq", "6000"))
+    worker = await start_worker("threadkeep.mcp.digest", limit=1024)
+    transport = worker._transport  # pyright: ignore
+    pipe = transport.get_pipe_transport(1).get_extra_info("pipe")  # pyright: ignore
+    await until(lambda: worker.returncode is not None)
+    assert not pipe.closed
+    await end_process(worker)
+    assert pipe.closed

@@ -12,6 +12,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, Us
 from threadkeep.domain.text import BLANK_CHARACTERS
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database import Database, Query, Statement
+from threadkeep.storage.file_contents import TableFileContents
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.users import SqlUsers
 
@@ -86,10 +87,16 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "conversation_id": at.conversation, "sha256": "00", "content": b"0", "written_at": NOW,
     },
     "tk_files": lambda at: {
-        "id": at.message, "user_id": at.user, "conversation_id": at.conversation, "file_name": "f",
-        "media_type": "text/plain", "size": 1, "sha256": "00", "renditions": "{}", "created_at": NOW,
+        "id": at.message, "user_id": at.user, "file_name": "f", "media_type": "text/plain", "size": 1,
+        "sha256": "00", "renditions": "{}", "created_at": NOW,
     },
-    "tk_file_pieces": lambda at: {"file_id": at.message, "name": "n", "number": 0, "content": b"0"},
+    "tk_file_uses": lambda at: {"conversation_id": at.conversation, "file_id": at.message},
+    "tk_contents": lambda at: {"id": at.turn, "user_id": at.user, "sha256": new_uuid(), "size": 1},
+    "tk_content_pieces": lambda at: {"content_id": at.turn, "number": 0, "content": b"0"},
+    "tk_file_forms": lambda at: {
+        "id": new_uuid(), "file_id": at.message, "content_id": at.turn, "kind": "artifact",
+        "media_type": "text/plain",
+    },
     "tk_executions": lambda at: {
         "conversation_id": at.conversation, "run_id": "r", "event_id": "e", "type": "t", "at": NOW,
         "event": "{}",
@@ -151,7 +158,15 @@ async def fill(database: Database, at: Place, *tables: str) -> None:
 async def place(database: Database) -> Place:
     """A conversation with one running turn, its message and its file."""
     place = Place()
-    tables = ("tk_users", "tk_agents", "tk_conversations", "tk_turns", "tk_messages", "tk_files")
+    tables = (
+        "tk_users",
+        "tk_agents",
+        "tk_conversations",
+        "tk_turns",
+        "tk_messages",
+        "tk_files",
+        "tk_contents",
+    )
     await fill(database, place, *tables)
     return place
 
@@ -309,7 +324,13 @@ async def counts(database: Database, columns: Mapping[str, str]) -> dict[str, in
 
 
 def of_conversation(at: Place) -> dict[str, str]:
-    return {"conversation_id": at.conversation, "turn_id": at.turn, "message_id": at.message}
+    return {
+        "conversation_id": at.conversation,
+        "turn_id": at.turn,
+        "message_id": at.message,
+        "file_id": at.message,
+        "content_id": at.turn,
+    }
 
 
 async def test_purge_leaves_no_row_of_the_conversation_in_any_table(database: Database):
@@ -318,7 +339,9 @@ async def test_purge_leaves_no_row_of_the_conversation_in_any_table(database: Da
         await fill(database, at)
     before = await counts(database, of_conversation(mine))
     assert {where for where, number in before.items() if number == 0} == set(), "ROWS lacks a table or column"
-    assert await SqlConversations(database, ConversationRows(SecretBox())).purge(ALICE, mine.conversation)
+    assert await SqlConversations(database, ConversationRows(SecretBox()), TableFileContents(database)).purge(
+        ALICE, mine.conversation
+    )
     assert set((await counts(database, of_conversation(mine))).values()) == {0}
     assert await counts(database, of_conversation(others)) == before
     # The briefing was the user's before it became a card.
@@ -334,7 +357,7 @@ async def test_deleting_a_user_leaves_no_row_of_theirs_in_any_table(database: Da
     before = await counts(database, theirs)
     empty = {where for where, number in (await counts(database, ours)).items() if number == 0}
     assert empty == {"tk_audit.agent_id"}, "ROWS lacks a table or column"
-    assert await SqlUsers(database).delete(ALICE, NOW)
+    assert await SqlUsers(database, TableFileContents(database)).delete(ALICE, NOW)
     assert set((await counts(database, ours)).values()) == {0}
     assert await counts(database, theirs) == before
 

@@ -73,14 +73,23 @@ class OperatorCaps:
         return model is None or not self.models or model in self.models
 
     def check_room(self, documents: int, size: int) -> None:
-        """Refuses a document if a user's agents would then have too many documents or bytes."""
-        for name, value, most in (("documents", documents, self.documents), ("bytes", size, self.bytes)):
-            if most and value > most:
-                raise LimitNotAllowed(
-                    f"Your agents' documents can't exceed {most} {name} in total; adding this document "
-                    f"would bring them to {value}. Delete some documents first.",
-                    details={"limit": name, "most": most},
-                )
+        """Refuses a document if a user's agents would then have too many documents, or the user too much."""
+        if self.documents and documents > self.documents:
+            raise LimitNotAllowed(
+                f"Your agents' documents can't exceed {self.documents} documents in total; adding this "
+                f"document would bring them to {documents}. Delete some documents first.",
+                details={"limit": "documents", "most": self.documents},
+            )
+        self.check_bytes(size)
+
+    def check_bytes(self, size: int) -> None:
+        """Refuses a document or file if its user would then have too many bytes of both."""
+        if self.bytes and size > self.bytes:
+            raise LimitNotAllowed(
+                f"Your documents and files can't exceed {self.bytes} bytes in total; adding this would bring "
+                f"them to {size}. Delete some documents, or permanently delete conversations with files.",
+                details={"limit": "bytes", "most": self.bytes},
+            )
 
     def _check_model(self, model: str | None) -> None:
         if not self.allows_model(model):

@@ -239,6 +239,16 @@ class TooManyConnections(ThreadkeepError):
     code = "TOO_MANY_CONNECTIONS"
 
 
+class RangeNotSatisfiable(ThreadkeepError):
+    """The requested range begins after the end of the file; `Content-Range` has its size."""
+
+    code = "RANGE_NOT_SATISFIABLE"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"The file has {size} bytes; the requested range begins after its end.")
+        self.size = size
+
+
 class UnsupportedDocument(ThreadkeepError):
     """The document's file type is not supported, or the file is empty."""
 

@@ -16,6 +16,7 @@ BriefingId = NewType("BriefingId", str)
 DocumentId = NewType("DocumentId", str)
 CompactionId = NewType("CompactionId", str)
 PayloadId = NewType("PayloadId", str)
+ContentId = NewType("ContentId", str)
 MemoryId = NewType("MemoryId", str)
 
 FIRST_UUID = "00000000-0000-0000-0000-000000000000"

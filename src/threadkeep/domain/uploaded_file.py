@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from threadkeep.domain.errors import FileNotFound
 from threadkeep.domain.ids import ConversationId, PayloadId
@@ -26,7 +27,7 @@ class KeptRendition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadedFile:
-    """A file that waits for its message or is in one; then it is a payload of the conversation."""
+    """A file of a user: it waits for its first message, or is in messages of one or more conversations."""
 
     id: PayloadId
     file_name: str
@@ -97,12 +98,20 @@ class UploadedFile:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedFile:
+    """An accepted file, and where its contents are until it is stored, by name."""
+
+    file: UploadedFile
+    contents: Mapping[str, Path]
+
+
 def check_none_expired(ids: Sequence[PayloadId], known: Iterable[str]) -> None:
     """Refuses a message if any of its files is missing."""
     there = set(known)
     if missing := [it for it in ids if it not in there]:
         raise FileNotFound(
-            "File not found, or expired because no message used it. Upload it again.",
+            "File not found. It was deleted, or expired because no message used it. Upload it again.",
             param="files",
             details={"fileId": missing[0]},
         )

@@ -28,7 +28,7 @@ async def ask_worker(
     except TimeoutError as exc:
         raise took_too_long(noun) from exc
     finally:
-        await _end(process)
+        await end_process(process)
 
 
 async def _answer(process: Process, noun: str) -> bytes:
@@ -40,21 +40,6 @@ async def _answer(process: Process, noun: str) -> bytes:
     if line.endswith(b"\n"):
         return line
     raise took_too_long(noun) if await process.wait() == _OUT_OF_TIME else cannot_be_read(noun)
-
-
-async def _end(process: Process) -> None:
-    """Ends the worker and discards its remaining output, which asyncio waits for."""
-    emptied = asyncio.create_task(_empty(process))
-    try:
-        await end_process(process)
-    finally:
-        emptied.cancel()
-
-
-async def _empty(process: Process) -> None:
-    assert process.stdout is not None
-    while await process.stdout.read(MOST_ANSWER_BYTES):
-        pass
 
 
 def took_too_long(noun: str) -> UnsupportedFile:

@@ -46,6 +46,7 @@ STATUSES: dict[str, int] = {
     errors.UnsupportedDocument.code: 415,
     errors.UnsupportedFile.code: 415,
     errors.FileNotFound.code: 404,
+    errors.RangeNotSatisfiable.code: 416,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
     errors.ModelNotAllowed.code: 422,
@@ -109,6 +110,8 @@ def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Res
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.RateLimited):
         response.headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, errors.RangeNotSatisfiable):
+        response.headers["Content-Range"] = f"bytes */{error.size}"
     if code in _PASSING:
         response.headers["Retry-After"] = "1"
     return response

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.ranges import requested_range
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.routing import StreamedAttachment
 from threadkeep.http.services import ApiCall
@@ -32,16 +33,27 @@ async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
 
 
 async def get_file(call: ApiCall, *, file_id: str, query: FileQuery) -> StreamedAttachment:
-    """Download one of your files; only the preview is for display."""
+    """Download one of your files; only the preview is for display.
+
+    With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.
+    """
     file = await call.services.files.open(call.user, file_id, preview=query.preview)
+    asked, content = call.request.headers, file.content
+    etag = f'"{content.sha256}"'
+    headers = {
+        "Content-Type": file.media_type,
+        "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=86400" if file.is_shown else "private, no-store",
+        "Accept-Ranges": "bytes",
+        "ETag": etag,
+    }
+    part = requested_range(asked, etag, content.size)
+    start, stop = part or (0, content.size)
+    if part:
+        headers["Content-Range"] = f"bytes {start}-{stop - 1}/{content.size}"
     return StreamedAttachment(
-        file.pieces,
-        media_type=file.media_type,
-        headers={
-            "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
-            "Content-Length": str(file.size),
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-            "X-Content-Type-Options": "nosniff",
-            "Cache-Control": "private, max-age=86400" if file.is_shown else "private, no-store",
-        },
+        content.read(start, stop),
+        status=206 if part else 200,
+        headers={**headers, "Content-Length": str(stop - start)},
     )

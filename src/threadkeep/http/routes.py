@@ -35,6 +35,7 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
     PathChanged,
     PreconditionFailed,
+    RangeNotSatisfiable,
     RateLimited,
     SecretKeyRequired,
     ShuttingDown,
@@ -533,8 +534,17 @@ _TABLE = (
         "/api/files/{file_id}",
         files.get_file,
         "Messages",
-        errors=(FileNotFound,),
-        gives={"Content-Disposition": "An attachment with the file's name; `inline` for a preview."},
+        errors=(FileNotFound, RangeNotSatisfiable),
+        also=(206,),
+        headers={
+            "Range": "One range of bytes, such as `bytes=0-1023`; others are ignored.",
+            "If-Range": "An `ETag`: if the file has another, the whole file is sent.",
+        },
+        gives={
+            "Content-Disposition": "An attachment with the file's name; `inline` for a preview.",
+            "ETag": "The hash of the content.",
+            "Accept-Ranges": "`bytes`.",
+        },
     ),
     Route("GET", "/api/search", search.search, "Messages"),
     # Operating it

@@ -7,7 +7,8 @@ once, at start: decoding, errors and OpenAPI all follow.
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cache
 from types import UnionType
@@ -17,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.user import User
@@ -70,6 +72,15 @@ class StreamedAttachment(StreamingResponse):
     """A file to be saved or shown, sent while it is read."""
 
     media_types: ClassVar = ("*/*",)
+
+    def __init__(self, pieces: AsyncGenerator[bytes], *, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(pieces, status, headers)
+        self._pieces = pieces
+
+    async def stream_response(self, send: Send) -> None:
+        """Sends the pieces, and closes what they are read from even if the reader leaves."""
+        async with aclosing(self._pieces):
+            await super().stream_response(send)
 
 
 @dataclass(frozen=True, slots=True)

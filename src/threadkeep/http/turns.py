@@ -119,10 +119,7 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
     After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
     message sent while a turn waits for its user ends that turn and starts its own.
     """
-    files = ()
-    if body.files:
-        conversation = await call.services.conversations.get(call.user, conversation_id)
-        files = await call.services.files.parts(call.user, conversation, body.files)
+    files = await call.services.files.parts(call.user, body.files) if body.files else ()
     sent = await call.services.turns.send(
         call.user,
         conversation_id,

@@ -1,62 +1,76 @@
-"""Storage of messages' files, before and after a message uses them."""
+"""Storage of files for messages."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
-from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.domain.uploaded_file import PreparedFile, UploadedFile
 
-CheckRoom = Callable[[int, int], None]
-"""Rejects a file if the user has this many unsent files or bytes."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a user has, with the files that are being added; equal bytes count once."""
+
+    unsent: int
+    """How many files wait for a message."""
+    unsent_bytes: int
+    total_bytes: int
+    """The bytes of all files, sent or not, in all their forms, and of the documents of the user's agents."""
+
+
+CheckRoom = Callable[[Room], None]
+"""Raises LimitNotAllowed if a user may not have that much."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """The bytes of a file in one of its forms, to be read piece by piece."""
+
+    size: int
+    sha256: str
+    read: Callable[[int, int], AsyncGenerator[bytes]]
+    """The bytes from the first number to before the second; StorageError if they end early."""
 
 
 class FileStore(Protocol):
-    """Files of messages. Until a message uses it, a file belongs to its user and expires."""
+    """Files of messages. Each belongs to a user, who can use it in several conversations.
 
-    async def add(
-        self, user_id: UserId, file: UploadedFile, contents: Mapping[str, Path], check_room: CheckRoom
-    ) -> None:
-        """Stores a user's file with its renditions, by name; StorageError if that fails."""
+    A file that no message uses expires; the others are deleted with the last conversation that uses them.
+    The same bytes of one user are stored once.
+    """
+
+    async def add(self, user_id: UserId, prepared: Sequence[PreparedFile], check_room: CheckRoom) -> None:
+        """Stores files with their renditions, all or none; StorageError if that fails."""
         ...
 
-    async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
-        """Registers an image that a tool returned, whose contents are already payloads."""
+    async def add_returned(self, conversation: Conversation, prepared: PreparedFile) -> None:
+        """Stores an image that a tool returned; it can be repeated."""
         ...
 
     async def has_any(self, conversation_id: ConversationId) -> bool:
         """Whether messages of a conversation have files."""
         ...
 
-    async def unsent(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
-        """A user's files that no message uses yet, by id."""
+    async def visible(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
+        """A user's files, by id; not those that only deleted conversations use."""
         ...
 
-    async def sent(
+    async def used(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, UploadedFile]:
         """A conversation's files, by id."""
         ...
 
-    async def sent_by(
-        self, user_id: UserId, file_id: PayloadId
-    ) -> tuple[UploadedFile, ConversationId] | None:
-        """A file in a conversation of the user that isn't deleted, and the conversation."""
+    async def latest(self, conversation_id: ConversationId, *, limit: int) -> Sequence[UploadedFile]:
+        """A conversation's files, newest first."""
         ...
 
-    def read(self, file: UploadedFile, name: str) -> AsyncGenerator[bytes]:
-        """The content of a file that no message uses yet, or of a rendition, in chunks."""
+    async def open(self, form_id: PayloadId, size: int) -> StoredBytes | None:
+        """The bytes of a file, by its id or a rendition's; None if they are lost."""
         ...
 
-    async def give(self, files: Sequence[UploadedFile], conversation_id: ConversationId) -> None:
-        """Copies files to a conversation, so that its messages can use them."""
-        ...
-
-    async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
-        """Deletes the remains of purged files."""
-        ...
-
-    async def forget_unsent(self, created_before: int) -> int:
-        """Deletes files that no message used in time; returns how many."""
+    async def forget_unsent(self, before: int) -> int:
+        """Deletes files that have waited for a message since before a time; returns how many."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import AgentId, ConversationId, PayloadId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,6 @@ class Purged:
 
     agent_ids: Sequence[AgentId]
     conversation_ids: Sequence[ConversationId]
-    file_ids: Sequence[PayloadId] = ()
 
 
 class UserStore(Protocol):

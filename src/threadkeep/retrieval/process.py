@@ -98,9 +98,21 @@ async def end_process(process: Process) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    cancelled = await _until_done(asyncio.create_task(process.wait()))
+    cancelled = await _until_done(asyncio.create_task(_read_to_the_end(process)))
     if cancelled is not None:
         raise cancelled
+
+
+async def _read_to_the_end(process: Process) -> None:
+    """Discards what is left in the pipes, until both sides have closed them.
+
+    `wait` alone can return before that, or wait for a pipe that nobody reads.
+    """
+    if process.stdin is not None:
+        process.stdin.close()
+    while process.stdout is not None and await process.stdout.read(MOST_LINE_BYTES):
+        pass
+    await process.wait()
 
 
 async def _until_done(task: "asyncio.Task[Any]") -> asyncio.CancelledError | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.ports.schemas import NOT_CHECKED
-from threadkeep.retrieval.process import end_process, start_process
+from threadkeep.retrieval.process import end_process, start_worker
 from threadkeep.schemas.validation import find_problem
 from threadkeep.schemas.work import Budget, TooMuchWork
 
@@ -55,8 +54,7 @@ class SchemaChecker:
 
     async def _run_worker(self, question: bytes) -> bytes:
         """What a worker answers; nothing if it dies or takes too long."""
-        module = "threadkeep.schemas.worker"
-        process = await start_process(sys.executable, "-m", module, str(self._most_cpu_s), stdin=PIPE)
+        process = await start_worker("threadkeep.schemas.worker", str(self._most_cpu_s), stdin=PIPE)
         try:
             async with asyncio.timeout(self._most_s):
                 answer, _ = await process.communicate(question)

@@ -8,7 +8,7 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,15 @@ from threadkeep.domain.errors import StorageRefused, UnsupportedFile
 from threadkeep.domain.file import HEAD_BYTES, TAIL_BYTES, detect, is_image
 from threadkeep.domain.ids import PayloadId, new_uuid
 from threadkeep.domain.text import check_line
-from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL, ORIGINAL, PREVIEW, KeptRendition, UploadedFile
+from threadkeep.domain.uploaded_file import (
+    AS_TEXT,
+    FOR_MODEL,
+    ORIGINAL,
+    PREVIEW,
+    KeptRendition,
+    PreparedFile,
+    UploadedFile,
+)
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.images import ImagePreparer
 from threadkeep.ports.pdfs import PdfInspector
@@ -29,14 +37,6 @@ log = logging.getLogger("threadkeep.files")
 
 MOST_UPLOAD_S = 60 * 60
 _PIECE_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedFile:
-    """An accepted file, and where its contents are until it is stored."""
-
-    file: UploadedFile
-    contents: Mapping[str, Path]
 
 
 @dataclass(frozen=True, slots=True)

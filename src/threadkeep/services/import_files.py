@@ -10,12 +10,12 @@ from threadkeep.domain.document import MOST_NAME_CHARACTERS, Document
 from threadkeep.domain.errors import InvalidRequest, UnsupportedFile
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.domain.text import one_line, storable
-from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.domain.uploaded_file import PreparedFile, UploadedFile
 from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import ForeignConversation, ForeignFile, ImportSource
 from threadkeep.services.exports import payload_name
-from threadkeep.services.file_intake import FileIntake, PreparedFile
+from threadkeep.services.file_intake import FileIntake
 
 MOST_PAYLOAD_BYTES = 1024 * 1024 * 1024
 """For our own exports: a message may have a file of any size that the operator allows."""

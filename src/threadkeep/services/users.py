@@ -44,7 +44,6 @@ class Users:
         if purged is not None:
             await self._prompts.forget(purged.agent_ids)
             await self._store.payloads.forget(purged.conversation_ids)
-            await self._store.files.forget_contents(purged.file_ids)
         elif user_id != user.id:
             raise UserNotFound
         await self._servers.forget(UserId(user_id))

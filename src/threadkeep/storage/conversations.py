@@ -5,13 +5,15 @@ from functools import cache
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus, TitleSource
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import AgentId, ContentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.database import Database, Plan, Query, Row, Statement, with_ids
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import forget_unused, used_in
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
@@ -151,9 +153,10 @@ class ConversationRows:
 class SqlConversations:
     """The conversations of a database, without their messages."""
 
-    def __init__(self, database: Database, rows: ConversationRows) -> None:
+    def __init__(self, database: Database, rows: ConversationRows, file_contents: FileContents) -> None:
         self._database = database
         self._rows = rows
+        self._file_contents = file_contents
 
     async def add(self, conversation: Conversation) -> None:
         """Stores a new conversation."""
@@ -239,12 +242,16 @@ class SqlConversations:
     async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
         """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
         which = {"id": conversation_id, "user_id": user_id}
-        return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which))))
+        return bool(await self._purge(_LOCK_OWNED(**which)))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
         """Likewise purges some of the conversations that were deleted before a time."""
-        expired = _LOCK_EXPIRED(time=time, limit=PURGED_AT_ONCE)
-        return await self._database.write(lambda: _purge(expired))
+        return await self._purge(_LOCK_EXPIRED(time=time, limit=PURGED_AT_ONCE))
+
+    async def _purge(self, lock: Query) -> Sequence[ConversationId]:
+        purged, freed = await self._database.write(lambda: _purge(lock))
+        await self._file_contents.remove(freed)
+        return purged
 
     def _add_once(self, conversation: Conversation, key: IdempotencyKey) -> Plan[None]:
         yield from self._rows.add(conversation, is_main=False)
@@ -281,13 +288,15 @@ class SqlConversations:
         return changed
 
 
-def _purge(lock: Query) -> Plan[list[ConversationId]]:
+def _purge(lock: Query) -> Plan[tuple[list[ConversationId], list[ContentId]]]:
     ids = [ConversationId(id_) for (id_,) in (yield lock)]
-    if ids:
-        texts = yield from texts_named_in(ids)
-        yield _PURGE(ids=to_json(ids))
-        yield from forget_unnamed(texts)
-    return ids
+    if not ids:
+        return [], []
+    texts = yield from texts_named_in(ids)
+    files = yield from used_in(ids)
+    yield _PURGE(ids=to_json(ids))
+    yield from forget_unnamed(texts)
+    return ids, (yield from forget_unused(files))
 
 
 def advance_values(

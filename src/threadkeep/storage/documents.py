@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
-from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId
+from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId, UserId
 from threadkeep.ports.documents import CheckRoom, ExtractedPart
 from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
 
 _COLUMNS = """id, agent_id, file_name, media_type, size, sha256, status, created_at, updated_at, progress,
@@ -171,13 +172,20 @@ class SqlDocuments:
         return {id_ for (id_,) in await self._database.fetch(_IDS(agent_id=agent_id))}
 
 
+def document_totals(owner_id: UserId) -> Plan[tuple[int, int]]:
+    """How many documents the agents of an owner have, and how many bytes."""
+    ((documents, size),) = yield OWNED(owner_id=owner_id)
+    return documents, size
+
+
 def _add(document: Document, check_room: CheckRoom | None) -> Plan[Document]:
     owners = (yield _LOCK_OWNER(agent_id=document.agent_id)) if check_room else ()
     if (yield _ADD(**_values(document))):
         for (owner_id,) in owners:
-            ((documents, size),) = yield OWNED(owner_id=owner_id)
+            documents, document_bytes = yield from document_totals(owner_id)
+            ((file_bytes,),) = yield FILE_BYTES(user_id=owner_id)
             assert check_room
-            check_room(documents, size)
+            check_room(documents, document_bytes + file_bytes)
         return document
     (row,) = yield _BY_CONTENT(agent_id=document.agent_id, sha256=document.sha256)
     return _document(row)

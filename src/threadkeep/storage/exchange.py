@@ -11,7 +11,8 @@ from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database import Database, Plan, Statement
-from threadkeep.storage.files import add_sent
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.files import add_forked, add_imported
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads import ADD as ADD_PAYLOAD
@@ -55,10 +56,13 @@ _ADD_TURN = Statement(
 class SqlExchange:
     """Reads whole conversations from a database and adds them to it."""
 
-    def __init__(self, database: Database, contents: Contents, rows: ConversationRows) -> None:
+    def __init__(
+        self, database: Database, contents: Contents, file_contents: FileContents, rows: ConversationRows
+    ) -> None:
         self._database = database
         self._rows = rows
         self._contents = contents
+        self._file_contents = file_contents
 
     async def owner_of(self, kind: Owned, id_: str) -> str | None:
         """Who owns a thing, deleted or not."""
@@ -81,7 +85,7 @@ class SqlExchange:
         rows = await self._database.fetch(
             PAYLOADS_OF_CONVERSATION(conversation_id=conversation_id, after=after or FIRST_UUID, limit=limit)
         )
-        return [to_payload(row) for row in rows]
+        return [to_payload(row)[0] for row in rows]
 
     async def memories(self, user_id: UserId, *, after: MemoryId | None, limit: int) -> Sequence[KeptMemory]:
         """What agents remember about a user, by id."""
@@ -110,30 +114,35 @@ class SqlExchange:
         has_main = yield GET_MAIN(user_id=conversation.user_id, agent_id=conversation.agent_id)
         is_main = conversation.is_main and not has_main
         yield from self._rows.add(conversation, is_main=is_main)
+        files = yield from add_imported(whole, self._file_contents, content)
         for payload in whole.payloads:
-            yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
-        yield from _add_rows(whole, spent_by=conversation.user_id)
+            if payload.id not in files:
+                yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
+        yield from _add_rows(whole, files, spent_by=conversation.user_id)
         return is_main
 
     def _add_fork(
         self, whole: WholeConversation, source_id: ConversationId, names: Collection[str]
     ) -> Plan[None]:
         yield from self._rows.add(whole.conversation, is_main=False)
+        files = yield from add_forked(whole)
         yield from self._contents.copy_within(source_id, whole.conversation.id, names)
-        yield from _add_rows(whole, spent_by=None)
+        yield from _add_rows(whole, files, spent_by=None)
 
 
-def _add_rows(whole: WholeConversation, *, spent_by: UserId | None) -> Plan[None]:
-    """All rows of a conversation but its own and its contents; its turns count for `spent_by`."""
+def _add_rows(
+    whole: WholeConversation, files: Collection[PayloadId], *, spent_by: UserId | None
+) -> Plan[None]:
+    """All rows of a conversation but its own, its files' and its contents; its turns count for `spent_by`."""
     for payload in whole.payloads:
-        yield ADD_PAYLOAD(**payload_values(payload))
+        if payload.id not in files:
+            yield ADD_PAYLOAD(**payload_values(payload))
     for kept in whole.turns:
         yield _ADD_TURN(**_turn_values(kept), user_id=spent_by)
     for message in whole.messages:
         yield ADD_MESSAGE(**message_values(message))
         for position, call in enumerate(calls_in(message.parts)):
             yield ADD_TOOL_CALL(**tool_call_values(call, whole.conversation, position))
-    yield from add_sent(whole)
     for compaction in whole.compactions:
         yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
 

@@ -1,88 +1,66 @@
-"""Files of messages in the database; a folder or a table holds the contents of those not sent yet."""
+"""Files of messages in the database: each belongs to its user, and any of their conversations can use it."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import ConversationId, PayloadId, UserId
-from threadkeep.domain.parts import FilePart
-from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile, check_none_expired
+from threadkeep.domain.errors import LimitNotAllowed, StorageConflict
+from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
 from threadkeep.ports.exchange import WholeConversation
-from threadkeep.ports.files import CheckRoom
+from threadkeep.ports.files import CheckRoom, Room, StoredBytes
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Query, Row, Rows, Statement, with_ids
-from threadkeep.storage.payloads import Contents, payload_values
+from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
+from threadkeep.storage.documents import document_totals
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import (
+    FILE_BYTES,
+    FILE_COLUMNS,
+    USE,
+    NewContent,
+    add_contents,
+    add_file,
+    contents_of,
+    forget_some_expired,
+    known_contents,
+    lock_user,
+)
 from threadkeep.storage.users import ENSURE_USER
 
-_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
-# Concurrent uploads of one user are counted one after the other.
-_LOCK_USER = Statement(
-    "SELECT 1 FROM tk_users WHERE id = :user_id",
-    postgres="SELECT 1 FROM tk_users WHERE id = :user_id FOR NO KEY UPDATE",
+# Files that a user may read and send again: not those that only deleted conversations use.
+VISIBLE = with_ids(
+    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN (IDS) AND user_id = :user_id
+    AND (unsent_since IS NOT NULL OR EXISTS (
+        SELECT 1 FROM tk_file_uses AS used
+        JOIN tk_conversations AS conversation ON conversation.id = used.conversation_id
+        WHERE used.file_id = tk_files.id AND conversation.deleted_at IS NULL))"""
 )
-_COUNT = Statement(
-    """SELECT COUNT(*), COALESCE(SUM(size), 0) FROM tk_files
-    WHERE user_id = :user_id AND conversation_id IS NULL"""
+USED = with_ids(
+    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN (IDS) AND EXISTS (
+        SELECT 1 FROM tk_file_uses AS used
+        WHERE used.file_id = tk_files.id AND used.conversation_id = :conversation_id)"""
 )
-_INSERT = f"""INSERT INTO tk_files (user_id, conversation_id, {_COLUMNS})
-    VALUES (:user_id, :conversation_id, :id, :file_name, :media_type, :size, :sha256, :created_at, :width,
-        :height, :pages, :renditions)"""
-_ADD = Statement(_INSERT)
-# A retry, after the reply to the first try was lost, finds the row.
-_KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
-_UNSENT = with_ids(
-    f"""SELECT {_COLUMNS} FROM tk_files
-    WHERE id IN (IDS) AND user_id = :user_id AND conversation_id IS NULL"""
+LATEST_USED = Statement(
+    f"""SELECT {FILE_COLUMNS} FROM tk_files
+    WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id = :conversation_id)
+    ORDER BY id DESC LIMIT :limit"""
 )
-_SENT = with_ids(f"SELECT {_COLUMNS} FROM tk_files WHERE id IN (IDS) AND conversation_id = :conversation_id")
-_ANY_SENT = Statement("SELECT 1 FROM tk_files WHERE conversation_id = :conversation_id LIMIT 1")
-_SENT_BY = Statement(
-    f"""SELECT {", ".join(f"file.{it}" for it in _COLUMNS.split(", "))}, file.conversation_id
-    FROM tk_files AS file JOIN tk_conversations AS conversation ON conversation.id = file.conversation_id
-    WHERE file.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
+ANY_USED = Statement("SELECT 1 FROM tk_file_uses WHERE conversation_id = :conversation_id LIMIT 1")
+UNSENT_TOTALS = Statement(
+    """SELECT CAST(COALESCE(SUM(files), 0) AS bigint), CAST(COALESCE(SUM(size), 0) AS bigint) FROM (
+        SELECT COUNT(*) AS files, MAX(size) AS size FROM tk_files
+        WHERE user_id = :user_id AND unsent_since IS NOT NULL GROUP BY sha256) AS contents"""
 )
-# A file that was given to another conversation but never sent there moves to the one that it is sent in.
-_GIVE = Statement(
-    """INSERT INTO tk_payloads (id, conversation_id, kind, media_type, file_name, size, sha256, created_at)
-    VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)
-    ON CONFLICT (id) DO UPDATE SET conversation_id = excluded.conversation_id
-    WHERE EXISTS (SELECT 1 FROM tk_files WHERE tk_files.id = :file_id AND conversation_id IS NULL)"""
+_OWNER = Statement("SELECT user_id FROM tk_files WHERE id = :id")
+_CONTENT = Statement(
+    """SELECT content.id, content.size, content.sha256 FROM tk_file_forms AS form
+    JOIN tk_contents AS content ON content.id = form.content_id WHERE form.id = :id"""
 )
-# Sending, giving and expiring a file happen one after the other.
-_HOLD = with_ids(
-    """SELECT id, conversation_id FROM tk_files
-    WHERE id IN (IDS) AND (conversation_id IS NULL OR conversation_id = :conversation_id)""",
-    postgres=" ORDER BY id FOR UPDATE",
-)
-# Not if it was given to another conversation since.
-_MARK_SENT = with_ids(
-    """UPDATE tk_files SET conversation_id = :conversation_id
-    WHERE id IN (IDS) AND (conversation_id IS NULL OR conversation_id = :conversation_id)
-        AND EXISTS (SELECT 1 FROM tk_payloads AS payload
-            WHERE payload.id = tk_files.id AND payload.conversation_id = :conversation_id)
-    RETURNING id"""
-)
-_FORGET_PIECES = with_ids("DELETE FROM tk_file_pieces WHERE file_id IN (IDS)")
-_FORGET_EXPIRED = Statement(
-    """DELETE FROM tk_files WHERE conversation_id IS NULL AND id IN (
-        SELECT id FROM tk_files WHERE conversation_id IS NULL AND created_at < :before
-        ORDER BY created_at LIMIT 100)
-    RETURNING id, renditions"""
-)
-_FORGET_PAYLOADS = with_ids("DELETE FROM tk_payloads WHERE id IN (IDS)")
-# Parts name their files, so the parts are searched for the id: this is rare, and in one conversation only.
-_FORGET_UNUSED = with_ids(
-    """DELETE FROM tk_files WHERE id IN (IDS) AND conversation_id = :conversation_id
-    AND NOT EXISTS (SELECT 1 FROM tk_messages AS message WHERE message.conversation_id = :conversation_id
-        AND message.parts LIKE '%' || CAST(tk_files.id AS text) || '%')
-    AND NOT EXISTS (SELECT 1 FROM tk_queued AS queued WHERE queued.conversation_id = :conversation_id
-        AND queued.files LIKE '%' || CAST(tk_files.id AS text) || '%')
-    RETURNING id, renditions"""
-)
-_WAITING = with_ids("SELECT id FROM tk_files WHERE id IN (IDS) AND conversation_id IS NULL")
 
 _decode = msgspec.json.Decoder(dict[str, KeptRendition]).decode
 
@@ -90,141 +68,169 @@ _decode = msgspec.json.Decoder(dict[str, KeptRendition]).decode
 class SqlFiles:
     """The files of messages in a database."""
 
-    def __init__(self, database: Database, contents: Contents) -> None:
+    def __init__(self, database: Database, contents: FileContents) -> None:
         self._database = database
         self._contents = contents
 
-    async def add(
-        self, user_id: UserId, file: UploadedFile, contents: Mapping[str, Path], check_room: CheckRoom
-    ) -> None:
-        """Stores a user's file: its contents, then its row."""
-        await self._contents.stage(file.id, contents)
-        await self._database.write(lambda: self._add(user_id, file, contents, check_room))
+    async def add(self, user_id: UserId, prepared: Sequence[PreparedFile], check_room: CheckRoom) -> None:
+        """Stores files that wait for a message, all or none."""
+        await self._store(prepared, lambda contents: self._add(user_id, prepared, contents, check_room))
 
-    def _add(
-        self, user_id: UserId, file: UploadedFile, contents: Mapping[str, Path], check_room: CheckRoom
-    ) -> Plan[None]:
-        yield ENSURE_USER(id=user_id, now=file.created_at)
-        yield _LOCK_USER(user_id=user_id)
-        ((count, size),) = yield _COUNT(user_id=user_id)
-        check_room(count, int(size))
-        yield _ADD(user_id=user_id, conversation_id=None, **_values(file))
-        yield from self._contents.stage_within(file.id, contents)
-
-    async def add_returned(self, conversation: Conversation, file: UploadedFile) -> None:
-        """Records an image that a tool returned; its contents are payloads of the conversation already."""
-        whose = {"user_id": conversation.user_id, "conversation_id": conversation.id}
-        await self._database.execute(_KEEP(**whose, **_values(file)))
+    async def add_returned(self, conversation: Conversation, prepared: PreparedFile) -> None:
+        """Stores an image that a tool returned; storing it again, after a lost reply, changes nothing."""
+        await self._store([prepared], lambda contents: self._add_returned(conversation, prepared, contents))
 
     async def has_any(self, conversation_id: ConversationId) -> bool:
         """Whether any message of a conversation has files."""
-        return bool(await self._database.fetch(_ANY_SENT(conversation_id=conversation_id)))
+        return bool(await self._database.fetch(ANY_USED(conversation_id=conversation_id)))
 
-    async def unsent(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
-        """The user's files that no message has yet, by id."""
-        rows = await self._database.fetch(_UNSENT(user_id=user_id, ids=to_json(list(ids))))
+    async def visible(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
+        """The user's files that wait for a message or are in a conversation that is not deleted, by id."""
+        rows = await self._database.fetch(VISIBLE(user_id=user_id, ids=to_json(list(ids))))
         return {(file := _to_file(row)).id: file for row in rows}
 
-    async def sent(
+    async def used(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, UploadedFile]:
         """A conversation's files, by id."""
-        rows = await self._database.fetch(_SENT(conversation_id=conversation_id, ids=to_json(list(ids))))
+        rows = await self._database.fetch(USED(conversation_id=conversation_id, ids=to_json(list(ids))))
         return {(file := _to_file(row)).id: file for row in rows}
 
-    async def sent_by(
-        self, user_id: UserId, file_id: PayloadId
-    ) -> tuple[UploadedFile, ConversationId] | None:
-        """A file in one of the user's conversations that is not deleted, and that conversation's id."""
-        rows = await self._database.fetch(_SENT_BY(id=file_id, user_id=user_id))
-        if not rows:
+    async def latest(self, conversation_id: ConversationId, *, limit: int) -> Sequence[UploadedFile]:
+        """A conversation's files, newest first."""
+        query = LATEST_USED(conversation_id=conversation_id, limit=limit)
+        return [_to_file(row) for row in await self._database.fetch(query)]
+
+    async def open(self, form_id: PayloadId, size: int) -> StoredBytes | None:
+        """The bytes of a form of a file; None if they are lost."""
+        rows = await self._database.fetch(_CONTENT(id=form_id))
+        if not rows or await self._contents.size(rows[0][0]) != size:
             return None
-        *columns, conversation_id = rows[0]
-        return _to_file(columns), ConversationId(conversation_id)
+        content_id, size, sha256 = rows[0]
+        return StoredBytes(size, sha256, lambda start, stop: self._contents.read(content_id, start, stop))
 
-    def read(self, file: UploadedFile, name: str) -> AsyncGenerator[bytes]:
-        """The content of a file that no message has yet, or of a rendition, in pieces."""
-        return self._contents.read_staged(file.id, name)
+    async def forget_unsent(self, before: int) -> int:
+        """Deletes files that no message used in time, some at a time, and leftovers of a crash."""
+        forgotten, due = 0, 1
+        while due:
+            due, freed = await self._database.write(lambda: forget_some_expired(before))
+            await self._contents.remove(freed)
+            forgotten += due
+        return forgotten + await self._contents.collect()
 
-    async def give(self, files: Sequence[UploadedFile], conversation_id: ConversationId) -> None:
-        """Copies files to a conversation: the contents, then the rows."""
-        for file in files:
-            await self._contents.take(file.id, conversation_id, file.hashes)
-        if files:
-            await self._database.write(lambda: self._give(files, conversation_id))
+    async def _store(
+        self,
+        prepared: Sequence[PreparedFile],
+        plan: Callable[[Mapping[str, NewContent]], Plan[Mapping[str, ContentId]]],
+    ) -> None:
+        """Stages contents, then runs the plan that names them.
 
-    def _give(self, files: Sequence[UploadedFile], conversation_id: ConversationId) -> Plan[None]:
-        ids = [file.id for file in files]
-        held = yield _HOLD(conversation_id=conversation_id, ids=to_json(ids))
-        check_none_expired(ids, (id_ for id_, _ in held))
-        sent = {id_ for id_, had_by in held if had_by is not None}
-        for file in (it for it in files if it.id not in sent):
-            yield from self._contents.take_within(file.id, conversation_id, file.hashes)
-            for payload in file.payloads(conversation_id):
-                yield _GIVE(**payload_values(payload), file_id=file.id)
+        If it is unknown whether the plan took effect, they stay: `collect` removes what has no name.
+        """
+        contents = contents_of(it.file for it in prepared)
+        await self._contents.stage({contents[sha256].id: path for sha256, path in _paths(prepared).items()})
+        try:
+            kept = await self._database.write(lambda: plan(contents))
+        except LimitNotAllowed:
+            await self._contents.remove(it.id for it in contents.values())
+            raise
+        await self._contents.settle(
+            {it.id: kept[sha256] for sha256, it in contents.items() if kept[sha256] != it.id}
+        )
 
-    async def forget_contents(self, ids: Iterable[PayloadId]) -> None:
-        """Removes what is left of purged files."""
-        await self._contents.unstage(ids)
+    def _add(
+        self,
+        user_id: UserId,
+        prepared: Sequence[PreparedFile],
+        contents: Mapping[str, NewContent],
+        check_room: CheckRoom,
+    ) -> Plan[Mapping[str, ContentId]]:
+        yield ENSURE_USER(id=user_id, now=prepared[0].file.created_at)
+        yield lock_user(user_id)
+        kept = yield from add_contents(user_id, contents)
+        for it in prepared:
+            yield from add_file(user_id, it.file, kept, it.file.created_at)
+        ((unsent, unsent_bytes),) = yield UNSENT_TOTALS(user_id=user_id)
+        ((file_bytes,),) = yield FILE_BYTES(user_id=user_id)
+        _, document_bytes = yield from document_totals(user_id)
+        check_room(Room(unsent, unsent_bytes, file_bytes + document_bytes))
+        yield from self._write_new(contents, kept, _paths(prepared))
+        return kept
 
-    async def forget_unsent(self, created_before: int) -> int:
-        """Removes files that were not sent in time, and leftovers of a crash."""
-        forgotten = 0
-        while ids := await self._database.write(lambda: _forget_some(created_before)):
-            await self._contents.unstage(ids)
-            forgotten += len(ids)
-        return forgotten + await self._contents.collect_staged(self._database, _WAITING)
+    def _add_returned(
+        self, conversation: Conversation, prepared: PreparedFile, contents: Mapping[str, NewContent]
+    ) -> Plan[Mapping[str, ContentId]]:
+        user_id, file = conversation.user_id, prepared.file
+        yield lock_user(user_id)
+        if (yield _OWNER(id=file.id)):
+            return (yield from known_contents(user_id, contents))
+        kept = yield from add_contents(user_id, contents)
+        yield from add_file(user_id, file, kept, None)
+        yield USE(conversation_id=conversation.id, ids=to_json([file.id]))
+        yield from self._write_new(contents, kept, _paths([prepared]))
+        return kept
 
-
-def _forget_some(created_before: int) -> Plan[list[PayloadId]]:
-    rows = yield _FORGET_EXPIRED(before=created_before)
-    if rows:
-        yield _forget_payloads(rows)
-    return [PayloadId(id_) for id_, _ in rows]
-
-
-def _forget_payloads(rows: Rows) -> Query:
-    """Removes files and their renditions as payloads; their contents are collected later."""
-    renditions = (rendition.id for _, raw in rows for rendition in _decode(raw).values())
-    return _FORGET_PAYLOADS(ids=to_json([*(id_ for id_, _ in rows), *renditions]))
-
-
-def forget_unused(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[None]:
-    """Removes those files of a message that no other message of its conversation has."""
-    if ids := [part.file_id for part in files]:
-        rows = yield _FORGET_UNUSED(conversation_id=conversation_id, ids=to_json(ids))
-        if rows:
-            yield _forget_payloads(rows)
-
-
-def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[None]:
-    """Assigns files to their conversation permanently, in the unit of work that stores the message.
-
-    Raises FileNotFound if one has expired since it was given, or another conversation has it.
-    """
-    if ids := [part.file_id for part in files]:
-        yield _HOLD(conversation_id=conversation_id, ids=to_json(ids))
-        marked = yield _MARK_SENT(conversation_id=conversation_id, ids=to_json(ids))
-        check_none_expired(ids, (id_ for (id_,) in marked))
-        yield _FORGET_PIECES(ids=to_json(ids))
+    def _write_new(
+        self, contents: Mapping[str, NewContent], kept: Mapping[str, ContentId], paths: Mapping[str, Path]
+    ) -> Plan[None]:
+        for sha256, content in contents.items():
+            if kept[sha256] == content.id:
+                yield from self._contents.write_within(content.id, lambda path=paths[sha256]: path.open("rb"))
 
 
-def add_sent(whole: WholeConversation) -> Plan[None]:
-    """The files of an imported or forked conversation."""
-    conversation, added = whole.conversation, set[PayloadId]()
+def add_imported(
+    whole: WholeConversation, contents: FileContents, content: Callable[[Payload], bytes]
+) -> Plan[set[PayloadId]]:
+    """The files of an imported conversation; returns the payloads that they are."""
+    files = list(_files_in(whole))
+    user_id, new = whole.conversation.user_id, contents_of(files)
+    yield lock_user(user_id)
+    kept = yield from add_contents(user_id, new)
+    payloads = {payload.sha256: payload for payload in whole.payloads}
+    for sha256, it in new.items():
+        if kept[sha256] == it.id:
+            source = payloads[sha256]
+            yield from contents.write_within(it.id, lambda source=source: BytesIO(content(source)))
+    return (yield from _add_used(whole, files, kept))
+
+
+def add_forked(whole: WholeConversation) -> Plan[set[PayloadId]]:
+    """The files of a fork, with the same contents as the original's; returns the payloads that they are."""
+    user_id = whole.conversation.user_id
+    yield lock_user(user_id)
+    files = list(_files_in(whole))
+    known = yield from known_contents(user_id, contents_of(files))
+    # The others are files of tools, whose contents are copied like those of values.
+    own = [file for file in files if known.keys() >= {*file.hashes.values()}]
+    return (yield from _add_used(whole, own, known))
+
+
+def _add_used(
+    whole: WholeConversation, files: Collection[UploadedFile], contents: Mapping[str, ContentId]
+) -> Plan[set[PayloadId]]:
+    conversation = whole.conversation
+    for file in files:
+        owners = yield _OWNER(id=file.id)
+        if not owners:
+            yield from add_file(conversation.user_id, file, contents, None)
+        elif owners[0][0] != conversation.user_id:
+            raise StorageConflict(f"The file {file.id} exists already.")
+    yield USE(conversation_id=conversation.id, ids=to_json([file.id for file in files]))
+    return {payload.id for file in files for payload in file.payloads(conversation.id)}
+
+
+def _files_in(whole: WholeConversation) -> Iterable[UploadedFile]:
+    """The files of a conversation's messages, each once."""
     known = {payload.id: payload for payload in whole.payloads}
-    for message in whole.messages:
-        for part in message.files:
-            if part.file_id not in added and {part.file_id, *part.refs.values()} <= known.keys():
-                added.add(part.file_id)
-                file = UploadedFile.of(part, known)
-                whose = {"user_id": conversation.user_id, "conversation_id": conversation.id}
-                yield _ADD(**whose, **_values(file))
+    parts = {part.file_id: part for message in whole.messages for part in message.files}
+    for part in parts.values():
+        if {part.file_id, *part.refs.values()} <= known.keys():
+            yield UploadedFile.of(part, known)
 
 
-def _values(file: UploadedFile) -> dict[str, Any]:
-    values = {name: getattr(file, name) for name in UploadedFile.__slots__}
-    return values | {"renditions": to_json(file.renditions)}
+def _paths(prepared: Sequence[PreparedFile]) -> dict[str, Path]:
+    """Where contents are, by hash."""
+    return {it.file.hashes[name]: path for it in prepared for name, path in it.contents.items()}
 
 
 def _to_file(row: Row | Sequence[Any]) -> UploadedFile:

@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.text import BLANK_CHARACTERS
+from threadkeep.ports.turn_log import RebuildReply
+from threadkeep.storage import old_files, old_messages
 from threadkeep.storage.database import Plan, Statement
-from threadkeep.storage.old_messages import IS_WAITING
 
 
 class Migration(NamedTuple):
@@ -71,11 +72,19 @@ def migrate(known: list[Migration]) -> Plan[int]:
     return len(missing)
 
 
+def convert_some(rebuild: RebuildReply | None) -> Plan[bool]:
+    """Migrations' steps in Python that need only the database; returns whether some work may be left."""
+    more = yield from old_messages.rebuild_some(rebuild)
+    yield from old_files.drop_converted()
+    return more
+
+
 def check_migrated(known: list[Migration]) -> Plan[None]:
     """Refuses a database that this version cannot read as is."""
     applied = {version for (version,) in (yield APPLIED())}
-    ((is_unfinished,),) = yield IS_WAITING()
-    if applied != {migration.version for migration in known} or is_unfinished:
+    ((old_replies,),) = yield old_messages.IS_WAITING()
+    ((old_file_tables,),) = yield old_files.IS_WAITING()
+    if applied != {migration.version for migration in known} or old_replies or old_file_tables:
         raise StorageRefused(
             "The database has a different version. Start this version's server once to migrate it."
         )

@@ -5,18 +5,19 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid, new_uuid
+from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Statement
-from threadkeep.storage.payloads import NAMED, PIECE_BYTES
+from threadkeep.storage.database import Database, Plan
+from threadkeep.storage.file_contents import PIECE_BYTES
+from threadkeep.storage.payloads import NAMED
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -81,72 +82,13 @@ class FolderContents:
             removed += await asyncio.to_thread(_remove, [file for file in old if file not in named])
         return removed
 
-    @property
-    def _staged(self) -> Path:
-        """Where files wait for their messages, one folder each; no conversation has this name."""
-        return self._folder / "staged"
-
-    async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
-        """Stores the contents of a file; they are on the disk when this returns."""
-        await self._write_all(self._staged / file_id, contents)
-
-    def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
-        """Nothing: files are outside the database."""
-        yield from ()
-
-    async def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
-        """A content, in pieces."""
-        with suppress(FileNotFoundError):
-            file = await asyncio.to_thread((self._staged / file_id / name).open, "rb")
-            with file:
-                while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-                    yield piece
-
-    async def take(
-        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
-    ) -> None:
-        """Gives the contents to a conversation: as hard links, where the file system has them."""
-        staged = self._staged / file_id
-        if not await asyncio.to_thread(staged.is_dir):
-            return  # it has expired meanwhile, as the database will report
-        await self._write_all(
-            self._folder / conversation_id, {sha256: staged / name for name, sha256 in hashes.items()}
-        )
-
-    def take_within(
-        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
-    ) -> Plan[None]:
-        """Nothing: files are outside the database."""
-        yield from ()
-
-    async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
-        """Removes the contents of files that are no longer known."""
-        for file_id in file_ids:
-            await asyncio.to_thread(shutil.rmtree, self._staged / file_id, ignore_errors=True)
-
-    async def collect_staged(self, database: Database, known: Statement) -> int:
-        """Removes folders older than an hour whose files are no longer known."""
-        names = await asyncio.to_thread(_old_folders_in, self._staged)
-        if not names:
-            return 0
-        rows = await database.fetch(known(ids=to_json(names)))
-        left = {*names} - {str(id_) for (id_,) in rows}
-        await self.unstage(map(PayloadId, left))
-        return len(left)
-
-    async def _write_all(self, folder: Path, contents: Mapping[str, Path]) -> None:
-        try:
-            for name, source in contents.items():
-                await asyncio.to_thread(_link_or_copy, source, folder, name)
-        except OSError as exc:
-            raise StorageRefused(f"Can't write to the payload folder: {exc.strerror}.") from exc
-
 
 def _write(folder: Path, name: str, content: bytes) -> None:
-    _write_from(BytesIO(content), folder, name)
+    write_from(BytesIO(content), folder, name)
 
 
-def _write_from(source: BinaryIO, folder: Path, name: str) -> None:
+def write_from(source: BinaryIO, folder: Path, name: str) -> None:
+    """Writes a file, whole or not at all; it is on the disk when this returns."""
     _make(folder)
     fresh = folder / f"{new_uuid()}.part"
     try:
@@ -161,7 +103,7 @@ def _write_from(source: BinaryIO, folder: Path, name: str) -> None:
     _sync(folder)
 
 
-def _link_or_copy(source: Path, folder: Path, name: str) -> None:
+def link_or_copy(source: Path, folder: Path, name: str) -> None:
     """A hard link; a copy if the file system has no links, or the source is on another."""
     _make(folder)
     _sync(source)
@@ -172,7 +114,7 @@ def _link_or_copy(source: Path, folder: Path, name: str) -> None:
             raise
         except OSError:
             with source.open("rb") as file:
-                _write_from(file, folder, name)
+                write_from(file, folder, name)
     os.utime(folder / name)  # young again, so that `collect` leaves it
     _sync(folder)
 
@@ -186,11 +128,6 @@ def _make(folder: Path) -> None:
 def _copy(source: Path, target: Path, name: str) -> None:
     with suppress(FileNotFoundError):  # the copy lacks what the original lacks
         _write(target, name, (source / name).read_bytes())
-
-
-def _old_folders_in(folder: Path) -> list[str]:
-    oldest = time.time() - HOUR_S
-    return [name for name in _folders_in(folder) if (folder / name).stat().st_mtime < oldest]
 
 
 def _sync(path: Path) -> None:

@@ -6,16 +6,17 @@ opposite order. So a crash can leave contents that nothing names, but never a na
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from itertools import count
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
 from typing import Any, Protocol
 
-from threadkeep.domain.ids import ConversationId, PayloadId, UserId
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Row, Statement, with_clock, with_ids
+from threadkeep.storage.file_contents import FileContents
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -31,22 +32,53 @@ ADD = Statement(_INSERT)
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 
 
-_OF_IDS = f"""SELECT {_COLUMNS} FROM tk_payloads
-    WHERE id IN (IDS) AND conversation_id = :conversation_id"""
-BY_ID = with_ids(_OF_IDS)
-_ARTIFACTS = with_ids(f"{_OF_IDS} AND kind = 'artifact'")
+# A conversation's payloads: its own, and the forms of the files that it uses, whose bytes are the user's.
+_FILE_FORMS = """SELECT form.id, used.conversation_id, form.kind, form.media_type,
+        CASE WHEN form.id = file.id THEN file.file_name END AS file_name, content.size, content.sha256,
+        file.created_at, content.id AS content_id
+    FROM tk_file_uses AS used
+    JOIN tk_files AS file ON file.id = used.file_id
+    JOIN tk_file_forms AS form ON form.file_id = file.id
+    JOIN tk_contents AS content ON content.id = form.content_id"""
+_OWN = f"SELECT {_COLUMNS}, CAST(NULL AS uuid) AS content_id FROM tk_payloads AS payload"
+
+
+def _all(payloads: str, forms: str) -> str:
+    """Payloads of both kinds, each with its condition."""
+    return f"{_OWN} WHERE {payloads} UNION ALL {_FILE_FORMS} WHERE {forms}"
+
+
+BY_ID = with_ids(
+    _all(
+        "id IN (IDS) AND conversation_id = :conversation_id",
+        "form.id IN (IDS) AND used.conversation_id = :conversation_id",
+    )
+)
+_ARTIFACTS = with_ids(
+    _all(
+        "id IN (IDS) AND conversation_id = :conversation_id AND kind = 'artifact'",
+        "form.id IN (IDS) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'",
+    )
+)
 NAMED = with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
 OF_CONVERSATION = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_payloads WHERE conversation_id = :conversation_id AND id > :after
-    ORDER BY id LIMIT :limit"""
+    f"""{
+        _all(
+            "conversation_id = :conversation_id AND id > :after",
+            "used.conversation_id = :conversation_id AND form.id > :after",
+        )
+    } ORDER BY id LIMIT :limit"""
 )
+_OF_USER = """EXISTS (SELECT 1 FROM tk_conversations AS conversation
+    WHERE conversation.id = {}.conversation_id AND conversation.user_id = :user_id
+        AND conversation.deleted_at IS NULL)"""
 ARTIFACT = Statement(
-    """SELECT payload.id, payload.conversation_id, payload.kind, payload.media_type, payload.file_name,
-        payload.size, payload.sha256, payload.created_at
-    FROM tk_payloads AS payload
-    JOIN tk_conversations AS conversation ON conversation.id = payload.conversation_id
-    WHERE payload.id = :id AND payload.kind = 'artifact' AND conversation.user_id = :user_id
-        AND conversation.deleted_at IS NULL"""
+    f"""{
+        _all(
+            f"id = :id AND kind = 'artifact' AND {_OF_USER.format('payload')}",
+            f"form.id = :id AND form.kind = 'artifact' AND {_OF_USER.format('used')}",
+        )
+    } LIMIT 1"""
 )
 
 
@@ -81,47 +113,14 @@ class Contents(Protocol):
         """Removes contents older than an hour that no payload names."""
         ...
 
-    # Files that no message has yet. Each has contents by name: its own, and those of its renditions.
-
-    async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
-        """Stores the contents of a file that is about to be known, if they are outside the database."""
-        ...
-
-    def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
-        """The same in the unit of work that makes it known, if they are in the database."""
-        ...
-
-    def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
-        """A content, in pieces; nothing if there is none."""
-        ...
-
-    async def take(
-        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
-    ) -> None:
-        """Gives the contents to a conversation under their hashes, if they are outside the database."""
-        ...
-
-    def take_within(
-        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
-    ) -> Plan[None]:
-        """The same in a unit of work, if they are in the database."""
-        ...
-
-    async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
-        """Removes the contents of files that are no longer known."""
-        ...
-
-    async def collect_staged(self, database: Database, known: Statement) -> int:
-        """Removes what is left of files that are no longer known; `known` finds those that are."""
-        ...
-
 
 class SqlPayloads:
     """The payloads of a database."""
 
-    def __init__(self, database: Database, contents: Contents) -> None:
+    def __init__(self, database: Database, contents: Contents, file_contents: FileContents) -> None:
         self._database = database
         self._contents = contents
+        self._file_contents = file_contents
 
     async def add(self, payload: Payload, content: bytes) -> None:
         """Stores a payload: first the content, then the row."""
@@ -133,8 +132,8 @@ class SqlPayloads:
     ) -> Mapping[PayloadId, bytes | Lost]:
         """The contents of a conversation's payloads, each checked against its hash."""
         found: dict[PayloadId, bytes | Lost] = dict.fromkeys(ids, MISSING)
-        for payload in await self._fetch(BY_ID, conversation_id, found):
-            content = await self._contents.read(payload)
+        for payload, content_id in await self._fetch(BY_ID, conversation_id, found):
+            content = await self._read(payload, content_id)
             if content is not None:
                 intact = await asyncio.to_thread(content_hash, content) == payload.sha256
                 found[payload.id] = content if intact else DAMAGED
@@ -146,22 +145,31 @@ class SqlPayloads:
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
         """A file in one of the user's conversations that is not deleted."""
         rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
-        return to_payload(rows[0]) if rows else None
+        return to_payload(rows[0])[0] if rows else None
 
     async def artifacts(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, Payload]:
         """The records of a conversation's files."""
-        return {payload.id: payload for payload in await self._fetch(_ARTIFACTS, conversation_id, ids)}
+        return {payload.id: payload for payload, _ in await self._fetch(_ARTIFACTS, conversation_id, ids)}
 
     async def _fetch(
         self, statement: Statement, conversation_id: ConversationId, ids: Iterable[PayloadId]
-    ) -> list[Payload]:
+    ) -> list[tuple[Payload, ContentId | None]]:
         asked = list(ids)
         if not asked:
             return []
         query = statement(conversation_id=conversation_id, ids=to_json(asked))
         return [to_payload(row) for row in await self._database.fetch(query)]
+
+    async def _read(self, payload: Payload, content_id: ContentId | None) -> bytes | None:
+        if content_id is None:
+            return await self._contents.read(payload)
+        try:
+            async with aclosing(self._file_contents.read(content_id, 0, payload.size)) as pieces:
+                return b"".join([piece async for piece in pieces])
+        except StorageRefused:
+            return None
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
         """Removes the contents of conversations that have been purged."""
@@ -195,26 +203,6 @@ COLLECT = with_clock(
         WHERE payload.conversation_id = tk_payload_contents.conversation_id
             AND payload.sha256 = tk_payload_contents.sha256)
     RETURNING sha256"""
-)
-
-
-PIECE_BYTES = 1024 * 1024
-_ADD_PIECE = Statement(
-    """INSERT INTO tk_file_pieces (file_id, name, number, content)
-    VALUES (:file_id, :name, :number, :content)"""
-)
-_PIECE = Statement(
-    "SELECT content FROM tk_file_pieces WHERE file_id = :file_id AND name = :name AND number = :number"
-)
-_PIECES = Statement(
-    "SELECT content FROM tk_file_pieces WHERE file_id = :file_id AND name = :name ORDER BY number"
-)
-_TAKE = with_clock(
-    "SELECT 1",
-    postgres="""INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
-    SELECT :conversation_id::uuid, :sha256, string_agg(content, ''::bytea ORDER BY number), {now}
-    FROM tk_file_pieces WHERE file_id = :file_id AND name = :name
-    ON CONFLICT (conversation_id, sha256) DO UPDATE SET written_at = {now}""",
 )
 
 
@@ -254,58 +242,16 @@ class TableContents:
         """Removes contents that no payload names."""
         return len(await database.execute(COLLECT()))
 
-    async def stage(self, file_id: PayloadId, contents: Mapping[str, Path]) -> None:
-        """Nothing: `stage_within` does it."""
-
-    def stage_within(self, file_id: PayloadId, contents: Mapping[str, Path]) -> Plan[None]:
-        """Stores contents in pieces."""
-        for name, path in contents.items():
-            with path.open("rb") as file:
-                for number in count():
-                    if not (piece := file.read(PIECE_BYTES)):
-                        break
-                    yield _ADD_PIECE(file_id=file_id, name=name, number=number, content=piece)
-
-    async def read_staged(self, file_id: PayloadId, name: str) -> AsyncGenerator[bytes]:
-        """A content, in pieces."""
-        for number in count():
-            rows = await self._database.fetch(_PIECE(file_id=file_id, name=name, number=number))
-            if not rows:
-                return
-            yield bytes(rows[0][0])
-
-    async def take(
-        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
-    ) -> None:
-        """Nothing: `take_within` does it."""
-
-    def take_within(
-        self, file_id: PayloadId, conversation_id: ConversationId, hashes: Mapping[str, str]
-    ) -> Plan[None]:
-        """Gives contents to a conversation within the database."""
-        for name, sha256 in hashes.items():
-            if self._database.dialect == "postgres":
-                yield _TAKE(file_id=file_id, name=name, conversation_id=conversation_id, sha256=sha256)
-                continue
-            # SQLite has no aggregate for bytes, and runs in this process anyway.
-            pieces = yield _PIECES(file_id=file_id, name=name)
-            content = b"".join(bytes(piece) for (piece,) in pieces)
-            yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
-
-    async def unstage(self, file_ids: Iterable[PayloadId]) -> None:
-        """Nothing: deleted with their file."""
-
-    async def collect_staged(self, database: Database, known: Statement) -> int:
-        """Nothing is left over."""
-        return 0
-
 
 def payload_values(payload: Payload) -> dict[str, Any]:
     """A payload as a row."""
     return {name: getattr(payload, name) for name in Payload.__slots__}
 
 
-def to_payload(row: Row) -> Payload:
-    """A row as a payload."""
-    id_, conversation_id, kind, media_type, file_name, size, sha256, created_at = row
-    return Payload(id_, conversation_id, PayloadKind(kind), media_type, file_name, size, sha256, created_at)
+def to_payload(row: Row) -> tuple[Payload, ContentId | None]:
+    """A row as a payload, and where its bytes are if they are a file's."""
+    id_, conversation_id, kind, media_type, file_name, size, sha256, created_at, content_id = row
+    payload = Payload(
+        id_, conversation_id, PayloadKind(kind), media_type, file_name, size, sha256, created_at
+    )
+    return payload, content_id

@@ -25,8 +25,7 @@ from threadkeep.domain.errors import (
 from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.database import Plan, Query, Row, Rows
 from threadkeep.storage.host_users import find_host_column, tie_users
-from threadkeep.storage.migrate import migrate, migrations
-from threadkeep.storage.old_messages import rebuild_some
+from threadkeep.storage.migrate import convert_some, migrate, migrations
 from threadkeep.storage.snapshot import Snapshot
 
 log = logging.getLogger("threadkeep.storage")
@@ -314,16 +313,16 @@ async def _migrate(
             await _drive(connection, migrate(migrations("postgres")))
             if host_column is not None:
                 await _tie_users(connection, host_column)
-        while await _rebuild_some(connection, schema, rebuild):
+        while await _convert_some(connection, schema, rebuild):
             pass
 
 
-async def _rebuild_some(connection: Connection, schema: str | None, rebuild: RebuildReply | None) -> bool:
-    """Converts some more replies of an older version; nodes that start together take turns."""
+async def _convert_some(connection: Connection, schema: str | None, rebuild: RebuildReply | None) -> bool:
+    """Converts some more of what an older version wrote; nodes that start together take turns."""
     async with _alone(connection):
         if schema:
             await _enter(connection, schema)
-        return await _drive(connection, rebuild_some(rebuild))
+        return await _drive(connection, convert_some(rebuild))
 
 
 @asynccontextmanager

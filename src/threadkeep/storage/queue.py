@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import ContentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Statement, with_ids
-from threadkeep.storage.files import forget_unused
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued
 from threadkeep.storage.turn_log import append_query
 
@@ -51,8 +52,9 @@ _KEEP_KEYS = with_ids(
 class SqlQueue:
     """The queues of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, file_contents: FileContents) -> None:
         self._database = database
+        self._file_contents = file_contents
 
     async def waiting(self, conversation_id: ConversationId) -> Sequence[QueuedMessage]:
         """The messages that wait in a conversation, next one first."""
@@ -77,7 +79,9 @@ class SqlQueue:
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId, now: int) -> bool:
         """Removes a waiting message; a turn that is about to send it fails to."""
-        return await self._database.write(lambda: _remove(conversation_id, message_id, now))
+        removed, freed = await self._database.write(lambda: _remove(conversation_id, message_id, now))
+        await self._file_contents.remove(freed)
+        return removed
 
     async def find_by_key(
         self, conversation_id: ConversationId, key: str
@@ -127,14 +131,15 @@ def _take_in(
     return chunk
 
 
-def _remove(conversation_id: ConversationId, message_id: MessageId, now: int) -> Plan[bool]:
+def _remove(
+    conversation_id: ConversationId, message_id: MessageId, now: int
+) -> Plan[tuple[bool, list[ContentId]]]:
     rows = yield _LOCK(conversation_id=conversation_id, message_id=message_id)
     if not rows:
-        return False
+        return False, []
     message = to_queued(rows[0])
     yield from _leave([message.id], now)
-    yield from forget_unused(conversation_id, message.files)
-    return True
+    return True, (yield from stop_using(conversation_id, message.files))
 
 
 def _leave(message_ids: Sequence[MessageId], now: int) -> Plan[None]:

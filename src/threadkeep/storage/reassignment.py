@@ -4,6 +4,7 @@ from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange import Moved
 from threadkeep.storage.database import Plan, Statement, with_clock
+from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.users import ENSURE_USER
 
 _KNOWN = Statement(
@@ -65,6 +66,17 @@ _MOVE_AGENTS = _move("tk_agents", "owner_id")
 _MOVE_BRIEFINGS = _move("tk_briefings")
 _MOVE_MEMORIES = _move("tk_memories")
 _MOVE_FILES = _move("tk_files", returning="")
+# Bytes that both have are kept once: the giver's files get the receiver's.
+_SHARED = """SELECT {} FROM tk_contents AS given
+    JOIN tk_contents AS own ON own.user_id = :receiver AND own.sha256 = given.sha256
+    WHERE given.user_id = :giver"""
+_SHARE_CONTENTS = Statement(
+    f"""UPDATE tk_file_forms
+    SET content_id = ({_SHARED.format("own.id")} AND given.id = tk_file_forms.content_id)
+    WHERE content_id IN ({_SHARED.format("given.id")})"""
+)
+_FORGET_SAME_CONTENTS = Statement(f"DELETE FROM tk_contents WHERE id IN ({_SHARED.format('given.id')})")
+_MOVE_CONTENTS = _move("tk_contents", returning="")
 # A receiver with an allowance of their own keeps only that.
 _MOVE_ALLOWANCE = Statement(
     """UPDATE tk_allowances SET user_id = :receiver WHERE user_id = :giver
@@ -98,6 +110,10 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     briefings = yield _MOVE_BRIEFINGS(**whose)
     memories = yield _MOVE_MEMORIES(**whose)
     yield _MOVE_FILES(**whose)
+    yield lock_user(receiver)
+    yield _SHARE_CONTENTS(**whose)
+    yield _FORGET_SAME_CONTENTS(**whose)
+    yield _MOVE_CONTENTS(**whose)
     yield _MOVE_ALLOWANCE(**whose)
     return Moved(
         len(conversations),

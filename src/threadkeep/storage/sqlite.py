@@ -23,8 +23,7 @@ from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.backup import copy_beside
 from threadkeep.storage.database import Plan, Query, Row, Rows, single
 from threadkeep.storage.folder import FolderLock, check_restored, make_private_database
-from threadkeep.storage.migrate import migrate, migrations, missing_migrations
-from threadkeep.storage.old_messages import rebuild_some
+from threadkeep.storage.migrate import convert_some, migrate, migrations, missing_migrations
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -377,7 +376,7 @@ def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) ->
             connections.append(_connect(path))
             _configure(connections[-1])
         _migrate(connections[0], path)
-        while _rebuild_some(connections[0], rebuild):
+        while _convert_some(connections[0], rebuild):
             pass
     except (sqlite3.Error, StorageRefused) as exc:
         for connection in connections:
@@ -413,10 +412,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _rebuild_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) -> bool:
-    """Converts some more replies of an older version, committed; returns whether some may be left."""
+def _convert_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) -> bool:
+    """Converts some more of what an older version wrote, committed; returns whether some may be left."""
     connection.execute("BEGIN IMMEDIATE")
-    more = _drive(connection, rebuild_some(rebuild), _rows)
+    more = _drive(connection, convert_some(rebuild), _rows)
     connection.execute("COMMIT")
     return more
 

@@ -21,11 +21,14 @@ from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
+from threadkeep.storage.file_contents import FileContents, TableFileContents
+from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.migrate import check_migrated, migrations
+from threadkeep.storage.old_files import convert_files
 from threadkeep.storage.payload_folder import FolderContents
 from threadkeep.storage.payloads import SqlPayloads, TableContents
 from threadkeep.storage.queue import SqlQueue
@@ -110,6 +113,7 @@ async def store_on(
     await use_keys(database, box or SecretBox())
     if box is not None:
         await seal_sessions(database, box)
+    await convert_files(database, _file_contents(database, payload_folder), payload_folder)
     return await store_reading(database, box, payload_folder)
 
 
@@ -126,32 +130,37 @@ async def store_reading(
     keys = await database.fetch(_GET_KEY())  # none if it has never been written
     turn_log = SqlTurnLog(database, rows)
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
+    file_contents = _file_contents(database, payload_folder)
     return Store(
         agents=SqlAgents(database, box, rows),
         seen_tools=SqlSeenTools(database),
-        conversations=SqlConversations(database, rows),
+        conversations=SqlConversations(database, rows, file_contents),
         messages=SqlMessages(database, rows),
         branches=SqlBranches(database),
         turns=SqlTurns(database),
         log=turn_log,
         approvals=SqlApprovals(database, turn_log),
-        queue=SqlQueue(database),
+        queue=SqlQueue(database, file_contents),
         compactions=SqlCompactions(database),
         receipts=SqlReceipts(database),
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
-        users=SqlUsers(database),
+        users=SqlUsers(database, file_contents),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
-        payloads=SqlPayloads(database, contents),
-        files=SqlFiles(database, contents),
-        exchange=SqlExchange(database, contents, rows),
+        payloads=SqlPayloads(database, contents, file_contents),
+        files=SqlFiles(database, file_contents),
+        exchange=SqlExchange(database, contents, file_contents, rows),
         key=bytes.fromhex(keys[0][0]) if keys else b"",
         ping=ping,
         close=database.close,
     )
+
+
+def _file_contents(database: Database, payload_folder: Path | None) -> FileContents:
+    return FolderFileContents(payload_folder, database) if payload_folder else TableFileContents(database)
 
 
 def sqlite_path(url: str) -> Path:

@@ -18,7 +18,7 @@ from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
-from threadkeep.storage.files import mark_sent
+from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from threadkeep.domain.guide import GUIDE_ID
-from threadkeep.domain.ids import AgentId, ConversationId, PayloadId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, ContentId, ConversationId, UserId, new_uuid
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 
 IDS_AT_ONCE = 1000
@@ -35,7 +36,7 @@ _LOCK_USER = Statement(_USER, postgres=f"{_USER} FOR UPDATE")
 _CONVERSATIONS = "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id"
 _LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR UPDATE")
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
-_FILES = Statement("SELECT id FROM tk_files WHERE user_id = :id")
+_CONTENTS = Statement("SELECT id FROM tk_contents WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
@@ -78,12 +79,15 @@ def lock_known(user_id: UserId, now: int) -> Plan[bool]:
 class SqlUsers:
     """The users of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, file_contents: FileContents) -> None:
         self._database = database
+        self._file_contents = file_contents
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Deletes a user and, by cascade, all their data."""
-        return await self._database.write(lambda: _delete(user_id, now))
+        purged, contents = await self._database.write(lambda: _delete(user_id, now))
+        await self._file_contents.remove(contents)
+        return purged
 
     async def meet(self, user_id: UserId, now: int) -> None:
         """Makes a user known, looking first: nearly always they already are."""
@@ -105,21 +109,21 @@ class SqlUsers:
                 pass
 
 
-def _delete(user_id: UserId, now: int) -> Plan[Purged | None]:
+def _delete(user_id: UserId, now: int) -> Plan[tuple[Purged | None, list[ContentId]]]:
     if not (yield _LOCK_USER(id=user_id)):
-        return None
+        return None, []
     agents = yield _AGENTS(id=user_id)
     name = f"deleted-{new_uuid()}"
     yield _FORGET_ACTOR(id=user_id, name=name)
     yield _FORGET_SUBJECT(id=_in_details(user_id), name=_in_details(name))
     conversations = [ConversationId(id_) for (id_,) in (yield _LOCK_CONVERSATIONS(id=user_id))]
-    files = [PayloadId(id_) for (id_,) in (yield _FILES(id=user_id))]
+    contents = [ContentId(id_) for (id_,) in (yield _CONTENTS(id=user_id))]
     texts = yield from texts_named_in(conversations)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)
     yield from forget_unnamed(texts)
-    return Purged([AgentId(id_) for (id_,) in agents], conversations, files)
+    return Purged([AgentId(id_) for (id_,) in agents], conversations), contents
 
 
 def _in_details(user_id: str) -> str:

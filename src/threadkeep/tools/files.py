@@ -75,7 +75,7 @@ class FilesServer:
         if not is_uuid(id_):
             return None
         wanted = PayloadId(id_.lower())
-        return (await self._store.files.sent(caller.conversation.id, [wanted])).get(wanted)
+        return (await self._store.files.used(caller.conversation.id, [wanted])).get(wanted)
 
     async def _recall(self, caller: Caller, file: UploadedFile, query: str | None, offset: int) -> Outcome:
         about = {"id": file.id, "name": file.file_name, "mediaType": file.media_type}

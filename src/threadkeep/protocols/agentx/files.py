@@ -9,7 +9,6 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any
 
-from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.file import JPEG, PNG, file_line, is_image
 from threadkeep.domain.ids import PayloadId
@@ -27,15 +26,13 @@ MOST_SHOWN_FILE_BYTES = 1024 * 1024
 MOST_SHOWN_BYTES = 8 * 1024 * 1024
 
 
-async def take_in(
-    files: Files, user: User, conversation: Conversation, sent: Sequence[ContentPart]
-) -> tuple[FilePart, ...]:
+async def take_in(files: Files, user: User, sent: Sequence[ContentPart]) -> tuple[FilePart, ...]:
     """The files of a message, once all are accepted."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
         raise InvalidRequest(f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param="content")
     contents = [(_name(part), BytesIO(await asyncio.to_thread(_bytes, part))) for part in sent]
     added = await files.add(user, *contents)
-    return await files.parts(user, conversation, [file.id for file in added])
+    return tuple(file.part for file in added)
 
 
 @dataclass(slots=True)

@@ -238,7 +238,7 @@ async def _send_message(services: Services, user: User, body: MessageSend) -> Da
     conversation_id, files = _conversation_id(body), ()
     if attached := files_of(body.content):
         conversation = await services.conversations.get(user, conversation_id)
-        files = await take_in(services.files, user, conversation, attached)
+        files = await take_in(services.files, user, attached)
     sent = await services.turns.send(user, conversation_id, text_of(body.content), files=files)
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
         conversation = await services.conversations.get(user, sent.conversation_id)
