@@ -592,7 +592,8 @@ HOST_STRUCTURE = {
         "SELECT indexdef FROM pg_indexes WHERE tablename IN ('users', 'tasks') ORDER BY 1",
         """SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
         WHERE conrelid IN ('users'::regclass, 'tasks'::regclass) ORDER BY 1""",
-        "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal",
+        """SELECT tgname FROM pg_trigger
+        WHERE NOT tgisinternal AND tgrelid IN ('users'::regclass, 'tasks'::regclass)""",
         "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A database of version 1, with conversations of every kind, for both databases."""
+"""Databases of older versions, with conversations of every kind, for both databases."""
 
 import gzip
 import sqlite3
@@ -15,6 +15,7 @@ from threadkeep.storage.backup import restore
 from threadkeep.storage.migrate import migrations
 
 VERSION_1 = Path(__file__).parent / "version-1"
+VERSION_8 = Path(__file__).parent / "version-8"
 TABLES = """SELECT name FROM sqlite_master
     WHERE type = 'table' AND name GLOB 'tk_*' AND name NOT GLOB 'tk_*_terms*' ORDER BY name"""
 MIGRATIONS = """CREATE TABLE tk_migrations (
@@ -27,6 +28,12 @@ def restore_version_1(folder: Path) -> Path:
     """The data folder of the backup; the path of its database."""
     restore(VERSION_1 / "backup.tar.gz", folder)
     return folder / DATABASE
+
+
+def restore_version_8(folder: Path) -> dict[str, Any]:
+    """Fills the data folder from the backup; what is in it."""
+    restore(VERSION_8 / "backup.tar.gz", folder)
+    return msgspec.json.decode(gzip.decompress((VERSION_8 / "facts.json.gz").read_bytes()))
 
 
 def old_messages() -> list[dict[str, Any]]:
@@ -42,13 +49,14 @@ def counts_of(file: Path) -> dict[str, int]:
         return {it: connection.execute(f"SELECT count(*) FROM {it}").fetchone()[0] for it in tables}
 
 
-def copy_to_postgres(file: Path, url: str, *, schema: str = "public") -> None:
-    """Loads the rows of the file into an empty PostgreSQL database that has version 1's tables."""
+def copy_to_postgres(file: Path, url: str, *, schema: str = "public", version: int = 1) -> None:
+    """Loads the rows of the file into an empty PostgreSQL database that has that version's tables."""
     with closing(sqlite3.connect(file)) as source, psycopg.connect(url) as target:
         target.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
         target.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
-        for statement in migrations("postgres")[0].statements:
-            target.execute(cast("LiteralString", statement.postgres))
+        for migration in migrations("postgres")[:version]:
+            for statement in migration.statements:
+                target.execute(cast("LiteralString", statement.postgres))
         target.execute(MIGRATIONS)
         # As on a replica: no row asks for another.
         target.execute("SET session_replication_role = replica")

@@ -577,8 +577,8 @@ def postgres_plan(connection: psycopg.Connection, query: Query, mode: str) -> It
     connection.execute(cast("LiteralString", f"PREPARE question AS {query.statement.postgres}"))
     values = [query.values[name] for name in query.statement.postgres_names]
     found = connection.execute(
-        sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE question ({})").format(
-            sql.SQL(", ").join(map(sql.Literal, values))
+        sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE question {}").format(
+            sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values))) if values else sql.SQL("")
         )
     ).fetchone()
     connection.execute("DEALLOCATE question")

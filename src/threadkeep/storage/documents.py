@@ -39,10 +39,11 @@ _DELETE = Statement("DELETE FROM tk_documents WHERE id = :id")
 _STALLED = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE status = 'processing' AND updated_at < :before"
 )
+# SQLite reads the tables of a CROSS JOIN in this order.
 _OF_DELETED_AGENTS = Statement(
     f"""SELECT {", ".join(f"document.{it}" for it in _COLUMNS.replace(",", "").split())}
-    FROM tk_agents AS agent JOIN tk_documents AS document ON document.agent_id = agent.id
-    WHERE agent.deleted_at IS NOT NULL AND NOT agent.is_cleared LIMIT :limit"""
+    FROM tk_agents AS agent CROSS JOIN tk_documents AS document
+    WHERE agent.deleted_at > 0 AND NOT agent.is_cleared AND document.agent_id = agent.id LIMIT :limit"""
 )
 # Not just deleted: an upload may be on its way.
 _NOTE_CLEARED = Statement(

@@ -1,0 +1,168 @@
+"""Data of a server of version 8 that was killed in the middle of its work: this version continues it."""
+
+import asyncio
+import io
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from PIL import Image
+
+from tests.postgres import Postgres
+from tests.storage.old_database import copy_to_postgres, restore_version_8
+from tests.talking import JSON, Talk, talking
+from threadkeep import bootstrap
+from threadkeep.http import approvals as approvals_module
+from threadkeep.testing import Say, ScriptedModel, ToolServer, scripted_settings
+
+KEPT = ("id", "seq", "role", "status", "content", "parentId")
+CONTINUED = "So I go on."
+OPEN = "SELECT count(*) FROM tk_approvals WHERE answered_at IS NULL"
+MINUTE_MS = 60_000
+
+
+async def send(to: str) -> str:
+    """Sends a letter."""
+    return f"sent to {to}"
+
+
+async def look(at: str = "") -> str:
+    """Looks."""
+    return "seen"
+
+
+@pytest.fixture
+def server() -> Iterator[ToolServer]:
+    with ToolServer(send, reading=[look]) as server:
+        yield server
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> dict[str, Any]:
+    """What is in the data folder."""
+    return restore_version_8(tmp_path / "data")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(
+    request: pytest.FixtureRequest, facts: dict[str, Any], tmp_path: Path, server: ToolServer
+) -> dict[str, Any]:
+    """The settings that open the data, once in each database, with the same tools at another address."""
+    file, settings = tmp_path / "data" / "threadkeep.db", dict[str, Any](data=tmp_path / "data")
+    with closing(sqlite3.connect(file)) as database:
+        moved = [facts["toolUrl"], server.url]
+        database.execute("UPDATE tk_agents SET settings = REPLACE(settings, ?, ?)", moved)
+        database.commit()
+        ((facts["killedAt"],),) = database.execute("SELECT MAX(started_at) FROM tk_turns").fetchall()
+    if request.param == "postgres":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        url = postgres.create_database()
+        copy_to_postgres(file, url, version=8)
+        key = (tmp_path / "data" / "secret.key").read_text().strip()
+        settings |= {"database_url": url, "payload_store": "folder", "secret_key": key}
+    return settings
+
+
+@pytest.fixture
+async def talk(
+    opened: dict[str, Any], facts: dict[str, Any], model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Talk]:
+    """This version on that data, a minute after the kill."""
+    behind = int(time.time() * 1000) - facts["killedAt"] - MINUTE_MS
+    for module in (bootstrap, approvals_module):
+        monkeypatch.setattr(module, "system_clock", lambda: int(time.time() * 1000) - behind)
+    model.script(*([Say(CONTINUED)] for _ in range(20)))
+    settings = {"mcp_allow_private": True, "embedding_url": "off", "resume_within_hours": 10**6}
+    async with talking(scripted_settings(model, **opened, **settings)) as talk:
+        yield talk
+
+
+def color_of(content: bytes) -> Any:
+    with Image.open(io.BytesIO(content)) as image:
+        return image.getpixel((0, 0))
+
+
+async def until_over(talk: Talk, turn_id: str) -> dict[str, Any]:
+    """A turn once it has ended, and everything that came of it is stored."""
+    await talk.events(turn_id)
+    return (await talk.client.get(f"/api/turns/{turn_id}")).json()
+
+
+async def until_idle(talk: Talk, conversation_id: str) -> list[dict[str, Any]]:
+    """The messages of a conversation once nothing runs in it and nothing waits."""
+    while True:
+        found = (await talk.client.get(f"/api/conversations/{conversation_id}")).json()
+        if not found["activeTurnId"] and not found["queued"]:
+            return await talk.messages(conversation_id)
+        await asyncio.sleep(0.02)
+
+
+async def post(talk: Talk, path: str, body: Any, **headers: str) -> dict[str, Any]:
+    answer = await talk.client.post(path, json=body, headers=JSON | headers)
+    assert answer.status_code < 300, answer.text
+    return answer.json()
+
+
+async def test_data_of_a_killed_server_opens_and_continues(
+    talk: Talk, facts: dict[str, Any], server: ToolServer
+):
+    conversations, turns, files = facts["conversations"], facts["turns"], facts["files"]
+    # Everything that was said is there, on every branch.
+    for name, before in facts["messages"].items():
+        now = await talk.messages(conversations[name])
+        shown = [{key: it[key] for key in KEPT if key in it} for it in now]
+        assert shown == [{key: it[key] for key in KEPT if key in it} for it in before], name
+    # Every file can be downloaded.
+    contents = {it: (await talk.client.get(f"/api/files/{id_}")).content for it, id_ in files.items()}
+    assert contents.pop("text").decode() == "Words. 押金"
+    assert {it: color_of(content) for it, content in contents.items()} == {
+        "sent": (100, 0, 0), "unsent": (200, 0, 0), "held": (50, 0, 0),
+    }  # fmt: skip
+    # The turns that were killed go on; the call that may be repeated is, the other one isn't.
+    looked, sent = [await until_over(talk, turns[it]) for it in ("looking", "sending")]
+    assert [looked["status"], sent["status"]] == ["COMPLETED", "COMPLETED"]
+    assert [use.tool_name for use in server.uses] == ["look"]
+    # The message that was queued behind one of them is sent after it.
+    *_, asked, answered = await until_idle(talk, conversations["Killed looking"])
+    assert (asked["content"], answered["content"]) == ("And after that?", CONTINUED)
+    # Only the turn that waits asks, not the one that was aborted; it takes its answer.
+    ((waiting,)) = (await talk.client.get("/api/approvals")).json()["items"]
+    assert waiting["turnId"] == turns["asking"]
+    await post(talk, f"/api/turns/{turns['asking']}/approvals/{waiting['requestId']}", {"action": "allow"})
+    assert (await until_over(talk, turns["asking"]))["status"] == "COMPLETED"
+    assert [use.arguments for use in server.uses][1:] == [{"to": "Ada"}]
+    # The message that was held is sent when its user wants it, with its file; the unsent file can be sent.
+    held = (await talk.client.get(f"/api/conversations/{conversations['Held']}")).json()["queued"]
+    await post(
+        talk, f"/api/conversations/{conversations['Held']}/queued/{held[0]['messageId']}/send?wait=true", {}
+    )
+    *_, asked, _ = await until_idle(talk, conversations["Held"])
+    assert {it["type"] for it in asked["parts"]} == {"text", "file"}
+    plain = f"/api/conversations/{conversations['Plain']}/messages?wait=true"
+    answered = await post(talk, plain, {"content": "And this?", "files": [files["unsent"]]})
+    assert answered["content"] == CONTINUED
+    # A retry of what was answered before isn't answered twice.
+    again = await post(talk, plain, {"content": "Only once?"}, **{"Idempotency-Key": facts["key"]})
+    assert again["content"] == "Once."
+    # What was deleted can be restored.
+    await post(talk, f"/api/conversations/{conversations['Deleted']}/restore", {})
+    assert [it["content"] for it in await talk.messages(conversations["Deleted"])] == ["Keep this?", "Yes."]
+
+
+async def test_requests_that_aborted_turns_left_open_are_closed(
+    facts: dict[str, Any], tmp_path: Path, postgres: Postgres
+):
+    """The one that waits stays open."""
+    file, url = tmp_path / "data" / "threadkeep.db", postgres.create_database()
+    copy_to_postgres(file, url, version=8)
+    with closing(sqlite3.connect(file)) as before:
+        assert before.execute(OPEN).fetchone() == (2,)
+    for address in (f"sqlite:///{file}", url):
+        await (await bootstrap.open_database(address, pool_size=1, rebuild=bootstrap.rebuild)).close()
+    with closing(sqlite3.connect(file)) as sqlite, psycopg.connect(url) as server:
+        assert sqlite.execute(OPEN).fetchone() == server.execute(OPEN).fetchone() == (1,)
