@@ -19,6 +19,7 @@ from tests.engine.in_memory import (
     gives,
     large_values,
 )
+from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -37,7 +38,9 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.tool_call import SENT_TO_MODEL
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.engine.batch import UNKNOWN
 from threadkeep.engine.call_ids import TakenIds, none_taken
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
@@ -318,9 +321,9 @@ async def test_what_a_tool_found_is_told_before_its_result():
     [
         (gives(Outcome("error", error="No.")), None, "error", "No."),
         (gives(Outcome("denied", error="Not you.")), None, "denied", "Not you."),
-        (gives(ValueError("the password is 1234")), None, "error", "The tool failed: ValueError."),
-        (gives(TimeoutError()), None, "error", "The tool failed: TimeoutError."),
-        (gives(Progress(1)), None, "error", "The tool ended without returning a result."),
+        (gives(ValueError("the password is 1234")), None, "unknown", UNKNOWN),
+        (gives(TimeoutError()), None, "unknown", UNKNOWN),
+        (gives(Progress(1)), None, "unknown", UNKNOWN),
         (adds, ToolUse("1", "made_up", {}), "error", "Tool 'made_up' not found."),
         (adds, ToolUse("1", "tool", {}, "The arguments are not a JSON object."), "error",
          "The arguments are not a JSON object."),
@@ -332,6 +335,26 @@ async def test_tool_that_fails_is_told_to_the_model_and_the_turn_goes_on(
 ):
     result = await use_once(tool, call)
     assert (result.status, result.error, result.result) == (status, error, None)
+
+
+@pytest.mark.parametrize(
+    ("tool", "error"),
+    [
+        (gives(ValueError("the password is 1234")), "The tool failed: ValueError."),
+        (gives(Progress(1)), "The tool ended without returning a result."),
+        (gives(Outcome("error", error="Lost the connection.", lost=True)), "Lost the connection."),
+    ],
+)
+async def test_call_that_is_safe_to_repeat_fails_with_its_reason(tool: Run, error: str):
+    result = await use_once(tool, effect=ToolEffect.READ)
+    assert (result.status, result.error) == ("error", error)
+
+
+async def test_failure_of_our_storage_is_no_failure_of_the_tool():
+    gateway = InMemoryGateway(use(ToolUse("1", "tool", {})))
+    events = await run(gateway, InMemoryTools(tool=gives(StorageUnavailable("The database is away."))))
+    assert events[-1] == Failed("STORAGE_UNAVAILABLE", "The database is away.", retryable=False)
+    assert results(events)["1"].status == "interrupted"
 
 
 async def test_tool_that_takes_too_long_is_ended():

@@ -29,7 +29,7 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnStep, TurnTools, run_turn
-from threadkeep.engine.replay import NEW_TURN, TurnState, replay
+from threadkeep.engine.replay import NEW_TURN, TurnState, replay, signature
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.log.format import LogEntry, decode_entries, encode_chunk
@@ -256,3 +256,21 @@ async def test_call_of_unknown_outcome_is_repeated_only_with_leave():
     assert isinstance(after[-1], Pause)
     assert [asking.request.tool_call_id for asking in asked.askings] == ["2"]
     assert tools.calls == [("adds", {"a": 2})]
+
+
+@pytest.mark.parametrize("effect", list(ToolEffect))
+def test_call_that_took_too_long_may_have_taken_effect(effect: ToolEffect):
+    state = replay(
+        entries(
+            IterationStart(1),
+            ToolCalled("1", "adds", "test", {"a": 1}, model_name="adds"),
+            CallFinished(1, "tool_use", (UseNoted("1"),)),
+            UsageReported(1, 1),
+            Dispatched((Dispatch("1", effect),)),
+            ToolResulted("1", "adds", "timeout", error="The tool took longer than 1 seconds."),
+        ),
+        REQUEST,
+        {},
+    )
+    repeated = signature("test", "adds", {"a": 1})
+    assert (repeated in state.unknown) == (not effect.is_repeatable)

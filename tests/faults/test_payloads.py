@@ -93,8 +93,24 @@ async def test_lost_payload_is_told_in_its_place_and_the_rest_loads(
     assert results["charts"]["chart_data"] == lost
 
 
-async def test_full_disk_ends_the_call_with_an_error_and_the_turn_goes_on(
-    tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("use", "statuses", "calls"),
+    [
+        (UseTool("large"), ["interrupted"], 1),
+        (UseTool("file"), ["interrupted"], 1),
+        (UseTool("small", {"text": LARGE}), [], 0),
+    ],
+    ids=["result", "file", "arguments"],
+)
+async def test_full_disk_is_our_failure_and_not_the_tools(
+    tools: InMemoryTools,
+    shared: Talk,
+    model: ScriptedModel,
+    payloads: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    use: UseTool,
+    statuses: list[str],
+    calls: int,
 ):
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -105,31 +121,25 @@ async def test_full_disk_ends_the_call_with_an_error_and_the_turn_goes_on(
         file=gives(Outcome("ok", "saved", files=(ProducedFile("a.txt", "text/plain", b"a"),))),
         small=gives(Outcome("ok", "fine")),
     )
-    uses = [UseTool("large"), UseTool("file"), UseTool("small"), UseTool("small", {"text": LARGE})]
-    _, reply = await use_tools(shared, model, *uses)
-    assert (reply["status"], reply["content"], reply["artifactIds"]) == ("COMPLETED", "So.", [])
-    full_disk = "Can't write to the payload folder: No space left on device."
-    assert [(it["status"], it["result"], it.get("error")) for it in reply["toolCalls"]] == [
-        ("error", None, f"The result can't be stored. {full_disk}"),
-        ("error", None, f"The result can't be stored. {full_disk}"),
-        ("ok", "fine", None),
-        ("error", None, f"The arguments can't be stored. {full_disk}"),
-    ]
-    assert len(tools.calls) == 3, "a call that cannot be recorded is not made"
-    told = [it for it in model.requests[1].body["messages"] if it["role"] == "tool"]
-    assert full_disk in told[0]["content"]
+    conversation, _ = await use_tools(shared, model, use)
+    reply = (await shared.messages(conversation))[-1]
+    assert (reply["status"], reply["error"]["code"]) == ("FAILED", "STORAGE_UNAVAILABLE")
+    assert reply["error"]["message"] == "Can't write to the payload folder: No space left on device."
+    assert [it["status"] for it in reply["toolCalls"] or ()] == statuses
+    assert len(tools.calls) == calls, "a call that cannot be recorded is not made"
+    assert len(model.requests) == 1, "the model is told nothing about our disk"
     assert files(payloads) == []
     monkeypatch.undo()
 
 
-async def test_payload_folder_that_is_no_folder_harms_the_call_only(
+async def test_payload_folder_that_is_no_folder_fails_the_turn(
     tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path
 ):
     occupy(payloads)
     tools.add(large=gives(Outcome("ok", LARGE)))
-    _, reply = await use_tools(shared, model, UseTool("large"))
-    assert [it["status"] for it in reply["toolCalls"]] == ["error"]
-    assert reply["content"] == "So."
+    conversation, _ = await use_tools(shared, model, UseTool("large"))
+    reply = (await shared.messages(conversation))[-1]
+    assert (reply["status"], reply["error"]["code"]) == ("FAILED", "STORAGE_UNAVAILABLE")
 
 
 @pytest.mark.parametrize("what", ["value", "file"])

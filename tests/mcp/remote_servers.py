@@ -146,3 +146,33 @@ def unauthorized(number: Any) -> Response:
 def web_page(number: Any) -> Response:
     """Something for people."""
     return Response("<html>Hello</html>", media_type="text/html")
+
+
+def gateway_timeout(number: Any) -> Response:
+    """From something between us and the server."""
+    return JSONResponse({"message": "Endpoint request timed out"}, 504)
+
+
+def broken(number: Any) -> Response:
+    """The server says what went wrong."""
+    error = {"code": -32603, "message": "The table is locked."}
+    return JSONResponse({"jsonrpc": "2.0", "id": number, "error": error}, 500)
+
+
+def ending(number: Any) -> Response:
+    """A stream that ends before the answer."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b": working\n\n"
+
+    return StreamingResponse(pieces(), media_type="text/event-stream")
+
+
+def cut_off(number: Any) -> Response:
+    """An answer of which only the beginning comes."""
+    return Response(b"{", media_type="application/json", headers={"Content-Length": "100"})
+
+
+def forgotten(number: Any) -> Response:
+    """A session that the server does not know any more."""
+    return Response(status_code=404)

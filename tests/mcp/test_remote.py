@@ -12,7 +12,12 @@ from starlette.responses import Response, StreamingResponse
 from tests.mcp.remote_servers import (
     bad_server,
     bomb,
+    broken,
+    cut_off,
+    ending,
+    forgotten,
     garbage,
+    gateway_timeout,
     greeter,
     huge,
     huge_event,
@@ -129,6 +134,36 @@ async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[A
         assert len(outcome.error) < 1000
         assert "token=x" not in outcome.error
         await here.pool.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "is_lost"),
+    [
+        (gateway_timeout, True),
+        (ending, True),
+        (cut_off, True),
+        (broken, False),
+        (unauthorized, False),
+        (forgotten, False),
+    ],
+)
+async def test_call_is_lost_only_if_the_server_may_work_on_it(
+    here: Pooled, make: Callable[[Any], Response], is_lost: bool
+):
+    async with serving_http(bad_server(on("tools/call", make))) as url:
+        outcome = await here.call(RemoteServer(url), "bad")
+        assert (outcome.status, outcome.lost) == ("error", is_lost)
+        await here.pool.close()
+
+
+async def test_call_that_nobody_received_is_not_lost(here: Pooled):
+    async with serving_http(bad_server(on("nothing", unauthorized))) as url:
+        server = RemoteServer(url)
+        assert await here.tools(server) == ["bad"]
+    outcome = await here.call(server, "bad")
+    assert (outcome.status, outcome.lost) == ("error", False)
+    assert "can't be reached" in (outcome.error or "")
+    await here.pool.close()
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])

@@ -414,9 +414,10 @@ class Batch:
             return
         for response in await self._withdraw(call):  # questions that only an earlier run asked
             self._emit(response)
-        if outcome.lost and call.asked_count and not call.tool.effect.is_repeatable:
+        if not call.tool.effect.is_repeatable and (outcome.lost or outcome.status == "timeout"):
             self._note_unknown(call)
-            outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
+            if outcome.lost:  # as if this process had died
+                outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
         if outcome.restarted:
             self._emit(Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state."))
         await self._toolbox.finish(

@@ -101,7 +101,7 @@ class TurnState:
     """All passages, in the order in which the model cites them."""
     open_calls: tuple[ToolCall, ...] = ()
     unknown: frozenset[Signature] = frozenset()
-    """Calls with an unknown outcome."""
+    """Calls that may have taken effect, though they returned no result."""
     used_servers: frozenset[str] = frozenset()
     noticed: frozenset[Notice] = frozenset()
     """The notices that the turn's user has already received."""
@@ -234,13 +234,20 @@ class _Replaying:
             unknown=frozenset(
                 signature(it.call.server, it.call.tool_name, arguments)
                 for it in parts
-                if it.call.status is ToolCallStatus.UNKNOWN
+                if self._may_have_taken_effect(it.call)
                 for arguments in known.all_arguments_of(it)
             ),
             used_servers=frozenset(it.call.server for it in parts if it.call.tool_call_id in self._used),
             noticed=self._noticed(),
             ran_ms=self._ran_ms,
         )
+
+    def _may_have_taken_effect(self, call: ToolCall) -> bool:
+        """Whether nobody knows, though the call has ended: repeating it would require approval."""
+        if call.status is ToolCallStatus.TIMEOUT:
+            dispatch = self._dispatches.get(call.tool_call_id)
+            return dispatch is None or not dispatch.effect.is_repeatable
+        return call.status is ToolCallStatus.UNKNOWN
 
     def _unreported(self, request: ModelRequest) -> Usage | None:
         if self._began_at is None or self._folding.open_iteration is None:

@@ -119,7 +119,7 @@ class Toolbox:
         name, server = self._names(use)
         try:
             refs = await self._large_values.store({"arguments": use.arguments})
-        except (StorageError, TooLarge) as exc:
+        except TooLarge as exc:
             self._problems[use.id] = f"The arguments can't be stored. {exc}"
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
@@ -158,7 +158,7 @@ class Toolbox:
         *,
         given: GivenInput | None = None,
     ) -> Outcome | InputRequired:
-        """Passes a call to its tool; a failure of the tool is an outcome too.
+        """Passes a call to its tool; a failure of the tool is an outcome too, one of our storage is not.
 
         `ask` passes a question of the tool's server to the user; the tool's timeout pauses meanwhile.
         """
@@ -181,12 +181,14 @@ class Toolbox:
                             limit.reschedule(None if left is None else now() + left)
                         case InputRequired():
                             return step
-            return Outcome("error", error="The tool ended without returning a result.")
+            return Outcome("error", error="The tool ended without returning a result.", lost=True)
+        except StorageError:
+            raise
         except Exception as exc:
             if limit.expired():
                 return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
             log.exception("tool %s of %s failed", tool.name, tool.server)
-            return Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
+            return Outcome("error", error=f"The tool failed: {type(exc).__name__}.", lost=True)
         finally:
             await steps.aclose()
 
@@ -223,7 +225,7 @@ class Toolbox:
             # Later turns send the same text without loading the whole result.
             if preface or "result" in refs or shown != cut_result(use.id, text):
                 refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
-        except (StorageError, TooLarge) as exc:
+        except TooLarge as exc:
             outcome = Outcome("error", error=f"The result can't be stored. {exc}")
             images, artifact_ids, refs = [], (), {}
             shown = result_text(use.id, None, outcome.error)

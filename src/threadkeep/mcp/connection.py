@@ -28,7 +28,7 @@ from threadkeep.mcp.elicitation import (
     input_required,
     question_of,
 )
-from threadkeep.mcp.large import Inbox
+from threadkeep.mcp.large import NOT_ANSWERED, Inbox
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.link import Link, LinkBroken, causes
 from threadkeep.mcp.open_call import OpenCall
@@ -244,7 +244,7 @@ class Connection:
             step = Outcome("error", error="The server's response isn't a valid MCP result.")
         except Exception as exc:
             log.exception("calling %s on server %s failed", params.name, self._server)
-            step = Outcome("error", error=f"The tool failed: {type(exc).__name__}.")
+            step = Outcome("error", error=f"The tool failed: {type(exc).__name__}.", lost=True)
         call.steps.put_nowait(step)
 
     async def _complete(
@@ -293,6 +293,9 @@ class Connection:
 
     async def _what_broke(self, exc: MCPError) -> Outcome:
         """A protocol error with its reason; if the connection is lost, the reason for that."""
+        if exc.code == NOT_ANSWERED:  # the session may be well
+            self._look_after()
+            return Outcome("error", error=exc.message, lost=True)
         if exc.code != mcp.CONNECTION_CLOSED:
             self._look_after()
             return Outcome("error", error=exc.message)

@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 import httpx2
 import msgspec
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from threadkeep.mcp.addresses import Network, allowed_addresses
 from threadkeep.mcp.large import (
     ENDS_BYTES,
     LARGE_BYTES,
+    NOT_ANSWERED,
     NOT_MCP,
+    NOT_SENT,
     TOO_LARGE,
     Unreadable,
     answered_id,
@@ -39,6 +41,7 @@ class _Sent(msgspec.Struct):
     """A message of ours; a notification has no id."""
 
     id: int | str | None = None
+    method: str | None = None
 
 
 _decode_sent = msgspec.json.Decoder(_Sent).decode
@@ -119,7 +122,13 @@ class _Bounded(httpx2.AsyncBaseTransport):
         """Sends a request; bounds the reading of its response."""
         if request.method == "DELETE":  # the farewell: an unresponsive server must not delay us
             request.extensions = {**request.extensions, "timeout": _FAREWELL}
-        response = await self._inner.handle_async_request(request)
+        sent = _sent_in(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
+            if not _is_call(sent):
+                raise
+            return _answer(sent, f"It can't be reached: {str(exc) or type(exc).__name__}", NOT_SENT)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("The response is compressed, which Threadkeep didn't request.")
@@ -127,8 +136,10 @@ class _Bounded(httpx2.AsyncBaseTransport):
         is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         kind = _Events if is_stream else _Message
         # The SDK handles responses with an error status: it knows what the status means.
-        asked = _id_in(request) if response.is_success else None
+        asked = sent.id if response.is_success else None
         response.stream = kind(response.stream, self._small, asked)
+        if response.is_server_error and _is_call(sent):
+            return await _failed(response, sent)
         return response
 
     async def aclose(self) -> None:
@@ -136,12 +147,41 @@ class _Bounded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _id_in(request: httpx2.Request) -> int | str | None:
-    """The id of the MCP request that this one carries; None for a notification, or nothing."""
+def _sent_in(request: httpx2.Request) -> _Sent:
+    """What a request carries: a message of ours, or nothing."""
     try:
-        return _decode_sent(request.content).id
+        return _decode_sent(request.content)
     except msgspec.DecodeError:
-        return None
+        return _Sent()
+
+
+def _is_call(sent: _Sent) -> bool:
+    return sent.method == "tools/call" and sent.id is not None
+
+
+async def _failed(response: httpx2.Response, sent: _Sent) -> httpx2.Response:
+    """A call's response with status 5xx: as is if the server explains it.
+
+    Otherwise, somebody between us may have given up while the server works.
+    """
+    body = await response.aread()
+    try:
+        is_explained = isinstance(jsonrpc_message_adapter.validate_json(body, by_name=False), JSONRPCError)
+    except ValidationError:
+        is_explained = False
+    if is_explained:
+        return response
+    return _answer(sent, f"The server returned HTTP status {response.status_code}.", NOT_ANSWERED)
+
+
+def _answer(sent: _Sent, problem: str, code: int) -> httpx2.Response:
+    """Our own answer to a call, instead of the server's."""
+    assert sent.id is not None
+    return httpx2.Response(
+        200,
+        headers={"Content-Type": "application/json"},
+        stream=httpx2.ByteStream(refusal(sent.id, problem, code)),
+    )
 
 
 class _Read(httpx2.AsyncByteStream):

@@ -28,7 +28,9 @@ TOO_LARGE = f"The result is larger than {_MOST_MB} MB, the limit."
 NOT_MCP = "The server's response isn't a valid MCP message."
 
 ENDS_BYTES = 256
-_PARSE_ERROR = -32700  # not the SDK's, which is loaded only once there is a server
+PARSE_ERROR = -32700  # not the SDK's, which is loaded only once there is a server
+NOT_SENT, NOT_ANSWERED = -32090, -32091
+"""Our own codes for what became of a call: the server didn't receive it, or may have."""
 _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,9}),')
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
@@ -45,9 +47,9 @@ class Unreadable(Exception):
     """A message that can't be read; says why, for people."""
 
 
-def refusal(request_id: int | str, problem: str) -> bytes:
-    """The error response to the one request whose result can't be read."""
-    error = {"code": _PARSE_ERROR, "message": problem}
+def refusal(request_id: int | str, problem: str, code: int = PARSE_ERROR) -> bytes:
+    """The error response to the one request that has no result, or one that can't be read."""
+    error = {"code": code, "message": problem}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 

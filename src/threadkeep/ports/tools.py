@@ -73,7 +73,7 @@ class Outcome:
     `recalled` are images of the conversation that the model receives again.
     `hits` without a `result` are the result: the model receives them with the numbers by which it cites them.
     `restarted`: this is the first result since the server restarted and lost its state.
-    `lost`: the server disappeared, and the call's progress is unknown.
+    `lost`: the tool received the call, or may have, and nobody knows how it ended.
     """
 
     status: Literal["ok", "error", "timeout", "denied", "unknown"]
