@@ -6,8 +6,11 @@ import { type UploadedFileView } from "../src/api/schema";
 import { Composer } from "../src/components/composer";
 import { attachmentsOf, forgetAttachments, keepFiles, markExpired } from "../src/state/attachments";
 import { forgetDrafts, readDraft } from "../src/state/drafts";
+import { type OutgoingFile } from "../src/outbox/entry";
+import { arrivalOf } from "../src/state/uploads";
 import { type KeptFile } from "../src/turn/files";
 import { click, draw, press, type } from "./draw";
+import { outgoing } from "./outgoing";
 
 /** A request that a test answers. */
 class Upload {
@@ -27,6 +30,9 @@ class Upload {
 
   open(): void {}
   setRequestHeader(): void {}
+  getResponseHeader(): null {
+    return null;
+  }
   send(body: FormData): void {
     this.name = (body.get("files") as File).name;
     Upload.all.push(this);
@@ -62,7 +68,7 @@ afterEach(() => act(forgetAttachments));
 const kept = (fileName: string): KeptFile => ({ fileId: `id-${fileName}`, fileName, mediaType: "text/plain", size: 4 });
 
 function composer(props: Partial<Parameters<typeof Composer>[0]> = {}) {
-  const onSend = vi.fn(async (_: string, __: boolean, ___: readonly KeptFile[]) => true);
+  const onSend = vi.fn(async (_: string, __: boolean, ___: readonly OutgoingFile[]) => true);
   const node = <Composer draftKey="c1" placeholder="" limit={0} running={false} onSend={onSend} {...props} />;
   const drawn = draw(node);
   const names = () => [...drawn.place.querySelectorAll(".attachment")].map((it) => it.getAttribute("title"));
@@ -100,7 +106,8 @@ it("sends each file by itself, and a message with those that were taken", async 
   await Upload.named("b.txt").take();
   expect(told(drawn.place)).toBe("2 files uploaded");
   await press(box, "Enter");
-  expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [kept("a.txt"), kept("b.txt")]);
+  expect(onSend).toHaveBeenCalledOnce();
+  expect(onSend.mock.calls[0]![2]).toMatchObject([{ kept: kept("a.txt") }, { kept: kept("b.txt") }]);
   expect(names()).toEqual([]);
 });
 
@@ -120,7 +127,7 @@ it("keeps what is refused with the server's reason, spoils nothing else, and wai
   expect(names()).toEqual(["a.txt"]);
   expect(document.activeElement).toBe(box);
   await press(box, "Enter");
-  expect(onSend).toHaveBeenCalledExactlyOnceWith("Look", false, [kept("a.txt")]);
+  expect(onSend.mock.calls[0]).toMatchObject(["Look", false, [{ kept: kept("a.txt") }]]);
 });
 
 it("retries after a lost connection", async () => {
@@ -171,32 +178,30 @@ it("sends three at a time, and none that was cancelled", async () => {
 });
 
 describe("a message that is sent while its files are on their way", () => {
-  it("goes as soon as they have arrived, unless it is taken back", async () => {
-    const { drawn, box, onSend } = composer({ running: false });
+  it("takes them along, and each arrives once", async () => {
+    const { box, onSend, names } = composer();
     await type(box, "Look");
     await paste(box, ["a.txt"]);
+    await comes(() => expect(Upload.all).toHaveLength(1));
     await press(box, "Enter");
-    expect(drawn.text).toContain("Sends when ready");
-    expect(box.readOnly).toBe(true);
-    await press(box, "Escape");
-    expect(drawn.text).not.toContain("Sends when ready");
-    await press(box, "Enter");
-    expect(onSend).not.toHaveBeenCalled();
+    expect([box.value, names()]).toEqual(["", []]);
+    const [file] = onSend.mock.calls[0]![2];
+    expect(file).toMatchObject({ fileName: "a.txt", kept: null, source: expect.any(File) });
+    const arrived = arrivalOf(file!.key);
     await Upload.named("a.txt").take();
-    expect(onSend).toHaveBeenCalledExactlyOnceWith("Look", false, [kept("a.txt")]);
-    expect(box.value).toBe("");
+    expect(await arrived).toEqual(kept("a.txt"));
+    expect(await arrivalOf(file!.key)).toBeNull();
   });
 
-  it("stays where one fails, and says why", async () => {
-    const { drawn, box, onSend, names } = composer();
-    await type(box, "Look");
+  it("is uploaded anew where the upload broke off", async () => {
+    const { box, onSend } = composer();
     await paste(box, ["a.txt"]);
+    await comes(() => expect(Upload.all).toHaveLength(1));
     await press(box, "Enter");
-    await Upload.named("a.txt").refuse(429, "RATE_LIMITED", "Too many requests.");
-    expect(onSend).not.toHaveBeenCalled();
-    expect([box.value, box.readOnly, names()]).toEqual(["Look", false, ["a.txt"]]);
-    expect(drawn.text).toContain("Too many requests.");
-    expect(drawn.text).not.toContain("Sends when ready");
+    const [file] = onSend.mock.calls[0]![2];
+    const arrived = arrivalOf(file!.key);
+    await act(async () => Upload.named("a.txt").onerror());
+    expect(await arrived).toBeNull();
   });
 });
 
@@ -206,7 +211,7 @@ it("queues a message with files that was to steer, and says so", async () => {
   expect(drawn.find("#limit").textContent).toContain("Files can’t join a running answer");
   expect(drawn.allNamed("Add to this answer")).toEqual([]);
   await press(box, "Enter", { ctrlKey: true });
-  expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [kept("a.txt")]);
+  expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [outgoing(kept("a.txt"))]);
 });
 
 it("has the files of a message that was not taken, and marks one that has expired", async () => {

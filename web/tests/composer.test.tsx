@@ -52,14 +52,18 @@ it("keeps the text that was not taken", async () => {
   expect(readDraft("c1")).toBe("hello");
 });
 
-it("puts the text that was not taken before what was typed since", async () => {
-  let refuse = (_: boolean) => {};
-  const { box } = composer({ onSend: () => new Promise((resolve) => (refuse = resolve)) });
+it("has the text until it is stored elsewhere, takes it once, and leaves what was typed since", async () => {
+  let store = (_: boolean) => {};
+  const onSend = vi.fn(() => new Promise<boolean>((resolve) => (store = resolve)));
+  const { box } = composer({ onSend });
   await type(box, "hello");
   await press(box, "Enter");
-  await type(box, "and more");
-  await act(async () => refuse(false));
-  expect(box.value).toBe("hello\n\nand more");
+  expect(readDraft("c1")).toBe("hello");
+  await press(box, "Enter");
+  await type(box, "hello and more");
+  await act(async () => store(true));
+  expect(box.value).toBe("and more");
+  expect(onSend).toHaveBeenCalledOnce();
 });
 
 it("tells the limit as it nears, counted in characters, and sends nothing above it", async () => {

@@ -7,6 +7,7 @@ import { toasts } from "../src/state/toasts";
 import { isRunning, isWaiting } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer, click, draw, press, type } from "./draw";
+import { delivered, outgoing } from "./outgoing";
 import { recording } from "./recordings";
 
 /** A server with one conversation, in which a turn runs for as long as a test wants. */
@@ -84,7 +85,7 @@ describe("what is sent while a turn runs", () => {
     const sent = thread.send("Then this");
     expect(queue()).toEqual(["Then this"]);
     server.queued = [waiting("q1", "Then this")];
-    expect(await sent).toBe(true);
+    await delivered(sent);
     expect(server.asked).toEqual([{ method: "POST", call: "conversations/c/messages", body: { content: "Then this", whenBusy: "queue" } }]);
     await vi.waitFor(() => expect(state().queued).toEqual([{ ...server.queued[0], steers: null }]));
     expect(state().messages).toHaveLength(2);
@@ -94,7 +95,7 @@ describe("what is sent while a turn runs", () => {
     await running();
     const notes = { fileId: "f1", fileName: "notes.md", mediaType: "text/markdown", size: 9 };
     server.queued = [{ ...waiting("q1", ""), files: [{ type: "file", ...notes, iteration: 0 }] }];
-    await thread.send("", { files: [notes] });
+    await delivered(thread.send("", { files: [outgoing(notes)] }));
     expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
     const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);
     expect(drawn.find(".file-chip").textContent).toBe("Download notes.mdMD · 9 B");
@@ -104,7 +105,7 @@ describe("what is sent while a turn runs", () => {
   it("has its turn when the one before has ended, which is followed", async () => {
     await running();
     server.queued = [waiting("q1", "Then this")];
-    await thread.send("Then this");
+    await delivered(thread.send("Then this"));
     server.queued = [];
     server.begin("t2");
     server.happen("t1", { type: "done", status: "COMPLETED" });
@@ -118,7 +119,7 @@ describe("what is sent while a turn runs", () => {
   it("steers it, is shown until the turn has taken it in, and then in the reply", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await thread.send("No, that", { steers: true });
+    await delivered(thread.send("No, that", { steers: true }));
     expect(server.asked.at(-1)!.body).toEqual({ content: "No, that", whenBusy: "steer" });
     await thread.refresh();
     expect(queue()).toEqual(["> No, that"]);
@@ -130,7 +131,7 @@ describe("what is sent while a turn runs", () => {
   it("stands in the queue when the turn that it was to steer ended first", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await thread.send("No, that", { steers: true });
+    await delivered(thread.send("No, that", { steers: true }));
     server.activeTurnId = null;
     server.queued = [waiting("s1", "No, that", true)];
     server.happen("t1", { type: "error", code: "X", message: "no", retryable: false });
@@ -150,7 +151,7 @@ describe("what is sent while a turn runs", () => {
   it("leaves nothing behind when the server refuses it", async () => {
     await running();
     server.refuse = { status: 422, code: "MESSAGE_TOO_LONG" };
-    expect(await thread.send("Then this")).toBe(false);
+    await delivered(thread.send("Then this"));
     expect(queue()).toEqual([]);
     expect(state().problem?.code).toBe("MESSAGE_TOO_LONG");
     expect(isRunning(state())).toBe(true);
@@ -211,7 +212,7 @@ describe("a turn that waits for its user", () => {
     server.next = { turnId: "t2", userMessageId: "u-t2", assistantMessageId: "a-t2" };
     const sent = thread.send("Never mind");
     server.begin("t2");
-    expect(await sent).toBe(true);
+    await delivered(sent);
     expect(server.asked.at(-1)!.body).toEqual({ content: "Never mind", tip: "a-t1" });
     await vi.waitFor(() => expect(server.streams.has("t2")).toBe(true));
     const follow = server.streams.get("t2");

@@ -35,7 +35,7 @@ class Turn {
   }
 }
 
-function reply(state: ThreadState, answer: Thread["answer"] = async () => {}) {
+function reply(state: ThreadState, answer: Thread["answer"] = async () => true) {
   return (
     <EntryView
       message={state.messages.at(-1)!}
@@ -66,7 +66,7 @@ const answered = (id: string, action: string, more: object = {}) => ({ type: "ap
 
 function given() {
   const bodies: AnswerBody[] = [];
-  const answer = vi.fn(async (_: string, __: string, body: AnswerBody) => void bodies.push(body));
+  const answer = vi.fn(async (_: string, __: string, body: AnswerBody) => bodies.push(body) > 0);
   return { bodies, answer };
 }
 

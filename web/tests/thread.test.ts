@@ -2,9 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { type ConversationView, type MessageView } from "../src/api/schema";
 import { socket } from "../src/api/socket";
+import { type OutgoingMessage } from "../src/outbox/entry";
+import { outbox, unsent } from "../src/state/outbox";
 import { tipOf } from "../src/thread/reduce";
 import { Thread } from "../src/thread/thread";
 import { answer } from "./draw";
+import { delivered } from "./outgoing";
 import { recording } from "./recordings";
 
 /** A path of messages, numbered; those of another branch carry a letter. */
@@ -77,9 +80,9 @@ async function opened(...path: string[]): Promise<MessageView[]> {
 
 describe("every change names the end of the path that is shown", () => {
   it.each([
-    ["saying something", () => thread.send("hi"), { call: "messages", body: { content: "hi", tip: "4" } }],
-    ["editing", () => thread.send("hi", { edited: state().messages[2]! }), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
-    ["editing the first", () => thread.send("hi", { edited: state().messages[0]! }), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
+    ["saying something", () => delivered(thread.send("hi")), { call: "messages", body: { content: "hi", tip: "4" } }],
+    ["editing", () => delivered(thread.send("hi", { edited: state().messages[2]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
+    ["editing the first", () => delivered(thread.send("hi", { edited: state().messages[0]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
     ["regenerating", () => thread.regenerate(state().messages[1]!), { call: "regenerate", body: { messageId: "2", tip: "4" } }],
     ["choosing", () => thread.choose("5", state().messages[2]!), { call: "path", body: { messageId: "5", tip: "4" } }],
   ])("%s", async (_, change, asked) => {
@@ -94,7 +97,7 @@ describe("every change names the end of the path that is shown", () => {
 
   it("also in an empty conversation", async () => {
     await opened();
-    await thread.send("hi");
+    await delivered(thread.send("hi"));
     expect(server.asked[0]!.body).toEqual({ content: "hi", tip: null });
   });
 });
@@ -102,11 +105,12 @@ describe("every change names the end of the path that is shown", () => {
 it("sends again, under the same key, what met a server that is being replaced", async () => {
   await opened("1", "2");
   server.refuse = { status: 503, code: "SHUTTING_DOWN" };
-  const sent = thread.send("hi");
-  await vi.waitFor(() => expect(server.asked).toHaveLength(1));
-  expect(state().connection).toBe("lost");
+  await thread.send("hi");
+  await vi.waitFor(() => expect(unsent.get()[0]?.state).toBe("waiting"));
+  expect(server.asked).toHaveLength(1);
   server.refuse = null;
-  await sent;
+  outbox.retry();
+  await vi.waitFor(() => expect(unsent.get()).toEqual([]));
   expect(server.asked).toHaveLength(2);
   expect(state().problem).toBeNull();
 });
@@ -115,7 +119,7 @@ it("shows the path that it missed when one asks for it", async () => {
   await opened("1", "2", "3", "4");
   server.path = chain("1", "2", "5b", "6b");
   server.refuse = { status: 409, code: "PATH_CHANGED" };
-  await thread.send("hi");
+  await delivered(thread.send("hi"));
   await thread.showPath();
   expect(ids()).toEqual(["1", "2", "5b", "6b"]);
   expect(state().problem).toBeNull();
@@ -176,7 +180,7 @@ it("takes nothing from a reading that is older than what one has said since", as
   answer.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
   const reading = thread.refresh();
   const old = await server.respond(new URL("http://h/api/conversations/c"), {});
-  await thread.send("hi");
+  await delivered(thread.send("hi"));
   late(old);
   await reading;
   expect(ids()).toEqual(["1", "2", "u", "a"]);
@@ -197,10 +201,15 @@ it("takes nothing from a reading that another has overtaken", async () => {
 
 it("goes on at the end where the agent has a conversation already", async () => {
   server.path = chain("1", "2");
-  const begun = thread.begin({ id: "c", title: "Title", messageCount: 2 } as ConversationView, "hi");
-  await thread.join(); // it is shown meanwhile
-  await begun;
-  expect(server.asked).toEqual([{ call: "messages", body: { content: "hi", tip: "2" } }]);
+  const message = { kind: "message", conversationId: "c", agentId: "g", content: "hi", files: [] } as const;
+  const first = outbox.prepare(message) as OutgoingMessage;
+  thread.begin({ id: "c", title: "Title", messageCount: 2 } as ConversationView, first);
+  await thread.join();
+  expect(ids()).toEqual(["1", "2"]);
+  server.path = chain("1", "2", "3", "4");
+  await outbox.add(first);
+  await vi.waitFor(() => expect(ids()).toEqual(["1", "2", "3", "4"]));
+  expect(server.asked).toEqual([{ call: "messages", body: { content: "hi" } }]);
 });
 
 it("looks again when one comes back", async () => {

@@ -12,6 +12,8 @@ export class ApiError extends Error {
     readonly details: unknown = null,
     /** The field that it is about. */
     readonly param: string | null = null,
+    /** When to try again, if the server says so. */
+    readonly retryAfterMs: number | null = null,
   ) {
     super(message);
   }
@@ -91,8 +93,13 @@ export async function ask(path: string, request: Request = {}): Promise<Response
   // It is for a user who has signed out since.
   if (token.get() !== held) throw new Unreachable("signed out");
   whenRefused(answer.status);
-  if (!answer.ok) throw refusalIn(answer.status, await answer.text(), answer.statusText);
+  if (!answer.ok) throw refusalIn(answer.status, await textOf(answer), answer.statusText, answer.headers.get("Retry-After"));
   return answer;
+}
+
+/** What an error answer says; nothing if it broke off. */
+async function textOf(answer: Response): Promise<string> {
+  return answer.text().catch(() => "");
 }
 
 /** The JSON of an answer. */
@@ -125,10 +132,11 @@ export function whenRefused(status: number): void {
 }
 
 /** The error in an answer. */
-export function refusalIn(status: number, body: string, otherwise = ""): ApiError | Unreachable {
+export function refusalIn(status: number, body: string, otherwise = "", retryAfter: string | null = null): ApiError | Unreachable {
   try {
     const { error } = JSON.parse(body) as ErrorAnswer;
-    return new ApiError(status, error.code, error.message, error.details, error.param);
+    const seconds = Number(retryAfter ?? NaN);
+    return new ApiError(status, error.code, error.message, error.details, error.param, seconds >= 0 ? seconds * 1000 : null);
   } catch {
     // A proxy's own page: the server behind it is unreachable.
     if (status >= 502) return new Unreachable(`${status}`);

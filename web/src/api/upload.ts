@@ -32,9 +32,10 @@ export function upload<T extends object>(
   });
 }
 
-function taken<T>({ status, responseText }: XMLHttpRequest): T | ApiError | Unreachable {
+function taken<T>(request: XMLHttpRequest): T | ApiError | Unreachable {
+  const { status, responseText } = request;
   whenRefused(status);
-  if (status < 200 || status > 299) return refusalIn(status, responseText);
+  if (status < 200 || status > 299) return refusalIn(status, responseText, "", request.getResponseHeader("Retry-After"));
   try {
     return (JSON.parse(responseText) as { items: [T] }).items[0];
   } catch {

@@ -20,7 +20,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
   const words = useWords();
   const approval = call.approval!;
   const isOpen = running && call.status === "running" && approval.action === undefined;
-  const { open, outcome, sending, problem, answer } = useAnswer(approval.requestId, isOpen, onAnswer);
+  const { open, outcome, sending, unsent, problem, answer } = useAnswer(approval.requestId, isOpen, onAnswer);
   const [editing, setEditing] = useState(false);
   if (!isOpen) {
     const { action, scope, at, arguments: edited } = approval;
@@ -68,7 +68,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
           </div>
         </>
       )}
-      <AnswerProblem problem={problem} />
+      <AnswerProblem problem={problem} unsent={unsent} />
     </div>
   );
 }

@@ -1,10 +1,10 @@
-import { ArrowUp, CornerDownRight, LoaderCircle, Pencil, Square } from "lucide-react";
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
+import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
+import { useEffect, useId, useRef, type KeyboardEvent } from "react";
 
-import { attachmentsOf, putBack, readyFiles, takeAttachments } from "../state/attachments";
-import { keepDraft, returnDraft, useDraft } from "../state/drafts";
+import { type OutgoingFile } from "../outbox/entry";
+import { attachmentsOf, dropSentFiles, outgoingFiles } from "../state/attachments";
+import { dropSent, keepDraft, useDraft } from "../state/drafts";
 import { useStore } from "../state/store";
-import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { AttachButton } from "./attach-button";
 import { AttachmentsPlace } from "./attachments-place";
@@ -27,8 +27,8 @@ interface Props {
   note?: string;
   /** Set while the user edits a message; cancels the edit. */
   onCancelEdit?: () => void;
-  /** False if the message wasn't accepted: it stays. `steers`: it is for the running turn. */
-  onSend: (text: string, steers: boolean, files: readonly KeptFile[]) => Promise<boolean>;
+  /** Takes the message, to send it as soon as possible; false if it can't: then it stays. `steers`: it is for the running turn. */
+  onSend: (text: string, steers: boolean, files: readonly OutgoingFile[]) => Promise<boolean>;
   onStop?: () => void;
 }
 
@@ -43,8 +43,8 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   const text = useDraft(draftKey);
   const attachments = useStore(attachmentsOf(draftKey));
   const { add, drop } = useAttaching(draftKey, disabled);
-  /** Whether the message is sent as soon as its files have arrived. */
-  const [sendsLater, setSendsLater] = useState(false);
+  /** From Enter until the outbox has stored the message: the draft stays that long. */
+  const isTaking = useRef(false);
   const input = useRef<HTMLTextAreaElement>(null);
   const bar = useId();
   const isEditing = onCancelEdit !== undefined;
@@ -56,34 +56,26 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   }, [draftKey, isEditing]);
 
   const over = limit ? [...text.trim()].length - limit : 0;
-  const isUploading = attachments.some((it) => it.status.state === "uploading");
   const hasFailed = attachments.some((it) => it.status.state === "failed");
   const hasFiles = attachments.length > 0;
   const ready = (text.trim() !== "" || hasFiles) && !hasFailed && over <= 0 && (!running || queues) && !disabled;
   const isQueueing = running && queues && !waiting;
   const submit = async (steers: boolean) => {
-    if (!ready) return;
-    if (isUploading) return setSendsLater(true);
+    if (!ready || isTaking.current) return;
+    isTaking.current = true;
     const sent = text.trim();
-    const taken = takeAttachments(draftKey);
-    keepDraft(draftKey, "");
-    if (!(await onSend(sent, steers && isQueueing && !hasFiles, readyFiles(taken)))) {
-      returnDraft(draftKey, sent);
-      putBack(draftKey, taken);
+    try {
+      if (!(await onSend(sent, steers && isQueueing && !hasFiles, outgoingFiles(attachments)))) return;
+      dropSent(draftKey, sent);
+      dropSentFiles(draftKey, attachments);
+    } finally {
+      isTaking.current = false;
     }
   };
-  useEffect(() => setSendsLater(false), [draftKey]);
-  useEffect(() => {
-    if (!sendsLater || isUploading) return;
-    setSendsLater(false);
-    void submit(false);
-    // oxlint-disable-next-line react-hooks/exhaustive-deps -- sends once, what is there when the last file has arrived
-  }, [sendsLater, isUploading]);
   const onKeyDown = (event: KeyboardEvent) => {
     // When writing Chinese, Enter chooses characters and Escape drops them.
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "Escape" && sendsLater) setSendsLater(false);
-    else if (event.key === "Escape" && onCancelEdit) onCancelEdit();
+    if (event.key === "Escape" && onCancelEdit) onCancelEdit();
     else if (event.key === "Escape" && running && !stopping) onStop?.();
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
@@ -108,15 +100,6 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
           </button>
         </div>
       )}
-      {sendsLater && (
-        <div className="editing">
-          <LoaderCircle aria-hidden className="spinner" />
-          <span role="status">{words.sendsWhenReady}</span>
-          <button type="button" className="link" onClick={() => setSendsLater(false)}>
-            {words.cancel} <kbd aria-hidden>Esc</kbd>
-          </button>
-        </div>
-      )}
       <div className="box">
         <AttachmentsPlace draftKey={draftKey} attachments={attachments} />
         <AttachButton disabled={disabled} onFiles={(files) => void add(files)} />
@@ -129,7 +112,6 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
           dir="auto"
           value={text}
           disabled={disabled}
-          readOnly={sendsLater}
           aria-invalid={over > 0}
           aria-describedby={isEditing ? `${bar} limit` : "limit"}
           onChange={(event) => keepDraft(draftKey, event.target.value)}
@@ -141,7 +123,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
           </button>
         )}
         {(!running || !onStop || (queues && ready)) && (
-          <button type="submit" className="send" disabled={!ready || sendsLater} aria-label={isQueueing ? words.addToQueue : words.send}>
+          <button type="submit" className="send" disabled={!ready} aria-label={isQueueing ? words.addToQueue : words.send}>
             <ArrowUp aria-hidden />
           </button>
         )}

@@ -1,5 +1,6 @@
 import { memo, useCallback } from "react";
 
+import { type Item } from "../outbox/outbox";
 import { keyOf } from "../thread/path";
 import { type Thread } from "../thread/thread";
 import { type LiveReply } from "../turn/fold";
@@ -33,17 +34,17 @@ interface Props extends MessageActions {
   /** Whether the path cannot be changed now. */
   busy: boolean;
   thread: Thread;
+  /** The user's message, as long as the server doesn't have it. */
+  unsent?: Item;
 }
 
 /** One message of a conversation. */
 export const EntryView = memo(
-  function EntryView({ agentId, message, live, isLast, isWanted, isEdited, running, busy, thread, ...actions }: Props) {
+  function EntryView({ agentId, message, live, isLast, isWanted, isEdited, running, busy, thread, unsent, ...actions }: Props) {
     const { onChoose, onEdit, onFork, onDetails } = actions;
     const { siblings, turnId } = message;
     const answer: Answer = useCallback(
-      async (requestId, body) => {
-        if (turnId) await thread.answer(turnId, requestId, body);
-      },
+      async (requestId, body) => turnId !== null && thread.answer(turnId, requestId, body),
       [thread, turnId],
     );
     const [first] = message.parts;
@@ -59,7 +60,7 @@ export const EntryView = memo(
             {picker && <div className="actions">{picker}</div>}
           </>
         ) : message.role === "user" ? (
-          <UserMessage message={message} busy={busy} onEdit={() => onEdit(message)}>
+          <UserMessage message={message} busy={busy} unsent={unsent} onEdit={() => onEdit(message)}>
             {picker}
           </UserMessage>
         ) : (
@@ -91,6 +92,7 @@ export const EntryView = memo(
     before.isEdited === after.isEdited &&
     before.running === after.running &&
     before.busy === after.busy &&
+    before.unsent === after.unsent &&
     before.thread === after.thread &&
     !before.onFork === !after.onFork,
 );

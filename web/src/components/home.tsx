@@ -3,6 +3,7 @@ import { useCallback, useEffect, useState } from "react";
 import { type MeView } from "../api/schema";
 import { refreshAgents } from "../state/agents";
 import { keepUp } from "../state/my-events";
+import { startOutbox } from "../state/outbox";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
@@ -15,6 +16,7 @@ import { Talk } from "./talk";
 import { Toasts } from "./toasts";
 import { Tooltip } from "./tooltip";
 import { useFocusAfter } from "./use-focus-after";
+import { useReturned } from "./use-returned";
 
 /** Whether the sidebar covers the page instead of being beside it. */
 const narrow = matchMedia("(max-width: 760px)");
@@ -27,12 +29,15 @@ export function Home({ me }: { me: MeView }) {
   useEffect(() => {
     refreshAgents().catch(() => {}); // read again when they are needed
     const stop = keepUp(me.id);
+    const stopOutbox = startOutbox(me.id);
     window.addEventListener("keydown", shortcut);
     return () => {
       stop();
+      stopOutbox();
       window.removeEventListener("keydown", shortcut);
     };
   }, [me.id]);
+  useReturned();
   useEffect(() => setMenu(false), [at]);
   useEffect(() => {
     narrow.addEventListener("change", closeMenu);

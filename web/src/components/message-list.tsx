@@ -1,9 +1,10 @@
 import { ArrowDown } from "lucide-react";
 import { Fragment } from "react";
 
+import { unsent, unsentIn } from "../state/outbox";
 import { useStore } from "../state/store";
 import { keyOf } from "../thread/path";
-import { isBusy, isRunning, isWaiting } from "../thread/reduce";
+import { isBusy, isLocal, isRunning, isWaiting } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords } from "../words";
 import { EntryView, type MessageActions } from "./entry-view";
@@ -26,6 +27,10 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
   const { messages } = state;
   const wanted = seq === undefined ? undefined : messages.find((it) => it.seq === seq);
   const { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold } = useScrolling(thread, state, wanted && keyOf(wanted));
+  const items = unsentIn(useStore(unsent), thread.id);
+  const sending = items.find(({ entry }) => entry.id === state.sendingId);
+  // Nothing answers a message that the server doesn't have.
+  const visible = sending?.state === "waiting" ? shown.filter((it) => !isLocal(it.id) || it.role === "user") : shown;
   const running = isRunning(state);
   const busy = isBusy(state);
   return (
@@ -37,7 +42,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
           </button>
         )}
         {state.loading === "all" && !messages.length && <p className="hint">{words.loading}</p>}
-        {shown.map((message, index) => {
+        {visible.map((message, index) => {
           const isLast = message === messages.at(-1) && !state.hasNewer;
           // The model sees archived messages only through the summary.
           const isFirstKept = !message.archived && index > 0 && shown[index - 1]!.archived;
@@ -52,6 +57,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
                 isWanted={message === wanted}
                 isEdited={message.id === editedId}
                 running={isLast && running}
+                unsent={isLocal(message.id) && message.role === "user" ? sending : undefined}
                 busy={busy}
                 thread={thread}
                 onChoose={(id, it) => void hold(thread.choose(id, it))}
@@ -62,7 +68,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
             </Fragment>
           );
         })}
-        {!state.hasNewer && <QueuedMessages thread={thread} queued={state.queued} />}
+        {!state.hasNewer && <QueuedMessages thread={thread} queued={state.queued} unsent={items} />}
       </div>
       {!isAtEnd && (
         <div className="to-latest">

@@ -11,10 +11,10 @@ import { closeOverlay, COMMAND, overlay } from "../state/overlay";
 import { agentChoices, conversationChoices, matching, type Choice, type ChoiceGroup } from "../state/palette";
 import { language, setLanguage, setTheme, theme } from "../state/preferences";
 import { go } from "../state/route";
-import { logOut } from "../state/session";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { useSearch } from "./use-search";
+import { useSignOut } from "./use-sign-out";
 
 /** One letter is in every conversation. */
 const LEAST_LETTERS = 2;
@@ -109,6 +109,7 @@ export function Palette() {
 
 function useGroups(found: readonly SearchHitView[]): ChoiceGroup[] {
   const words = useWords();
+  const signOut = useSignOut();
   const listed = useStore(conversations).items;
   const all = useStore(agents);
   const isSignedIn = useStore(token) !== null;
@@ -134,7 +135,7 @@ function useGroups(found: readonly SearchHitView[]): ChoiceGroup[] {
       { id: "theme", label: isDark ? words.lightMode : words.darkMode, run: () => setTheme(isDark ? "light" : "dark") },
       { id: "language", label: spoken === "zh" ? "English" : "中文", run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
       { id: "shortcuts", label: words.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
-      ...(isSignedIn ? [{ id: "logOut", label: words.logOut, run: logOut }] : []),
+      ...(isSignedIn ? [{ id: "logOut", label: words.logOut, run: signOut }] : []),
     ];
   }
 }

@@ -9,7 +9,6 @@ import { IconButton } from "./icon-button";
 export function describeProblem(words: Words, { code, message }: Problem): string {
   switch (code) {
     case "UNREACHABLE":
-      return words.sendFailed;
     case "SERVER_UNREACHABLE":
       return words.serverUnreachable;
     case "TURN_IN_PROGRESS":

@@ -5,14 +5,15 @@ import { type MeView } from "../api/schema";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
-import { logOut } from "../state/session";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { Menu, type MenuGroup } from "./menu";
+import { useSignOut } from "./use-sign-out";
 
 /** The signed-in user's menu: settings, usage, archived and deleted conversations. */
 export function ProfileMenu({ me }: { me: MeView }) {
   const words = useWords();
+  const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
   const spoken = useStore(language);
   const worn = useStore(themeChoice);
@@ -42,7 +43,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
         { label: words.themeSystem, checked: worn === "system", run: () => setTheme("system") },
       ],
     },
-    { items: isSignedIn ? [{ label: words.logOut, icon: LogOut, run: logOut }] : [] },
+    { items: isSignedIn ? [{ label: words.logOut, icon: LogOut, run: signOut }] : [] },
   ];
   return (
     <Menu label={words.profile(name)} className="row profile" hasTip={false} groups={groups}>

@@ -22,7 +22,7 @@ interface Props {
 /** A question from the model or an MCP server, and the answer. */
 export function QuestionCard({ question, isOpen, onAnswer }: Props) {
   const words = useWords();
-  const { open, outcome, sending, problem, answer } = useAnswer(question.requestId, isOpen, onAnswer);
+  const { open, outcome, sending, unsent, problem, answer } = useAnswer(question.requestId, isOpen, onAnswer);
   const give = (body: AnswerBody) => void answer(body);
   return (
     <div className="card question" role="group" aria-label={words.question} aria-busy={sending} {...open}>
@@ -33,7 +33,7 @@ export function QuestionCard({ question, isOpen, onAnswer }: Props) {
       {isOpen ? (
         <>
           <Answering question={question} sending={sending} onAnswer={give} />
-          <AnswerProblem problem={problem} />
+          <AnswerProblem problem={problem} unsent={unsent} />
         </>
       ) : (
         <>

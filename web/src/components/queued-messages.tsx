@@ -2,29 +2,43 @@ import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-r
 import { useState } from "react";
 
 import { ApiError } from "../api/client";
+import { type Item } from "../outbox/outbox";
 import { toast } from "../state/toasts";
 import { pageProblemOf } from "../state/use-loaded";
-import { isLocal, type PendingMessage } from "../thread/reduce";
+import { isLocal, localId, type PendingMessage } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 import { describeProblem } from "./problem-bar";
 import { MessageFiles } from "./message-files";
+import { Unsent } from "./unsent";
+
+interface Props {
+  thread: Thread;
+  queued: readonly PendingMessage[];
+  /** Those that the server doesn't have. */
+  unsent?: readonly Item[];
+}
 
 /** What was sent while a turn ran, and no turn has taken yet. */
-export function QueuedMessages({ thread, queued }: { thread: Thread; queued: readonly PendingMessage[] }) {
+export function QueuedMessages({ thread, queued, unsent = [] }: Props) {
   const words = useWords();
   if (!queued.length) return null;
   return (
     <section className="queue" aria-label={words.queue}>
       {queued.map((message) => (
-        <Queued key={message.messageId} thread={thread} message={message} />
+        <Queued
+          key={message.messageId}
+          thread={thread}
+          message={message}
+          unsent={unsent.find(({ entry }) => localId(entry.id) === message.messageId)}
+        />
       ))}
     </section>
   );
 }
 
-function Queued({ thread, message }: { thread: Thread; message: PendingMessage }) {
+function Queued({ thread, message, unsent }: { thread: Thread; message: PendingMessage; unsent?: Item }) {
   const words = useWords();
   const { messageId, content, files, held, steers } = message;
   const [edited, setEdited] = useState<string | null>(null);
@@ -100,9 +114,13 @@ function Queued({ thread, message }: { thread: Thread; message: PendingMessage }
         </form>
       )}
       <div className="actions">
-        <small className="state">
-          <Icon aria-hidden /> {steers ? words.steering : held ? words.held : words.queued}
-        </small>
+        {unsent ? (
+          <Unsent item={unsent} />
+        ) : (
+          <small className="state">
+            <Icon aria-hidden /> {steers ? words.steering : held ? words.held : words.queued}
+          </small>
+        )}
         {!isLocal(messageId) && edited === null && (
           <>
             {held && <IconButton icon={ArrowUp} label={words.sendNow} onClick={() => act(() => thread.sendHeld(messageId))} />}

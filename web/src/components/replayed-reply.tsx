@@ -82,4 +82,6 @@ function askedIn(words: Words, segment: Segment): string {
   return segment.kind === "approval" ? words.allowCall(segment.call.toolName, segment.call.server) : "";
 }
 
-async function ignored(): Promise<void> {}
+async function ignored(): Promise<boolean> {
+  return false;
+}

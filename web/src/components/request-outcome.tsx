@@ -2,10 +2,12 @@ import { Ban, Check, Clock, MessageSquare, type LucideIcon } from "lucide-react"
 import { type RefObject } from "react";
 
 import { type ApprovalAction, type ApprovalScope } from "../api/schema";
+import { type Item } from "../outbox/outbox";
 import { type Problem } from "../thread/reduce";
 import { useWords, type Words } from "../words";
 import { MessageTime } from "./message-time";
 import { describeProblem } from "./problem-bar";
+import { Unsent } from "./unsent";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;
@@ -52,9 +54,10 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
   }
 }
 
-/** Why an answer wasn't accepted. */
-export function AnswerProblem({ problem }: { problem: Problem | null }) {
+/** Why an answer wasn't accepted, or hasn't arrived. */
+export function AnswerProblem({ problem, unsent }: { problem: Problem | null; unsent?: Item }) {
   const words = useWords();
+  if (unsent?.state === "waiting") return <Unsent item={unsent} />;
   if (!problem) return null;
   const messages: Record<string, string> = {
     APPROVAL_ANSWERED: words.answeredElsewhere,

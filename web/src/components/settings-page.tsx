@@ -2,19 +2,20 @@ import { get, token } from "../api/client";
 import { type HealthView, type MeView } from "../api/schema";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
-import { logOut } from "../state/session";
 import { useStore } from "../state/store";
 import { useLoaded } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Fact } from "./fact";
 import { Field } from "./field";
 import { TopBar } from "./top-bar";
+import { useSignOut } from "./use-sign-out";
 
 const readHealth = (signal: AbortSignal) => get<HealthView>("/healthz", {}, signal);
 
 /** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
+  const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
   const { loaded } = useLoaded(readHealth);
   return (
@@ -28,7 +29,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             <Fact name={words.userRole} value={words.userRoles[me.role]} />
           </dl>
           {isSignedIn && (
-            <button type="button" onClick={logOut}>
+            <button type="button" onClick={signOut}>
               {words.logOut}
             </button>
           )}

@@ -1,22 +1,21 @@
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
-import { send } from "../api/client";
-import { type AgentView, type ConversationView } from "../api/schema";
+import { type OutgoingFile } from "../outbox/entry";
 import { agents, refreshAgents } from "../state/agents";
-import { keepFiles } from "../state/attachments";
 import { conversations } from "../state/conversations";
-import { returnDraft } from "../state/drafts";
+import { readDraft } from "../state/drafts";
+import { chosenAgent, outbox, unsent } from "../state/outbox";
 import { go, type Route } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { Thread, problemOf } from "../thread/thread";
 import { type Problem } from "../thread/reduce";
-import { type KeptFile } from "../turn/files";
 import { useWords } from "../words";
 import { Composer } from "./composer";
 import { MissingPlace } from "./missing-place";
 import { ProblemBar } from "./problem-bar";
 import { ThreadView } from "./thread-view";
 import { TopBar } from "./top-bar";
+import { UnsentMessage } from "./unsent-message";
 import { ViewerPlace } from "./viewer-place";
 import { Welcome } from "./welcome";
 
@@ -65,11 +64,6 @@ function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenPr
   );
 }
 
-/** The requested agent, even if it isn't in the list yet; never another one. */
-function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {
-  return id === null ? (all.find((it) => it.isDefault) ?? all[0]) : all.find((it) => it.id === id);
-}
-
 const noImages = () => [];
 
 interface NewProps {
@@ -83,7 +77,26 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const all = useStore(agents);
   const agent = chosenAgent(all, agentId);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [busy, setBusy] = useState(false);
+  // Not the loaded agent: what is typed before the list of agents has loaded must stay.
+  const draftKey = `new.${agentId ?? ""}`;
+  const first = useStore(unsent).find(({ entry }) => entry.kind === "message" && entry.conversationId === null && entry.agentId === agentId);
+  /** The message that was written here. */
+  const begunId = useRef<string | null>(null);
+  useEffect(
+    () =>
+      outbox.on((event) => {
+        const { type, entry } = event;
+        if (entry.kind !== "message" || entry.agentId !== agentId) return;
+        if (type === "refused" && entry.conversationId === null) setProblem(problemOf(event.error));
+        // One of an earlier visit leads there, too, unless the user is writing something else by now.
+        if (type !== "created" || (entry.id !== begunId.current && readDraft(draftKey))) return;
+        const thread = new Thread(event.conversation.id);
+        thread.begin(event.conversation, event.entry);
+        onBegun(thread);
+        go({ name: "conversation", id: thread.id });
+      }),
+    [agentId, draftKey, onBegun],
+  );
   const isMissing = agentId !== null && !agent;
   /** The agent that the server doesn't show us, either. */
   const [unknownId, setUnknownId] = useState<string | null>(null);
@@ -93,43 +106,33 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       .then(() => setUnknownId(agentId))
       .catch(() => {});
   }, [isMissing, agentId]);
-  const begin = async (content: string, files: readonly KeptFile[] = []): Promise<boolean> => {
-    setBusy(true);
-    try {
-      // A user who is quicker than the list of agents waits for it once.
-      if (agentId === null && !agents.get().length) await refreshAgents();
-      const chosen = agentId ?? chosenAgent(agents.get(), null)?.id;
-      if (!chosen) return false;
-      const made = await send<ConversationView>("POST", `/api/agents/${chosen}/conversations`, {});
-      const thread = new Thread(made.id);
-      onBegun(thread);
-      const sent = thread.begin(made, content, files);
-      go({ name: "conversation", id: made.id });
-      if (!(await sent)) {
-        // The user is already there, and so is their text.
-        returnDraft(made.id, content);
-        keepFiles(made.id, files);
-      }
-      return true;
-    } catch (error) {
-      setProblem(problemOf(error));
-      return false;
-    } finally {
-      setBusy(false);
-    }
+  const begin = async (content: string, files: readonly OutgoingFile[] = []): Promise<boolean> => {
+    if (first) return false;
+    setProblem(null);
+    const entry = outbox.prepare({ kind: "message", conversationId: null, agentId, content, files });
+    begunId.current = entry.id;
+    await outbox.add(entry);
+    return true;
   };
   if (isMissing && unknownId === agentId) return <MissingPlace what="agent" onMenu={onMenu} />;
   return (
     <div className="thread">
       <TopBar onMenu={onMenu} title="" />
-      <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
+      {first?.state === "waiting" ? (
+        <div className="scroller">
+          <div className="messages">
+            <UnsentMessage item={first} />
+          </div>
+        </div>
+      ) : (
+        <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
+      )}
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       <Composer
-        // Not the loaded agent: what is typed before the list of agents has loaded must stay.
-        draftKey={`new.${agentId ?? ""}`}
+        draftKey={draftKey}
         placeholder={words.placeholder(agent?.name ?? "")}
         limit={agent?.settings?.maxMessageChars ?? 0}
-        running={busy}
+        running={first !== undefined}
         onSend={(text, _, files) => begin(text, files)}
       />
       <ViewerPlace images={noImages} />

@@ -1,8 +1,9 @@
 import { useEffect, useState } from "react";
 
 import { type AgentView, type ConversationPatch } from "../api/schema";
+import { type OutgoingFile } from "../outbox/entry";
 import { agents, isGuide } from "../state/agents";
-import { attachmentsOf, keepFiles, takeAttachments } from "../state/attachments";
+import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
 import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
@@ -10,7 +11,7 @@ import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
 import { isRunning, isWaiting } from "../thread/reduce";
 import { type Thread } from "../thread/thread";
-import { filesOf, imagesOf, type KeptFile } from "../turn/files";
+import { filesOf, imagesOf } from "../turn/files";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
@@ -70,11 +71,11 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const endEdit = () => {
     if (edited) {
       forgetDraft(draftOf(edited));
-      takeAttachments(draftOf(edited));
+      dropAttachments(draftOf(edited));
     }
     setEdited(null);
   };
-  const post = async (text: string, steers: boolean, files: readonly KeptFile[]) => {
+  const post = async (text: string, steers: boolean, files: readonly OutgoingFile[]) => {
     const sent = await thread.send(text, { edited, steers, files });
     if (sent) setEdited(null);
     return sent;

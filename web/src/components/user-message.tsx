@@ -1,6 +1,7 @@
 import { Pencil } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
+import { type Item } from "../outbox/outbox";
 import { filesOf } from "../turn/files";
 import { contentOf, type Message } from "../turn/parts";
 import { useWords } from "../words";
@@ -8,6 +9,7 @@ import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
 import { MessageFiles } from "./message-files";
 import { MessageTime } from "./message-time";
+import { Unsent } from "./unsent";
 
 /** What is longer is folded. */
 const FOLDED = 2000;
@@ -16,12 +18,14 @@ interface Props {
   message: Message;
   /** Whether a turn runs here. */
   busy: boolean;
+  /** Set as long as the server doesn't have it. */
+  unsent?: Item;
   onEdit: () => void;
   /** The choice of versions. */
   children?: ReactNode;
 }
 
-export function UserMessage({ message, busy, onEdit, children }: Props) {
+export function UserMessage({ message, busy, unsent, onEdit, children }: Props) {
   const words = useWords();
   const [open, setOpen] = useState(false);
   const text = contentOf(message.parts);
@@ -39,12 +43,16 @@ export function UserMessage({ message, busy, onEdit, children }: Props) {
           {open ? words.less : words.more}
         </button>
       )}
-      <div className="actions">
-        <MessageTime at={message.createdAt} />
-        {text && <CopyButton text={text} />}
-        <IconButton icon={Pencil} label={words.edit} unavailable={busy ? words.editBusy : undefined} onClick={onEdit} />
-        {children}
-      </div>
+      {unsent ? (
+        <Unsent item={unsent} />
+      ) : (
+        <div className="actions">
+          <MessageTime at={message.createdAt} />
+          {text && <CopyButton text={text} />}
+          <IconButton icon={Pencil} label={words.edit} unavailable={busy ? words.editBusy : undefined} onClick={onEdit} />
+          {children}
+        </div>
+      )}
     </article>
   );
 }

@@ -1,5 +1,6 @@
 /** The files of each draft: on their way to the server, there, or refused. Those that are there outlive a reload. */
 
+import { type OutgoingFile } from "../outbox/entry";
 import { type Problem } from "../thread/reduce";
 import { type KeptFile } from "../turn/files";
 import { Store } from "./store";
@@ -33,9 +34,16 @@ export function attachmentsOf(draftKey: string): Store<readonly Attachment[]> {
   return store;
 }
 
-/** The files that a draft can be sent with. */
-export function readyFiles(attachments: readonly Attachment[]): KeptFile[] {
+/** The files that the server has. */
+function readyFiles(attachments: readonly Attachment[]): KeptFile[] {
   return attachments.flatMap(({ status }) => (status.state === "ready" ? [status.file] : []));
+}
+
+/** The files as a message takes them along, also those that are on their way. */
+export function outgoingFiles(attachments: readonly Attachment[]): OutgoingFile[] {
+  return attachments.map(({ key, fileName, mediaType, size, status, source }) => {
+    return { key, fileName, mediaType, size, kept: status.state === "ready" ? status.file : null, source };
+  });
 }
 
 /** Gives a draft files that the server has. */
@@ -43,14 +51,18 @@ export function keepFiles(draftKey: string, files: readonly KeptFile[]): void {
   putBack(draftKey, files.map(attachmentOf));
 }
 
-/** Removes a draft's attachments; `putBack` undoes it. */
-export function takeAttachments(draftKey: string): readonly Attachment[] {
-  const taken = attachmentsOf(draftKey).get();
+/** Removes a draft's attachments. */
+export function dropAttachments(draftKey: string): void {
   attachmentsOf(draftKey).set(NONE);
-  return taken;
 }
 
-export function putBack(draftKey: string, attachments: readonly Attachment[]): void {
+/** Removes those that were sent, but not what has been added since. */
+export function dropSentFiles(draftKey: string, sent: readonly Attachment[]): void {
+  const keys = new Set(sent.map(({ key }) => key));
+  attachmentsOf(draftKey).update((all) => (keys.size ? all.filter(({ key }) => !keys.has(key)) : all));
+}
+
+function putBack(draftKey: string, attachments: readonly Attachment[]): void {
   attachmentsOf(draftKey).update((all) => [...attachments.map(marked), ...all]);
 }
 

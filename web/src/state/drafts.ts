@@ -31,9 +31,18 @@ export function keepDraft(key: string, text: string): void {
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }
 
-/** Restores a rejected message before what has been typed since. */
+/** Restores a rejected message before what has been typed since; it is written down at once. */
 export function returnDraft(key: string, text: string): void {
   keepDraft(key, [text, readDraft(key)].filter(Boolean).join("\n\n"));
+  writeDrafts();
+}
+
+/** Removes what was sent, but not what has been typed since; the outbox has it by now. */
+export function dropSent(key: string, sent: string): void {
+  const draft = readDraft(key).trimStart();
+  if (!draft.startsWith(sent)) return;
+  keepDraft(key, draft.slice(sent.length).trimStart());
+  writeDrafts();
 }
 
 export function forgetDraft(key: string): void {
@@ -53,6 +62,10 @@ function writeDrafts(): void {
 }
 
 window.addEventListener("pagehide", writeDrafts);
+// Another tab may give a message back that both have open.
+window.addEventListener("storage", ({ key }) => {
+  if (key?.startsWith(PREFIX)) for (const listener of [...listeners]) listener();
+});
 document.addEventListener("visibilitychange", writeDrafts);
 
 export function forgetDrafts(): void {

@@ -15,6 +15,8 @@ const AT_ONCE = 3;
 
 const waiting: (() => Promise<void>)[] = [];
 const cancels = new Map<string, AbortController>();
+/** The uploads under way: a message that was sent meanwhile waits for them. */
+const arrivals = new Map<string, Promise<KeptFile | null>>();
 let running = 0;
 
 /** Adds files to a draft and uploads them; returns how many didn't fit. */
@@ -24,6 +26,16 @@ export function attach(draftKey: string, files: readonly File[]): number {
   attachmentsOf(draftKey).update((all) => [...all, ...added]);
   for (const it of added) enqueue(draftKey, it);
   return files.length - added.length;
+}
+
+/** The file of an upload under way, even if it has left its draft; null if there is none, or it fails. */
+export async function arrivalOf(key: string): Promise<KeptFile | null> {
+  return arrivals.get(key) ?? null;
+}
+
+/** Uploads a file that belongs to no draft. */
+export async function uploadFile(source: File): Promise<KeptFile> {
+  return kept(await upload<UploadedFileView>("/api/files", source, () => {}, new AbortController().signal));
 }
 
 /** Takes a file out of a draft, also one that is on its way. */
@@ -65,7 +77,9 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
     if (cancel.signal.aborted || !isWanted) return;
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });
     try {
-      const file = kept(await upload<UploadedFileView>("/api/files", source, onProgress, cancel.signal));
+      const arriving = upload<UploadedFileView>("/api/files", source, onProgress, cancel.signal).then(kept);
+      arrivals.set(key, arriving.catch(() => null));
+      const file = await arriving;
       if (localUrl && file.width) seedPreview(file.fileId, localUrl);
       const { fileName, mediaType, size } = file;
       change(draftKey, key, { fileName, mediaType, size, status: { state: "ready", file } });
@@ -73,6 +87,7 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
       if (!cancel.signal.aborted) change(draftKey, key, { status: { state: "failed", problem: problemOf(error) } });
     } finally {
       cancels.delete(key);
+      arrivals.delete(key);
     }
   });
   void work();

@@ -29,6 +29,8 @@ export interface ThreadState {
   live: LiveReply | null;
   /** From the click on Send until the server has taken the message. */
   sending: boolean;
+  /** The outbox's entry for it, if it has one. */
+  sendingId: string | null;
   /** What was shown before; it returns if the server refuses. */
   shownBefore: Pick<ThreadState, "messages" | "hasNewer"> | null;
   /** From the choice of another branch until it is shown. */
@@ -63,6 +65,7 @@ export const EMPTY: ThreadState = {
   loading: null,
   live: null,
   sending: false,
+  sendingId: null,
   shownBefore: null,
   choosing: false,
   queued: [],
@@ -85,11 +88,11 @@ export type ThreadAction =
   | { type: "jumped"; messages: readonly Message[]; hasOlder: boolean; hasNewer: boolean }
   | { type: "settled" }
   | { type: "changed"; conversation: ConversationView }
-  | { type: "sending"; content: string; files?: readonly KeptFile[]; edited: Message | null }
+  | { type: "sending"; entryId?: string; content: string; files?: readonly KeptFile[]; edited: Message | null }
   | { type: "regenerating"; replaced: Message }
   | { type: "refused"; problem: Problem }
   | { type: "started"; turn: StartedTurnView }
-  /** The server queued the message: the turn shown for it is removed. */
+  /** The server queued the message, or its user took it back: the turn shown for it is removed. */
   | { type: "deferred" }
   /** A message is on its way into the queue, or into the turn that runs. */
   | { type: "queueing"; message: PendingMessage }
@@ -102,6 +105,8 @@ export type ThreadAction =
   | { type: "ended"; turnId: string }
   | { type: "failed"; problem: Problem }
   | { type: "dismissed" };
+
+const SENT = { sending: false, sendingId: null, shownBefore: null } as const;
 
 const LOCAL = "local:";
 
@@ -191,7 +196,8 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       const kept = edited ? before(state.messages, edited) : state.messages;
       const asked = blank(state, "user", content, kept.at(-1), files);
       const reply = blank(state, "assistant", "", asked);
-      return start(state, [...kept, edited ? { ...asked, siblings: withSibling(edited, asked.id) } : asked, reply]);
+      const messages = [...kept, edited ? { ...asked, siblings: withSibling(edited, asked.id) } : asked, reply];
+      return { ...start(state, messages), sendingId: action.entryId ?? null };
     }
     case "regenerating": {
       const kept = before(state.messages, action.replaced);
@@ -200,7 +206,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     }
     case "refused": {
       const { problem } = action;
-      return { ...state, ...state.shownBefore, sending: false, shownBefore: null, choosing: false, stopping: false, problem };
+      return { ...state, ...state.shownBefore, ...SENT, choosing: false, stopping: false, problem };
     }
     case "started": {
       const { turnId } = action.turn;
@@ -210,7 +216,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       };
       const messages = state.messages.map((it) => (isLocal(it.id) ? named({ ...it, turnId }, ids) : it));
       const conversation = state.conversation && { ...state.conversation, activeTurnId: turnId };
-      return withLive({ ...state, sending: false, shownBefore: null, messages, conversation });
+      return withLive({ ...state, ...SENT, messages, conversation });
     }
     case "events": {
       if (state.live?.message.turnId !== action.turnId) return state;
@@ -219,7 +225,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       return { ...state, live, queued, messages: withReply(state, live), connection: "good" };
     }
     case "deferred":
-      return { ...state, ...state.shownBefore, sending: false, shownBefore: null };
+      return { ...state, ...state.shownBefore, ...SENT };
     case "queueing":
       return { ...state, queued: [...state.queued, action.message], problem: null };
     case "queued": {

@@ -7,21 +7,20 @@ import {
   type ConversationDetailView,
   type ConversationPatch,
   type ConversationView,
-  type MessageBody,
   type PageView_MessageView,
-  type QueuedView,
   type StartedTurnView,
-  type SteeredView,
 } from "../api/schema";
 import { socket, type News } from "../api/socket";
 import { pause } from "../api/sse";
+import { type OutgoingFile, type OutgoingMessage } from "../outbox/entry";
 import { markExpired } from "../state/attachments";
 import { settleTurn } from "../state/conversations";
 import { onMyEvent } from "../state/my-events";
+import { deliver, outbox, shownFile, unsent, unsentIn, type PageOutboxEvent } from "../state/outbox";
 import { Store } from "../state/store";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
-import { filePart, type KeptFile } from "../turn/files";
+import { filePart } from "../turn/files";
 import { type Message } from "../turn/parts";
 import { Paced } from "./paced";
 import { before } from "./path";
@@ -47,16 +46,13 @@ const TRIES = 4;
 /** A server that shuts down restarts, or another takes its place, within a minute. */
 const TRIES_IN_A_DEPLOY = 12;
 const CHARACTERS_A_MS = 40;
-/** The outcome of sending: the message started a turn, is queued, or joins the running turn. */
-type SentView = StartedTurnView | QueuedView | SteeredView;
-
 /** What else is known of a message that is sent. */
 interface Sending {
   /** The message that it replaces. */
   edited?: Message | null;
   /** Whether it joins the turn that runs; one with files cannot. */
   steers?: boolean;
-  files?: readonly KeptFile[];
+  files?: readonly OutgoingFile[];
 }
 
 const MOVED: Problem = { code: PATH_CHANGED, message: "" };
@@ -70,6 +66,9 @@ export class Thread {
   /** Counts reads: a response is outdated, too, if that of a later request has arrived. */
   #readings = { asked: 0, taken: 0 };
   #unsubscribe: (() => void) | null = null;
+  #unlisten: (() => void) | null = null;
+  /** The entries of the outbox that are shown. */
+  #shown = new Set<string>();
 
   constructor(readonly id: string) {}
 
@@ -81,8 +80,13 @@ export class Thread {
   async join(): Promise<void> {
     if (this.#closing.signal.aborted) this.#closing = new AbortController();
     this.#keepUp();
-    if (this.state.get().conversation === null) this.#dispatch({ type: "opening" });
+    this.#watchOutbox();
+    const { conversation, sendingId } = this.state.get();
+    if (conversation === null) this.#dispatch({ type: "opening" });
+    // It may have been settled while nobody looked.
+    if (sendingId && !unsent.get().some(({ entry }) => entry.id === sendingId)) this.#dispatch({ type: "deferred" });
     if (!this.state.get().sending) await this.refresh();
+    for (const { entry, state } of unsentIn(unsent.get(), this.id)) if (state === "waiting" && entry.kind === "message") this.#show(entry);
   }
 
   /** It is no longer shown. The turn continues without us. */
@@ -90,14 +94,17 @@ export class Thread {
     this.#closing.abort();
     this.#unsubscribe?.();
     this.#unsubscribe = null;
+    this.#unlisten?.();
+    this.#unlisten = null;
     this.#following = null;
   }
 
-  /** Sends the first message of a new conversation, or the next one if the agent already has a conversation. */
-  async begin(conversation: ConversationView, content: string, files: readonly KeptFile[] = []): Promise<boolean> {
+  /** Shows a new conversation with its first message, which the outbox sends. */
+  begin(conversation: ConversationView, first: OutgoingMessage): void {
     this.#dispatch({ type: "made", conversation });
-    if (conversation.messageCount) await this.refresh();
-    return this.send(content, { files });
+    this.#watchOutbox();
+    // An agent may have one conversation with each user: then it is loaded before anything is added.
+    if (!conversation.messageCount) this.#show(first);
   }
 
   /** Reads the latest messages; `whole`: and shows them, whatever the user reads. */
@@ -169,29 +176,89 @@ export class Thread {
     }
   }
 
-  /** Sends a message, at the end or in place of `edited`; false if the server didn't accept it.
+  /** Sends a message, at the end or in place of `edited`; false if that isn't possible now. True once the outbox has it.
 
   While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
   async send(content: string, { edited = null, steers = false, files = [] }: Sending = {}): Promise<boolean> {
     const before = this.state.get();
     if (before.sending || before.choosing) return false;
-    if (!edited && mustQueue(before)) return this.#queue(content, files, steers);
-    if (isRunning(before) && !isWaiting(before)) return false;
-    const tip = tipOf(this.state.get());
-    if (!edited) await this.showLatest();
-    this.#dispatch({ type: "sending", content, files, edited });
-    const body: MessageBody = { ...bodyOf(content, files), tip, ...(edited && { parentId: edited.parentId }) };
-    const started = await this.#start("messages", body, freshKey());
-    // The server knows how many versions there are now.
-    if (started && edited) void this.refresh();
-    return started;
+    const queues = !edited && mustQueue(before);
+    if (!queues && isRunning(before) && !isWaiting(before)) return false;
+    const tip = tipOf(before);
+    const agentId = before.conversation?.agentId ?? null;
+    const turnId = steers ? before.live?.message.turnId : undefined;
+    const place = queues
+      ? { whenBusy: steers ? ("steer" as const) : ("queue" as const), ...(turnId && { steers: turnId }) }
+      : { tip, ...(edited && { edited: { id: edited.id, parentId: edited.parentId } }) };
+    const written = { kind: "message" as const, conversationId: this.id, agentId, content, files, ...place };
+    const entry = outbox.prepare(written) as OutgoingMessage;
+    if (!queues && !edited) await this.showLatest();
+    this.#changes++;
+    this.#show(entry);
+    await outbox.add(entry);
+    return true;
+  }
+
+  /** Shows an entry of the outbox where it will be once the server has it. */
+  #show(entry: OutgoingMessage): void {
+    if (this.#shown.has(entry.id) || (!entry.whenBusy && this.state.get().sending)) return;
+    this.#shown.add(entry.id);
+    const { id, content, steers = null } = entry;
+    const files = entry.files.map(shownFile);
+    if (entry.whenBusy) {
+      const createdAt = new Date(entry.createdAt).toISOString();
+      const message = { messageId: localId(id), content, files: files.map(filePart), createdAt, held: false, steers };
+      return this.#dispatch({ type: "queueing", message });
+    }
+    const edited = this.state.get().messages.find((it) => it.id === entry.edited?.id) ?? null;
+    this.#dispatch({ type: "sending", entryId: id, content, files, edited });
+  }
+
+  #watchOutbox(): void {
+    this.#unlisten ??= outbox.on((event) => this.#hearOutbox(event));
+  }
+
+  #hearOutbox(event: PageOutboxEvent): void {
+    const { entry } = event;
+    if (entry.conversationId !== this.id) return;
+    if (event.type === "waiting") {
+      if (entry.kind === "message") this.#show(entry);
+      if (event.unreachable) this.#dispatch({ type: "connection", connection: "lost" });
+      return;
+    }
+    if (event.type === "created") return;
+    this.#dispatch({ type: "connection", connection: "good" });
+    if (entry.kind === "answer") {
+      if (event.type === "refused") void this.refresh(); // another client was first, or it was too late
+      return;
+    }
+    const isShown = this.#shown.delete(entry.id);
+    if (event.type === "refused") return this.#refuse(event.error, entry, isShown);
+    const outcome = event.type === "sent" ? event.outcome : null;
+    if (isShown && entry.whenBusy) {
+      const messageId = outcome && "messageId" in outcome ? outcome.messageId : null;
+      this.#dispatch({ type: "queued", localId: localId(entry.id), messageId });
+    } else if (isShown && outcome && !("messageId" in outcome) && !this.#knows(outcome)) {
+      this.#dispatch({ type: "started", turn: outcome });
+      this.#followActive();
+      // The first message gives the conversation its title; the server knows how many versions there are now.
+      if (this.state.get().conversation?.title && !entry.edited) return;
+    } else if (isShown) {
+      this.#dispatch({ type: "deferred" }); // others were held before it and go first, or it had arrived before
+    }
+    void this.refresh();
+  }
+
+  /** Whether a turn is shown already: its answer was lost, not the message. */
+  #knows({ userMessageId }: StartedTurnView): boolean {
+    return this.state.get().messages.some((it) => it.id === userMessageId);
   }
 
   async regenerate(replaced: Message): Promise<boolean> {
     if (isBusy(this.state.get())) return false;
     const tip = tipOf(this.state.get());
     this.#dispatch({ type: "regenerating", replaced });
-    const started = await this.#start("regenerate", { messageId: replaced.id, tip });
+    const started = await this.#start({ messageId: replaced.id, tip });
     // A turn may have begun although its answer was lost.
     if (!started && this.state.get().problem?.code !== PATH_CHANGED) await this.refresh();
     return started;
@@ -238,7 +305,7 @@ export class Thread {
       await show();
       this.#dispatch({ type: "settled" });
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#refuse(error, withoutText(error));
+      if (!this.#closing.signal.aborted) this.#fall(error, withoutText(error));
     }
   }
 
@@ -247,7 +314,11 @@ export class Thread {
     return send<ConversationView>("POST", `/api/conversations/${this.id}/fork`, { messageId });
   }
 
+  /** Stops the turn; or takes the message back that could not be sent yet. */
   async stop(): Promise<void> {
+    const { sendingId } = this.state.get();
+    const item = unsent.get().find(({ entry }) => entry.id === sendingId);
+    if (item?.state === "waiting") return outbox.withdraw(item.entry.id);
     this.#dispatch({ type: "stopping" });
     try {
       await send<AbortView>("POST", `/api/conversations/${this.id}/abort`);
@@ -281,65 +352,34 @@ export class Thread {
     return get<PageView_MessageView>(path, query, this.#closing.signal);
   }
 
-  /** Starts a turn. With a key, a request whose response was lost is repeated; that never starts a second turn. */
-  async #start(call: "messages" | "regenerate", body: object, key?: string): Promise<boolean> {
+  /** Regenerates; a request whose response was lost is repeated, which never starts a second turn. */
+  async #start(body: object): Promise<boolean> {
     this.#changes++;
     try {
-      this.#take(await this.#post(call, body, key));
+      const turn = await this.#post<StartedTurnView>("regenerate", body);
+      this.#dispatch({ type: "started", turn });
+      this.#followActive();
       return true;
     } catch (error) {
-      this.#refuse(error, key ? problemOf(error) : withoutText(error));
+      this.#fall(error, withoutText(error));
       return false;
     }
   }
 
-  #take(sent: SentView): void {
-    if ("messageId" in sent) {
-      // Others were held before it, and go first.
-      this.#dispatch({ type: "deferred" });
-      void this.refresh();
-      return;
-    }
-    this.#dispatch({ type: "started", turn: sent });
-    this.#followActive();
-    // The first message gives the conversation its title; the list may show others.
-    if (!this.state.get().conversation?.title) void this.refresh();
-  }
-
-  async #post(call: "messages" | "regenerate", body: object, key?: string): Promise<SentView> {
-    const headers: Record<string, string> = key ? { "Idempotency-Key": key } : {};
+  /** Sends a request with a key, a few times if need be. */
+  async #post<T>(call: string, body?: object): Promise<T> {
+    const headers = { "Idempotency-Key": freshKey() };
     let tries = TRIES;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await send<SentView>("POST", `/api/conversations/${this.id}/${call}`, body, headers);
+        return await send<T>("POST", `/api/conversations/${this.id}/${call}`, body, headers);
       } catch (error) {
         const ends = error instanceof ApiError && error.code === "SHUTTING_DOWN";
         if (ends) tries = TRIES_IN_A_DEPLOY;
-        if (!(ends || error instanceof Unreachable) || !key || attempt >= tries) throw error;
+        if (!(ends || error instanceof Unreachable) || attempt >= tries) throw error;
         this.#dispatch({ type: "connection", connection: "lost" });
         await pause(Math.min(attempt, 5) * 1000, this.#closing.signal);
       }
-    }
-  }
-
-  /** Sends a message that joins the running turn, or that the next one answers. */
-  async #queue(content: string, files: readonly KeptFile[], steers: boolean): Promise<boolean> {
-    const key = freshKey();
-    const id = localId(key);
-    const turnId = this.state.get().live?.message.turnId ?? null;
-    const message = { messageId: id, content, files: files.map(filePart), createdAt: new Date().toISOString(), held: false };
-    this.#changes++;
-    this.#dispatch({ type: "queueing", message: { ...message, steers: steers ? turnId : null } });
-    try {
-      const body: MessageBody = { ...bodyOf(content, files), whenBusy: steers ? "steer" : "queue" };
-      const sent = await this.#post("messages", body, key);
-      this.#dispatch({ type: "queued", localId: id, messageId: "messageId" in sent ? sent.messageId : null });
-      void this.refresh();
-      return true;
-    } catch (error) {
-      this.#dispatch({ type: "queued", localId: id, messageId: null });
-      this.#refuse(error, problemOf(error));
-      return false;
     }
   }
 
@@ -354,36 +394,39 @@ export class Thread {
 
   /** Sends a held message now; the others follow it. */
   async sendHeld(messageId: string): Promise<void> {
-    await this.#queuedCall("POST", `${messageId}/send`);
+    await this.#changingQueue(() => this.#post(`queued/${messageId}/send`));
   }
 
   async #changeQueued(method: "PATCH" | "DELETE", messageId: string, content: string | null): Promise<void> {
-    await this.#queuedCall(method, messageId, content === null ? undefined : { content });
+    const path = `/api/conversations/${this.id}/queued/${messageId}`;
+    await this.#changingQueue(() => send(method, path, content === null ? undefined : { content }));
     this.#dispatch({ type: "requeued", messageId, content });
   }
 
-  async #queuedCall(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<void> {
+  async #changingQueue(change: () => Promise<unknown>): Promise<void> {
     this.#changes++;
     try {
-      await send(method, `/api/conversations/${this.id}/queued/${path}`, body);
+      await change();
     } finally {
       void this.refresh(); // it may have been sent meanwhile
     }
   }
 
-  /** Answers what a turn asks. */
-  async answer(turnId: string, requestId: string, body: AnswerBody): Promise<void> {
-    try {
-      await send("POST", `/api/turns/${turnId}/approvals/${requestId}`, body);
-    } catch (error) {
-      // Another client was first, or it was too late: load the result.
-      if (error instanceof ApiError && [404, 409, 410].includes(error.status)) void this.refresh();
-      throw error;
-    }
+  /** Answers what a turn asks; false if the user took the answer back before it could be sent. */
+  async answer(turnId: string, requestId: string, body: AnswerBody): Promise<boolean> {
+    this.#watchOutbox();
+    return deliver({ kind: "answer", conversationId: this.id, turnId, requestId, body });
   }
 
-  #refuse(error: unknown, problem: Problem): void {
-    this.#dispatch({ type: "refused", problem });
+  /** The server will never accept a message; its text is back in the composer. */
+  #refuse(error: unknown, entry: OutgoingMessage, isShown: boolean): void {
+    if (isShown && entry.whenBusy) this.#dispatch({ type: "queued", localId: localId(entry.id), messageId: null });
+    this.#fall(error, problemOf(error), isShown && !entry.whenBusy);
+  }
+
+  /** Shows why something was refused; `undoes`: what was shown before returns. */
+  #fall(error: unknown, problem: Problem, undoes = true): void {
+    this.#dispatch({ type: undoes ? "refused" : "failed", problem });
     if (problem.fileId) markExpired(problem.fileId, problem);
     if (error instanceof ApiError && error.code === "TURN_IN_PROGRESS") void this.refresh();
   }
@@ -477,10 +520,6 @@ export class Thread {
 /** The same if there was no text to lose. */
 function withoutText(error: unknown): Problem {
   return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
-}
-
-function bodyOf(content: string, files: readonly KeptFile[]): MessageBody {
-  return files.length ? { content, files: files.map((it) => it.fileId) } : { content };
 }
 
 export function problemOf(error: unknown): Problem {

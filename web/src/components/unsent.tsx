@@ -1,0 +1,28 @@
+import { RotateCw, Undo2 } from "lucide-react";
+
+import { type Item } from "../outbox/outbox";
+import { outbox } from "../state/outbox";
+import { useWords } from "../words";
+
+/** Tells that something is on its way, or waits until the server can be reached, and what the user can do about it. */
+export function Unsent({ item }: { item: Item }) {
+  const words = useWords();
+  const { entry, state, lasts } = item;
+  if (state === "sending") return <small className="unsent sending">{words.sending}</small>;
+  return (
+    <p className="unsent" role="status">
+      <span>{lasts ? words.unsent : words.unsentHere}</span>
+      <button type="button" className="link" onClick={() => outbox.retry()}>
+        <RotateCw aria-hidden /> {words.retry}
+      </button>
+      <button type="button" className="link" onClick={() => takeBack(entry.id)}>
+        <Undo2 aria-hidden /> {words.takeBack}
+      </button>
+    </p>
+  );
+}
+
+function takeBack(id: string): void {
+  void outbox.withdraw(id);
+  document.getElementById("message")?.focus();
+}
