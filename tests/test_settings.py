@@ -1,5 +1,6 @@
 """Settings: where they come from, and which are refused."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,36 @@ def test_environment_wins_over_the_file_and_arguments_over_both(tmp_path: Path):
 def test_lists_are_separated_by_commas():
     settings = Settings.load({"THREADKEEP_ALLOWED_HOSTS": "a.example, b.example,"})
     assert settings.allowed_hosts == ("a.example", "b.example")
+
+
+BLANK = ("", " ", "\t\n", "\u200b\u3000")
+
+
+@pytest.mark.parametrize("name", Settings.__struct_fields__)
+def test_blank_value_counts_as_missing(name: str, tmp_path: Path):
+    usual, file = Settings.load({}), tmp_path / "threadkeep.toml"
+    for blank in BLANK:
+        assert Settings.load({f"THREADKEEP_{name.upper()}": blank}) == usual
+        assert Settings.load({}, **{name: blank}) == usual
+        file.write_text(f"{name} = {json.dumps(blank)}\n")
+        # A list in a file can be empty on purpose: no program, no variable.
+        of_file = getattr(Settings.load({}, file), name)
+        assert of_file in {getattr(usual, name), ()}
+
+
+@pytest.mark.parametrize("name", ["THREADKEEP_CONFIG", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"])
+def test_other_names_that_are_blank_count_as_missing(name: str):
+    assert Settings.load({name: " "}) == Settings.load({})
+
+
+def test_blank_issuer_or_audience_does_not_pass_for_one():
+    provider = {
+        "THREADKEEP_JWKS_URL": "https://id.example/keys",
+        "THREADKEEP_JWT_ISSUER": "https://id.example",
+    }
+    for blank in BLANK:
+        with pytest.raises(SettingsError, match="requires THREADKEEP_JWT_ISSUER"):
+            Settings.load(provider | {"THREADKEEP_JWT_AUDIENCE": blank})
 
 
 def test_rules_for_mcp_servers_are_strict_unless_the_operator_says_otherwise():
@@ -154,7 +185,7 @@ def test_promptx_command_is_split_as_a_shell_would():
     assert Settings.load({}).promptx_arguments == ()
 
 
-@pytest.mark.parametrize("command", [" ", "npx 'open"])
+@pytest.mark.parametrize("command", ["npx 'open"])
 def test_promptx_command_that_is_none_is_refused(command: str):
     with pytest.raises(SettingsError, match="THREADKEEP_PROMPTX_COMMAND"):
         Settings.load({}, promptx_command=command)

@@ -19,6 +19,7 @@ from msgspec import Meta
 from threadkeep.choices import with_choices
 from threadkeep.domain.data_folder import DATABASE, PAYLOADS
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.text import is_blank
 from threadkeep.domain.user import AdminClaim
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.loopback import is_loopback
@@ -369,14 +370,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def load(
         environment: Mapping[str, str] = os.environ, file: Path | None = None, **overrides: object
     ) -> "Settings":
-        """Reads `threadkeep.toml`, then the environment, then the arguments; later ones take precedence."""
+        """Reads `threadkeep.toml`, then the environment, then the arguments; later ones take precedence.
+
+        A blank value counts as missing, wherever it is.
+        """
         given: dict[str, object] = {}
         file = file or settings_file(environment)
-        given |= _read_file(file, required=f"{PREFIX}CONFIG" in environment)
+        in_file = _read_file(file, required=_value(environment, f"{PREFIX}CONFIG") is not None)
+        given |= {name: it for name, it in in_file.items() if name in _LISTS or not _is_missing(it)}
         for name in Settings.__struct_fields__:
-            if value := environment.get(PREFIX + name.upper()):
+            if (value := _value(environment, PREFIX + name.upper())) is not None:
                 given[name] = value
-        given |= {name: value for name, value in overrides.items() if value is not None}
+        given |= {name: value for name, value in overrides.items() if not _is_missing(value)}
         _choose_gateway(given, environment)
         for name in _LISTS:
             if isinstance(text := given.get(name), str):
@@ -586,16 +591,25 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
 
 def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
     """The settings file, if it exists."""
-    return Path(environment.get(f"{PREFIX}CONFIG", FILE_NAME))
+    return Path(_value(environment, f"{PREFIX}CONFIG") or FILE_NAME)
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder that PromptX uses on its own, by PromptX's own variable."""
-    return Path(environment.get("PROMPTX_PROJECT_DIR") or ".").absolute()
+    return Path(_value(environment, "PROMPTX_PROJECT_DIR") or ".").absolute()
+
+
+def _value(environment: Mapping[str, str], name: str) -> str | None:
+    value = environment.get(name)
+    return None if _is_missing(value) else value
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, str) and is_blank(value))
 
 
 def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(part.strip() for part in text.split(",") if not is_blank(part))
 
 
 def _split(url: str, name: str) -> SplitResult:
@@ -609,7 +623,7 @@ def _split(url: str, name: str) -> SplitResult:
 def _choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:
     """A provider's own key in the environment selects that provider by default."""
     for gateway in ("anthropic", "openai"):
-        if key := environment.get(f"{gateway.upper()}_API_KEY"):
+        if key := _value(environment, f"{gateway.upper()}_API_KEY"):
             given.setdefault("gateway", gateway)
             if given["gateway"] == gateway:
                 given.setdefault("gateway_api_key", key)

@@ -187,8 +187,7 @@ async def test_nobody_records_in_other_peoples_conversations(
         ({**RUN[0], "at": -1}, 422, "events[0].at"),
         ({**RUN[0], "at": 2**53}, 422, "events[0].at"),
         ({**RUN[1], "at": 253_402_300_800_000}, 422, "events[0].at"),
-        ({**RUN[2], "artifactIds": ["file-1"]}, 422, "artifactIds"),
-        ({**RUN[2], "artifactIds": [new_uuid()]}, 422, "artifactIds"),
+        ({**RUN[2], "artifactIds": [" "]}, 422, "artifactIds"),
         ({**RUN[0], "colour": "red"}, 422, "events[0].colour"),
     ],
 )
@@ -202,14 +201,36 @@ async def test_bad_event_is_refused_with_its_field_and_nothing_is_kept(
     assert (await messages(alice, conversation_id))[1]["thoughtProcess"] == []
 
 
-async def test_file_of_another_conversation_is_refused(
+async def test_ids_that_only_the_engine_knows_are_kept_and_shown_but_download_nothing(
     api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient
 ):
+    # GIVEN a file of the conversation, and ids of the engine's own, of nobody's, and of somebody else's files
     conversation_id = await make_conversation(alice)
-    for other in (await make_conversation(alice), await make_conversation(bob)):
-        file_id = await keep_artifact(api.store, other)
-        refused = await tell(alice, conversation_id, {**RUN[2], "artifactIds": [file_id]})
-        assert (refused.status_code, refused.json()["error"]["param"]) == (422, "artifactIds")
+    own = await keep_artifact(api.store, conversation_id)
+    others = [await keep_artifact(api.store, await make_conversation(user)) for user in (alice, bob)]
+    foreign = ["file-1", "s3://bucket/a b.pdf", new_uuid(), *others]
+    # WHEN a run names them all
+    named = [own.upper(), *foreign]
+    told = await tell(alice, conversation_id, RUN[0], {**RUN[2], "artifactIds": named}, RUN[3])
+    assert told.status_code == 200
+    # THEN all are shown, in order, and only the conversation's own file can be downloaded
+    reply = (await messages(alice, conversation_id))[1]
+    assert reply["artifactIds"] == [own, *foreign]
+    files = [it for it in reply["parts"] if it["type"] == "file"]
+    assert [it.get("isElsewhere", False) for it in files] == [False, *[True] * 5]
+    # Nothing tells an id that somebody else has from one that nobody has.
+    assert len({str({**it, "fileId": ""}) for it in files[1:]}) == 1
+    for format_ in ("md", "html"):
+        report = (await alice.get(f"/api/conversations/{conversation_id}/report?format={format_}")).text
+        assert report.count("/api/artifacts/") == 1
+        assert "bucket/a b.pdf" in report
+    exported = await alice.get(f"/api/conversations/{conversation_id}/export?format=json")
+    assert all(it in exported.text for it in foreign)
+    # A copy of the conversation has its own copy of the file, and the same ids of the engine.
+    fork = await alice.post(f"/api/conversations/{conversation_id}/fork", json={"messageId": reply["id"]})
+    copied = (await messages(alice, fork.json()["id"]))[1]["artifactIds"]
+    assert copied[1:] == foreign
+    assert (await alice.get(f"/api/artifacts/{copied[0]}")).status_code == 200
 
 
 async def test_large_values_of_a_run_lie_beside_its_rows_and_come_back_whole(

@@ -31,7 +31,7 @@ from threadkeep.domain.ids import DocumentId, MemoryId, PayloadId, UserId, new_u
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Failure, MessageStatus, Usage
-from threadkeep.domain.parts import RetrievalPart, TextPart, ToolCallPart
+from threadkeep.domain.parts import FilePart, RetrievalPart, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.retrieval import RetrievalHit
@@ -122,6 +122,7 @@ async def _keep_rich(store: Store, conversation: Conversation, document: Documen
         ToolCallPart(call=searched, iteration=1),
         RetrievalPart(query="lease", hits=hits, at=NOW, tool_call_id="call_1", iteration=1),
         ToolCallPart(call=slow, iteration=1),
+        FilePart(file_id=PayloadId("engine:file-1"), is_elsewhere=True, iteration=1),
         TextPart(text="It ends in May [1].", iteration=2),
     )
     reply = reply.finish(MessageStatus.COMPLETED, parts, NOW + 2, usage=Usage(7, 9, estimated=True))

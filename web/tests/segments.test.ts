@@ -23,6 +23,8 @@ function brief(segment: Segment): string {
       return "chart";
     case "files":
       return `files ${segment.ids.length}`;
+    case "elsewhere":
+      return `elsewhere ${segment.ids.join(" ")}`;
     case "images":
       return `images ${segment.images.map((it) => it.fileName).join(" ")}`;
     case "notices":
@@ -123,6 +125,9 @@ it("tells that the model was asked again as a step, and servers that are away si
 it("puts files that follow one another side by side", () => {
   const file = (fileId: string) => ({ type: "file", fileId, fileName: "", mediaType: "", size: 0, iteration: 0 }) as const;
   expect(segmentsOf([file("f1"), file("f2")]).map(brief)).toEqual(["files 2"]);
+  const elsewhere = (id: string): Part => ({ ...file(id), isElsewhere: true }) as Part;
+  const mixed = [file("f1"), elsewhere("e1"), elsewhere("e2")];
+  expect(segmentsOf(mixed).map(brief)).toEqual(["files 1", "elsewhere e1 e2"]);
 });
 
 it("shows images that the server has measured, side by side, and leaves others to be saved", () => {

@@ -62,7 +62,7 @@ class ExecutionEvent:
     citations: tuple[Citation, ...] = ()
     artifact_ids: tuple[str, ...] = ()
     files: tuple[FilePart, ...] = ()
-    """The artifacts, once they are verified to belong to the conversation."""
+    """The artifacts: files of the conversation, and what only the engine has."""
     usage: Usage | None = None
     model: str | None = None
     error: str | None = None
@@ -70,6 +70,8 @@ class ExecutionEvent:
     def __post_init__(self) -> None:
         check_line(self.id, "id", most=MOST_ID_CHARACTERS)
         check_line(self.run_id, "runId", most=MOST_ID_CHARACTERS)
+        for artifact_id in self.artifact_ids:
+            check_line(artifact_id, "artifactIds", most=MOST_ID_CHARACTERS)
         if self.type is ExecutionEventType.STARTED and (self.input is None or is_blank(self.input)):
             raise MessageContentRequired(f"{self.type} requires the user's `input`.", param="input")
         if self.type is ExecutionEventType.NODE_COMPLETED and not self.node:

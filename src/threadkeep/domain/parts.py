@@ -125,6 +125,8 @@ class FilePart:
     """The page count of a PDF that opens without a password."""
     tool_call_id: str | None = None
     """The call that returned it."""
+    is_elsewhere: bool = False
+    """Whether only another engine has it, under an id of its own: there is nothing to download."""
     iteration: int = 0
     superseded: bool = False
 

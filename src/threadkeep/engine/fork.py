@@ -66,7 +66,7 @@ def payload_ids(messages: Iterable[Message]) -> set[PayloadId]:
         for part in message.parts:
             if isinstance(part, ToolCallPart):
                 found.update(part.call.refs.values(), part.call.artifact_ids)
-            elif isinstance(part, FilePart):
+            elif isinstance(part, FilePart) and not part.is_elsewhere:
                 found.update((part.file_id, *part.refs.values()))
     return found
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.execution import MOST_ID_CHARACTERS
 from threadkeep.domain.ids import CompactionId, ConversationId, MessageId, PayloadId, TurnId, is_uuid
-from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import (
     CardPart,
     FilePart,
@@ -87,6 +88,10 @@ def _check_message(
                 _check_call(call, message, turn_ids, payload_ids)
                 produced = set(call.artifact_ids)
                 _require(produced <= artifact_ids, f"a file of message {message.id} is missing")
+            case FilePart(is_elsewhere=True):
+                check_line(part.file_id, "fileId", most=MOST_ID_CHARACTERS)
+                is_plain = message.role is MessageRole.ASSISTANT and not part.refs and not part.tool_call_id
+                _require(is_plain, f"message {message.id} has a file of another engine in the wrong place")
             case FilePart():
                 _require(part.file_id in artifact_ids, f"a file of message {message.id} is missing")
                 _require(payload_ids.issuperset(part.refs.values()), f"an image of {message.id} is missing")
@@ -141,7 +146,7 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
         match before:
             case ToolCallPart():
                 return replace(before, call=call(before.call))
-            case FilePart():
+            case FilePart(is_elsewhere=False):
                 return replace(
                     before,
                     file_id=PayloadId(rename(before.file_id)),
@@ -153,7 +158,7 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
                 return replace(before, request_id=rename(before.request_id))
             case UserTextPart():
                 return replace(before, message_id=rename(before.message_id))
-            case TextPart() | ThoughtPart() | NoticePart() | CardPart():
+            case TextPart() | ThoughtPart() | NoticePart() | CardPart() | FilePart():
                 return before
 
     def message(before: Message) -> Message:

@@ -79,7 +79,10 @@ class ExecutionEventBody(_Body, frozen=True, kw_only=True):
     citations: Annotated[list[CitationBody], Meta(max_length=MOST_OF_AN_EVENT)] = []
     artifact_ids: Annotated[
         list[Annotated[str, Meta(max_length=200)]],
-        Meta(max_length=MOST_OF_AN_EVENT, description="Files of this conversation."),
+        Meta(
+            max_length=MOST_OF_AN_EVENT,
+            description="Files of this conversation, or the engine's own ids, which are only shown.",
+        ),
     ] = []
     usage: ExecutionUsageBody | None = None
     model: Annotated[str, Meta(max_length=200)] | None = None

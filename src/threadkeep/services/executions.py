@@ -58,18 +58,19 @@ class Executions:
     async def _with_files(
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
     ) -> Sequence[ExecutionEvent]:
-        """Events with their artifacts resolved; these must be files of this conversation."""
-        named = {PayloadId(it.lower()) for event in events for it in event.artifact_ids}
-        if not named:
-            return events
-        found = await self._store.payloads.artifacts(id_, (it for it in named if is_uuid(it)))
-        own = {it.id: _file(it) for it in found.values()}
-        if named - own.keys():
-            raise InvalidRequest("This file isn't part of this conversation.", param="artifactIds")
-        return [
-            replace(event, files=tuple(own[PayloadId(it.lower())] for it in event.artifact_ids))
-            for event in events
-        ]
+        """Events with their artifacts: files of this conversation, and ids that only the engine knows.
+
+        The id of a file that belongs to somebody else is such an id, too.
+        """
+        named = {it for event in events for it in event.artifact_ids}
+        ids = (PayloadId(it.lower()) for it in named if is_uuid(it))
+        own = await self._store.payloads.artifacts(id_, ids)
+
+        def file(artifact_id: str) -> FilePart:
+            payload = own.get(PayloadId(artifact_id.lower()))
+            return _elsewhere(artifact_id) if payload is None else _file(payload)
+
+        return [replace(event, files=tuple(map(file, event.artifact_ids))) for event in events]
 
     async def _set_aside(
         self, id_: ConversationId, events: Sequence[ExecutionEvent]
@@ -104,6 +105,10 @@ def _file(payload: Payload) -> FilePart:
         media_type=payload.media_type,
         size=payload.size,
     )
+
+
+def _elsewhere(artifact_id: str) -> FilePart:
+    return FilePart(file_id=PayloadId(artifact_id), is_elsewhere=True)
 
 
 async def _without_large(tool: ExecutedTool, large_values: LargeValues) -> ExecutedTool:

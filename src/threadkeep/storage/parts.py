@@ -157,6 +157,7 @@ class _File(_Kept, tag="file", kw_only=True):
     refs: dict[str, str] = {}
     pages: int | None = None
     tool_call_id: str | None = None
+    is_elsewhere: bool = False
 
     def part(self, _: str, __: Calls) -> Part:
         return _file_part(
@@ -168,6 +169,7 @@ class _File(_Kept, tag="file", kw_only=True):
             height=self.height,
             pages=self.pages,
             tool_call_id=self.tool_call_id,
+            is_elsewhere=self.is_elsewhere,
             refs={name: PayloadId(ref) for name, ref in self.refs.items()},
             iteration=self.iteration,
             superseded=self.superseded,
@@ -290,6 +292,7 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 refs=dict(part.refs),
                 pages=part.pages,
                 tool_call_id=part.tool_call_id,
+                is_elsewhere=part.is_elsewhere,
                 **common,
             )
         case CardPart():

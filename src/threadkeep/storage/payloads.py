@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId
+from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId, is_uuid
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.columns import to_json
@@ -156,7 +156,7 @@ class SqlPayloads:
     async def _fetch(
         self, statement: Statement, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> list[tuple[Payload, ContentId | None]]:
-        asked = list(ids)
+        asked = [it for it in ids if is_uuid(it)]  # an artifact's id can be another engine's
         if not asked:
             return []
         query = statement(conversation_id=conversation_id, ids=to_json(asked))

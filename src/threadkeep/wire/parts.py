@@ -112,7 +112,7 @@ class RetrievalPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag
 class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
     """A file that the user attached, an image that a tool returned, or output of another engine's run."""
 
-    file_id: Id
+    file_id: str
     file_name: str
     media_type: str
     size: int
@@ -121,6 +121,9 @@ class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="fil
     height: int | None = None
     pages: int | None = None
     tool_call_id: str | None = None
+    is_elsewhere: Annotated[
+        bool, Meta(description="Only another engine has it, under its own `fileId`: no download.")
+    ] = False
     superseded: Superseded = False
 
 
@@ -304,6 +307,7 @@ def file_part_view(part: FilePart) -> FilePartView:
         height=part.height,
         pages=part.pages,
         tool_call_id=part.tool_call_id,
+        is_elsewhere=part.is_elsewhere,
         superseded=part.superseded,
     )
 

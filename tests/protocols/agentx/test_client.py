@@ -219,17 +219,17 @@ async def test_conversation_of_agentx_is_the_same_on_the_page(talk: Talk, model:
     async with agentx(talk) as client:
         image_id = (await create(client, name="Why"))["imageId"]
         hook = AgentHook(client, image_id)
-        await hook.send([{"type": "text", "text": "Why"}, {"type": "text", "text": "?"}])
+        await hook.send([{"type": "text", "text": "Why?"}, {"type": "text", "text": "Say."}])
         await hook.ended()
         messages = await talk.messages(image_id)
         assert [(it["role"], it["content"]) for it in messages] == [
-            ("user", "Why?"),
+            ("user", "Why?\nSay."),
             ("assistant", "Because."),
         ]
         await talk.ask(image_id, "And now?")
         await client.came("conversation_end", 2)
         assert [it.text or it.blocks for it in (await hook.load()).entries] == [
-            *("Why?", ["Because."], "And now?", ["Still."]),
+            *("Why?\nSay.", ["Because."], "And now?", ["Still."]),
         ]
 
 

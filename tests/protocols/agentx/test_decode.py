@@ -58,9 +58,15 @@ async def test_frame_that_means_nothing_is_refused(frame: dict[str, Any]):
         await decode(json.dumps(frame).encode())
 
 
-def test_texts_of_parts_are_joined_as_they_are():
+def test_texts_of_parts_are_lines_of_their_own():
     assert text_of("as it is") == "as it is"
-    assert text_of([ContentPart("text", "Hello "), ContentPart("text", "world")]) == "Hello world"
+    parts = [
+        ContentPart("text", "Sum up:"),
+        ContentPart("image"),
+        ContentPart("text", ""),
+        ContentPart("text", "a b"),
+    ]
+    assert text_of(parts) == "Sum up:\na b"
     assert text_of([]) == ""
 
 

@@ -578,6 +578,7 @@ export interface FilePartView {
   height?: number | null;
   pages?: number | null;
   toolCallId?: string | null;
+  isElsewhere?: boolean;
   superseded?: boolean;
 }
 

@@ -19,6 +19,20 @@ export function Files({ ids }: { ids: readonly string[] }) {
   );
 }
 
+/** What only another engine has: its own ids, as they are. */
+export function FilesElsewhere({ ids }: { ids: readonly string[] }) {
+  const words = useWords();
+  return (
+    <ul className="files" aria-label={words.files}>
+      {ids.map((id, index) => (
+        <li key={index} className="name" dir="auto">
+          {id}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
   const words = useWords();
   const path = `/api/artifacts/${id}`;

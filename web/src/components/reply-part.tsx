@@ -5,7 +5,7 @@ import { segmentKey, type Segment } from "../turn/segments";
 import { useWords } from "../words";
 import { Activity } from "./activity";
 import { CallApproval } from "./call-approval";
-import { Files } from "./files";
+import { Files, FilesElsewhere } from "./files";
 import { MessageFiles } from "./message-files";
 import { NoticeLines } from "./notice-lines";
 import { QuestionCard } from "./question-card";
@@ -70,6 +70,8 @@ export function ReplyPart({ segment, ...props }: Props) {
       );
     case "files":
       return <Files ids={segment.ids} />;
+    case "elsewhere":
+      return <FilesElsewhere ids={segment.ids} />;
     case "images":
       return <MessageFiles files={segment.images} />;
     case "notices":

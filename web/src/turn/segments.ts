@@ -21,6 +21,8 @@ export type Segment = Range &
     | { kind: "approval"; call: PartOf<"tool_call"> }
     | { kind: "chart"; data: unknown }
     | { kind: "files"; ids: readonly string[] }
+    /** What only another engine has, under its own ids. */
+    | { kind: "elsewhere"; ids: readonly string[] }
     | { kind: "images"; images: readonly KeptFile[] }
     | { kind: "notices"; notices: readonly PartOf<"notice">[] }
     | { kind: "question"; question: PartOf<"question"> }
@@ -51,7 +53,7 @@ export function segmentsOf(parts: readonly Part[]): Segment[] {
 
 /** Whether it shows something that an activity gave, below its line. */
 export function isOutput({ kind }: Segment): boolean {
-  return kind === "approval" || kind === "chart" || kind === "files" || kind === "images" || kind === "notices";
+  return ["approval", "chart", "files", "elsewhere", "images", "notices"].includes(kind);
 }
 
 /** Parts that are superseded, and parts that are not, as they follow one another. */
@@ -164,7 +166,7 @@ function segmentOf(part: Part, range: Range): Segment | null {
       return isBlank(part.text) ? null : { ...range, kind: "text", text: part.text };
     case "file":
       if (isMeasuredImage(part)) return { ...range, kind: "images", images: [part] };
-      return { ...range, kind: "files", ids: [part.fileId] };
+      return { ...range, kind: part.isElsewhere ? "elsewhere" : "files", ids: [part.fileId] };
     case "notice":
       return { ...range, kind: "notices", notices: [part] };
     case "question":
@@ -186,6 +188,7 @@ function add(shown: Segment[], next: Segment): void {
 
 function join(last: Segment, { to, ...next }: Segment): Segment | null {
   if (last.kind === "files" && next.kind === "files") return { ...last, to, ids: [...last.ids, ...next.ids] };
+  if (last.kind === "elsewhere" && next.kind === "elsewhere") return { ...last, to, ids: [...last.ids, ...next.ids] };
   if (last.kind === "images" && next.kind === "images") return { ...last, to, images: [...last.images, ...next.images] };
   if (last.kind === "notices" && next.kind === "notices") return { ...last, to, notices: [...last.notices, ...next.notices] };
   return null;

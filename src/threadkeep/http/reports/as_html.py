@@ -109,9 +109,11 @@ def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[st
     if message.artifact_ids:
         yield "<h3>Files</h3><ul>"
         for id_ in message.artifact_ids:
-            file = files.get(id_)
-            name = file.file_name if file and file.file_name else id_
-            yield f'<li><a href="/api/artifacts/{escape(id_)}">{escape(name)}</a></li>'
+            if file := files.get(id_):
+                name = escape(file.file_name or id_)
+                yield f'<li><a href="/api/artifacts/{escape(id_)}">{name}</a></li>'
+            else:  # another engine's, or lost
+                yield f"<li>{escape(id_)}</li>"
         yield "</ul>"
 
 

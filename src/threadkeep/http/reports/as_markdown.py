@@ -87,8 +87,10 @@ def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[st
     if message.artifact_ids:
         yield "\n**Files**\n"
         for id_ in message.artifact_ids:
-            file = files.get(id_)
-            yield f"- [{_line(file.file_name or id_ if file else id_)}](/api/artifacts/{id_})"
+            if file := files.get(id_):
+                yield f"- [{_line(file.file_name or id_)}](/api/artifacts/{id_})"
+            else:  # another engine's, or lost
+                yield f"- {_line(id_)}"
 
 
 def _part(part: ShownPart) -> Iterator[str]:

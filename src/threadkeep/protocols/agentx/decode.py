@@ -201,10 +201,10 @@ class MessageSend(ImageOrAgent, frozen=True, rename="camel", kw_only=True):
 
 
 def text_of(content: str | list[ContentPart]) -> str:
-    """The text of a user's message."""
+    """The text of a user's message; its parts are separate lines, as AgentX gives them to its models."""
     if isinstance(content, str):
         return content
-    return "".join(part.text for part in content if part.type == "text")
+    return "\n".join(part.text for part in content if part.type == "text" and part.text)
 
 
 def files_of(content: str | list[ContentPart]) -> list[ContentPart]:
