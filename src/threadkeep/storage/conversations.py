@@ -99,10 +99,11 @@ _RESTORE = Statement(
                 AND other.is_main AND other.deleted_at IS NULL))
     WHERE id = :id AND user_id = :user_id RETURNING id"""
 )
-_PURGE = Statement("DELETE FROM tk_conversations WHERE id = :id AND user_id = :user_id RETURNING id")
+_TO_PURGE = "id = :id AND user_id = :user_id AND (deleted_at IS NOT NULL OR NOT :only_deleted)"
+_PURGE = Statement(f"DELETE FROM tk_conversations WHERE {_TO_PURGE} RETURNING id")
 _PURGE_DELETED = Statement("DELETE FROM tk_conversations WHERE deleted_at < :time RETURNING id")
 # Locked, so that no turn adds a receipt during the purge.
-_OWNED = "SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id"
+_OWNED = f"SELECT id FROM tk_conversations WHERE {_TO_PURGE}"
 _EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY id"
 _LOCK_OWNED, _LOCK_EXPIRED = (Statement(it, postgres=f"{it} FOR UPDATE") for it in (_OWNED, _EXPIRED))
 
@@ -215,9 +216,11 @@ class SqlConversations:
         rows = await self._database.execute(_RESTORE(id=conversation_id, user_id=user_id))
         return await self.get(user_id, conversation_id) if rows else None
 
-    async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
+    async def purge(
+        self, user_id: UserId, conversation_id: ConversationId, *, only_deleted: bool = False
+    ) -> bool:
         """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
-        which = {"id": conversation_id, "user_id": user_id}
+        which = {"id": conversation_id, "user_id": user_id, "only_deleted": only_deleted}
         return bool(await self._database.write(lambda: _purge(_LOCK_OWNED(**which), _PURGE(**which))))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
