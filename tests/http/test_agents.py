@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from tests.http.calls import items, new_agent, new_conversation, refusal
 from tests.http.direct import run_sql
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.workspace import AGENTS
 
 DEFAULT_SETTINGS: dict[str, Any] = {
     "retrievalTopK": 5,
@@ -517,6 +519,22 @@ async def test_copy_of_an_agent_is_private_and_otherwise_the_same(alice: httpx.A
     assert prompts[0] == prompts[1] and "Never guess." in str(prompts[1])
     await alice.put(f"/api/agents/{copy['id']}/prompt/RULES", json={"text": "Guess."})
     assert (await alice.get(f"/api/agents/{agent['id']}/prompt")).json() == prompts[0]
+
+
+@ONLY_SQLITE
+async def test_copy_of_an_agent_has_large_prompt_files_too(
+    alice: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    agent = await new_agent(alice)
+    folder = tmp_path / "data" / AGENTS
+    (folder / agent["id"]).mkdir(parents=True, exist_ok=True)
+    large = "Never guess. " * 50_000
+    (folder / agent["id"] / "RULES.md").write_text(large)
+    copy = (await alice.post(f"/api/agents/{agent['id']}/duplicate")).json()
+    assert (folder / copy["id"] / "RULES.md").read_text() == large
+    monkeypatch.setattr("threadkeep.storage.prompt_files.MOST_BYTES_A_COPY", 300_000)
+    copy = (await alice.post(f"/api/agents/{agent['id']}/duplicate")).json()
+    assert "[350,000 bytes left out of this copy]" in (folder / copy["id"] / "RULES.md").read_text()
 
 
 @ONLY_SQLITE

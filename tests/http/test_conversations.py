@@ -545,3 +545,21 @@ async def test_detail_has_the_latest_50_and_leads_to_all_older_ones(
     assert [message["content"] for message in whole[:2]] == ["question 0", "answer 0"]
     expected = [message.id for message in await all_messages(api.store, replace(talk))]
     assert [message["id"] for message in whole] == expected
+
+
+async def test_purge_of_a_deleted_conversation_spares_one_that_was_restored_meanwhile(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient
+):
+    conversation = await new_conversation(alice, title="Tea")
+    path = f"/api/conversations/{conversation['id']}"
+    if_deleted = {"purge": "true", "ifDeleted": "true"}
+    refusal(await alice.delete(path, params={"ifDeleted": "true"}), 422, "INVALID_REQUEST", "ifDeleted")
+    await alice.delete(path)
+    await alice.post(f"{path}/restore")  # in another tab, while the question was open
+    refusal(await alice.delete(path, params=if_deleted), 412, "PRECONDITION_FAILED")
+    assert (await alice.get(path)).json()["title"] == "Tea"
+    await alice.delete(path)
+    refusal(await bob.delete(path, params=if_deleted), 404, "CONVERSATION_NOT_FOUND")
+    assert (await alice.delete(path, params=if_deleted)).status_code == 204
+    refusal(await alice.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
+    refusal(await alice.delete(path, params=if_deleted), 404, "CONVERSATION_NOT_FOUND")

@@ -44,6 +44,14 @@ it("reads what something has happened to", async () => {
   await vi.waitFor(() => expect(asked).toContain("briefings"));
 });
 
+it("skips what it doesn't know, as from a newer server", async () => {
+  await connected();
+  for (const type of ["hologram_projected", "conversation", "_", ""]) happen(type, "a-1", { hologram: {} });
+  happen("briefing_arrived", "a-2");
+  await vi.waitFor(() => expect(asked).toContain("briefings"));
+  expect(streams).toHaveLength(1);
+});
+
 it("reads once what happens at once", async () => {
   await connected();
   for (let n = 0; n < 20; n++) happen("turn_ended", `a-${n}`);

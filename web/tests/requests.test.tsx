@@ -87,6 +87,33 @@ describe("a call that needs leave", () => {
     expect(drawn.find(".approval pre").textContent).toContain('"city": "Bern"');
   });
 
+  it("shows the end of a long command, which can be allowed only once all of it was shown", async () => {
+    const { bodies, answer } = given();
+    const command = `ls${" ".repeat(9000)}; rm -r .`;
+    const turn = new Turn(called("t1", { command }), asked("r1", "t1"));
+    const drawn = draw(reply(turn.state, answer));
+    expect(drawn.find("dd").textContent).toMatch(/^ls .*7,011 characters not shown.*; rm -r \.$/);
+    const allow = button(drawn, "Allow once");
+    expect(allow.getAttribute("aria-disabled")).toBe("true");
+    expect(document.getElementById(allow.getAttribute("aria-describedby")!)!.textContent).toBe("Show everything before you allow it.");
+    await click(allow);
+    await click(button(drawn, "Allow for this conversation"));
+    expect(bodies).toEqual([]);
+    await click(button(drawn, "Show everything"));
+    expect(drawn.find("dd").textContent).toBe(command);
+    await click(button(drawn, "Allow once"));
+    expect(bodies).toEqual([{ action: "allow", scope: "once" }]);
+  });
+
+  it("shows characters that hide or reorder others, and values up to a few thousand characters whole", () => {
+    const hiding = { "pa\u200bth": "a\u202etxt.exe", tag: "ok\u{e0041}\r", long: `${"x".repeat(3000)}tail` };
+    const drawn = draw(reply(new Turn(called("t1", hiding), asked("r1", "t1")).state));
+    const rows = [...drawn.place.querySelectorAll("dl.arguments > div")].map((it) => it.textContent);
+    expect(rows.slice(0, 2)).toEqual(["pa\\u200btha\\u202etxt.exe", "tagok\\udb40\\udc41\\u000d"]);
+    expect(rows[2]!.endsWith("tail")).toBe(true);
+    expect(button(drawn, "Allow once").getAttribute("aria-disabled")).toBe("false");
+  });
+
   it.each<[string, AnswerBody]>([
     ["Allow once", { action: "allow", scope: "once" }],
     ["Allow for this conversation", { action: "allow", scope: "conversation" }],

@@ -286,9 +286,16 @@ class Client:
         path = f"/api/conversations/{conversation_id}"
         return await self._connection.ask(ConversationView, "PATCH", path, json=patch)
 
-    async def delete_conversation(self, conversation_id: str, *, purge: bool = False) -> None:
-        """Deletes a conversation; you can restore it unless it is purged."""
+    async def delete_conversation(
+        self, conversation_id: str, *, purge: bool = False, if_deleted: bool = False
+    ) -> None:
+        """Deletes a conversation; you can restore it unless it is purged.
+
+        With `if_deleted`, purges only a deleted one, and fails if it was restored meanwhile.
+        """
         query = {"purge": "true"} if purge else {}
+        if if_deleted:
+            query["ifDeleted"] = "true"
         await self._connection.send("DELETE", f"/api/conversations/{conversation_id}", params=query)
 
     async def restore_conversation(self, conversation_id: str) -> ConversationView:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
 import httpx2
 import msgspec
@@ -14,9 +14,12 @@ from threadkeep.domain.events import TurnEvent
 from threadkeep.loopback import is_loopback
 from threadkeep.sse import EventReader
 from threadkeep.wire.events import UnreadableEvent, decode_event
+from threadkeep.wire.parts import PartView
 from threadkeep.wire.view import PageView
 
 T = TypeVar("T")
+
+_PART_TYPES = {view.__struct_config__.tag for view in get_args(PartView)}
 
 CONNECT_S = 5.0
 SILENCE_S = 60.0  # a live stream has a heartbeat every 15 s
@@ -120,7 +123,10 @@ class Connection:
     def read(self, kind: type[T], answer: httpx2.Response) -> T:
         """A received response as this type."""
         try:
-            return msgspec.json.decode(answer.content, type=kind)
+            try:
+                return msgspec.json.decode(answer.content, type=kind)
+            except msgspec.ValidationError:
+                return msgspec.convert(_known(msgspec.json.decode(answer.content)), kind)
         except msgspec.DecodeError as exc:
             raise NotReached(
                 f"The server at {self._url} isn't a compatible Threadkeep version: {exc}"
@@ -235,6 +241,22 @@ def _no_address(url: str) -> NotReached:
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """Only the values that the caller set."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _known(value: Any, name: str = "") -> Any:
+    """A newer server's response without the message parts that this version can't read."""
+    match value:
+        case {**fields}:
+            return {inner: _known(it, inner) for inner, it in fields.items()}
+        case [*items]:
+            known = (it for it in items if name != "parts" or _is_known_part(it))
+            return [_known(it) for it in known]
+        case _:
+            return value
+
+
+def _is_known_part(part: Any) -> bool:
+    return not isinstance(part, dict) or cast("dict[str, Any]", part).get("type") in _PART_TYPES
 
 
 async def _events(answer: httpx2.Response) -> AsyncGenerator[TurnEvent]:

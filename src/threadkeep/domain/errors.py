@@ -328,7 +328,7 @@ class EventsExpired(ThreadkeepError):
 
 
 class PreconditionFailed(ThreadkeepError):
-    """The current version differs from the one in `If-Match`."""
+    """It has changed meanwhile: another version than in `If-Match`, or restored with `ifDeleted`."""
 
     code = "PRECONDITION_FAILED"
 

@@ -86,10 +86,13 @@ class ForkBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
     message_id: Annotated[str, Meta(description="The last message of the new conversation.")]
 
 
-class DeleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """How to delete."""
 
     purge: Annotated[bool, Meta(description="Delete it permanently instead of hiding it.")] = False
+    if_deleted: Annotated[
+        bool, Meta(description="Purge it only if it is still deleted; 412 if it was restored meanwhile.")
+    ] = False
 
 
 class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,7 +173,13 @@ async def patch_conversation(
 
 async def delete_conversation(call: ApiCall, *, conversation_id: str, query: DeleteQuery) -> None:
     """Delete a conversation. You can restore it until it is purged; `purge=true` purges it immediately."""
-    await call.services.conversations.delete(call.user, conversation_id, purge=query.purge)
+    conversations = call.services.conversations
+    if not query.if_deleted:
+        await conversations.delete(call.user, conversation_id, purge=query.purge)
+    elif query.purge:
+        await conversations.purge_deleted(call.user, conversation_id)
+    else:
+        raise InvalidRequest("Use ifDeleted together with purge=true.", param="ifDeleted")
 
 
 async def restore_conversation(call: ApiCall, *, conversation_id: str) -> ConversationView:

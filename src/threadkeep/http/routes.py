@@ -268,7 +268,7 @@ _TABLE = (
         conversations.delete_conversation,
         "Conversations",
         204,
-        _CONVERSATION,
+        (*_CONVERSATION, PreconditionFailed),
     ),
     Route(
         "POST",

@@ -81,8 +81,10 @@ class ConversationStore(Protocol):
         """Restores a deleted conversation; as a regular one if a new main conversation exists."""
         ...
 
-    async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
-        """Purges a conversation, deleted before or not."""
+    async def purge(
+        self, user_id: UserId, conversation_id: ConversationId, *, only_deleted: bool = False
+    ) -> bool:
+        """Purges a conversation, deleted before or not, or only a deleted one; returns whether it did."""
         ...
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:

@@ -1,6 +1,6 @@
 """Storage of prompt files: some shared by all agents, some per agent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,17 +21,16 @@ class PromptFile:
     unread: int = 0
     problem: str | None = None
 
-    @property
-    def is_own(self) -> bool:
-        """Whether it is the agent's own and all of it is here, so that it can be copied."""
-        return "/" not in self.name and not self.unread
-
 
 class PromptFiles(Protocol):
     """Prompt files. Reading never fails: an unreadable file has a problem."""
 
     async def read(self, agent_id: AgentId) -> Sequence[PromptFile]:
         """An agent's files in the order of the components, shared ones first."""
+        ...
+
+    async def read_whole(self, agent_id: AgentId) -> Mapping[PromptComponent, str]:
+        """An agent's own readable files, whole, for copies; a gigantic one says what is left out."""
         ...
 
     async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:

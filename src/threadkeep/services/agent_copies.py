@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from threadkeep.domain.agent import MOST_NAME_CHARACTERS, Agent, AgentDraft, Visibility
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.mcp import McpServer
-from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.user import User
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.services.agents import Agents
@@ -35,9 +34,8 @@ class AgentCopies:
         return copy
 
     async def _copy_files(self, source_id: AgentId, copy_id: AgentId) -> None:
-        for file in await self._files.read(source_id):
-            if file.is_own and file.text:
-                await self._files.write(copy_id, PromptComponent(file.name), file.text)
+        for component, text in (await self._files.read_whole(source_id)).items():
+            await self._files.write(copy_id, component, text)
 
 
 def _draft(source: Agent, user: User) -> AgentDraft:

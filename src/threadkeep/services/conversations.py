@@ -13,6 +13,7 @@ from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
     IdempotencyMismatch,
+    PreconditionFailed,
     StorageConflict,
     TurnInProgress,
 )
@@ -248,6 +249,17 @@ class Conversations:
         if purge:
             await self._store.payloads.forget([id_])
         await self._turns.announce_deleted(user.id, id_)
+
+    async def purge_deleted(self, user: User, conversation_id: str) -> None:
+        """Purges a conversation unless it was restored meanwhile, such as in another tab."""
+        id_ = to_conversation_id(conversation_id)
+        if await self._store.conversations.purge(user.id, id_, only_deleted=True):
+            await self._store.payloads.forget([id_])
+            await self._turns.announce_deleted(user.id, id_)
+        elif await self._store.conversations.get(user.id, id_) is not None:
+            raise PreconditionFailed("The conversation was restored. Nothing was deleted.")
+        else:
+            raise ConversationNotFound
 
     async def restore(self, user: User, conversation_id: str) -> Conversation:
         """Restores a deleted conversation."""

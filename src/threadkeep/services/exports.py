@@ -171,8 +171,7 @@ class Export:
 
     async def _components(self, agent_id: AgentId) -> dict[str, str]:
         """The prompt components that belong to the agent, without those shared by all agents."""
-        files = await self._prompt_files.read(agent_id)
-        return {file.name: file.text for file in files if file.is_own}
+        return {**await self._prompt_files.read_whole(agent_id)}
 
     async def _documents(self, agent_id: AgentId) -> AsyncGenerator[Document]:
         async def page(last: Document | None) -> Sequence[Document]:

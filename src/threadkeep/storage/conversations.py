@@ -113,8 +113,9 @@ _RESTORE = Statement(
     WHERE id = :id AND user_id = :user_id RETURNING id"""
 )
 _PURGE = with_ids("DELETE FROM tk_conversations WHERE id IN (IDS)")
-# Locked, so that no turn adds a receipt during the purge.
-_OWNED = "SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id"
+# Locked, so that no turn adds a receipt during the purge, and nobody restores what is purged.
+_OWNED = """SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id
+    AND (deleted_at IS NOT NULL OR NOT :only_deleted)"""
 _LOCK_OWNED = Statement(_OWNED, postgres=f"{_OWNED} FOR UPDATE")
 _EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY deleted_at LIMIT :limit"
 _LOCK_EXPIRED = Statement(_EXPIRED, postgres=f"{_EXPIRED} FOR UPDATE SKIP LOCKED")
@@ -239,9 +240,11 @@ class SqlConversations:
         rows = await self._database.execute(_RESTORE(id=conversation_id, user_id=user_id))
         return await self.get(user_id, conversation_id) if rows else None
 
-    async def purge(self, user_id: UserId, conversation_id: ConversationId) -> bool:
+    async def purge(
+        self, user_id: UserId, conversation_id: ConversationId, *, only_deleted: bool = False
+    ) -> bool:
         """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
-        which = {"id": conversation_id, "user_id": user_id}
+        which = {"id": conversation_id, "user_id": user_id, "only_deleted": only_deleted}
         return bool(await self._purge(_LOCK_OWNED(**which)))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:

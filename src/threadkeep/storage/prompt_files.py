@@ -7,7 +7,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from threadkeep.ports.prompt_files import PromptFile
 
 # More than a component may have, in any script; the middle of a larger file is dropped anyway.
 MOST_BYTES_AN_END = 128 * 1024
+MOST_BYTES_A_COPY = 4 * 1024 * 1024
 MOST_CACHED = 1024
 # A file that was just written may be written again with the same timestamps.
 SETTLED_NS = 100_000_000
@@ -41,6 +42,10 @@ class FolderPromptFiles:
     async def read(self, agent_id: AgentId) -> Sequence[PromptFile]:
         """An agent's files, in the order of the components, the shared one first."""
         return await asyncio.to_thread(self._read, agent_id)
+
+    async def read_whole(self, agent_id: AgentId) -> Mapping[PromptComponent, str]:
+        """An agent's own readable files, whole; a gigantic one says what is left out."""
+        return await asyncio.to_thread(_read_whole, self._workspaces.of(agent_id))
 
     async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:
         """Replaces an agent's component atomically; an empty text removes it."""
@@ -110,7 +115,36 @@ def _version(status: os.stat_result) -> _Version:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _read_file(folder: int, file_name: str, name: str) -> tuple[_Version, PromptFile]:
+def _read_whole(folder: Path) -> Mapping[PromptComponent, str]:
+    try:
+        descriptor = os.open(folder, _FOLDER_FLAGS)
+    except OSError:
+        return {}
+    texts: dict[PromptComponent, str] = {}
+    try:
+        for component in PromptComponent:
+            with suppress(OSError):  # the agent does without it, too, and its prompt says so
+                _, file = _read_file(
+                    descriptor,
+                    component,
+                    component,
+                    most_bytes_an_end=MOST_BYTES_A_COPY // 2,
+                    between=lambda unread: f"\n[{unread:,} bytes left out of this copy]\n",
+                )
+                texts[component] = file.text
+    finally:
+        os.close(descriptor)
+    return {component: text for component, text in texts.items() if text}
+
+
+def _read_file(
+    folder: int,
+    file_name: str,
+    name: str,
+    *,
+    most_bytes_an_end: int = MOST_BYTES_AN_END,
+    between: Callable[[int], str] = lambda unread: "",
+) -> tuple[_Version, PromptFile]:
     descriptor = os.open(file_name, _FILE_FLAGS, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
@@ -119,11 +153,12 @@ def _read_file(folder: int, file_name: str, name: str) -> tuple[_Version, Prompt
                 name, problem=f"{name} was left out because it isn't a regular file."
             )
         size = status.st_size
-        if size <= 2 * MOST_BYTES_AN_END:
+        if size <= 2 * most_bytes_an_end:
             return _version(status), _decoded(name, os.pread(descriptor, size, 0))
-        head = os.pread(descriptor, MOST_BYTES_AN_END, 0).decode(errors="replace")
-        tail = os.pread(descriptor, MOST_BYTES_AN_END, size - MOST_BYTES_AN_END).decode(errors="replace")
-        return _version(status), PromptFile(name, head + tail, unread=size - 2 * MOST_BYTES_AN_END)
+        head = os.pread(descriptor, most_bytes_an_end, 0).decode(errors="replace")
+        tail = os.pread(descriptor, most_bytes_an_end, size - most_bytes_an_end).decode(errors="replace")
+        unread = size - 2 * most_bytes_an_end
+        return _version(status), PromptFile(name, f"{head}{between(unread)}{tail}", unread=unread)
     finally:
         os.close(descriptor)
 

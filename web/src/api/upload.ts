@@ -16,6 +16,7 @@ export function upload<T extends object>(
     request.setRequestHeader("Accept", "application/json");
     if (held) request.setRequestHeader("Authorization", `Bearer ${held}`);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
+    request.upload.onload = () => onProgress(1);
     request.onload = () => {
       // It is for somebody who has signed out since.
       if (token.get() !== held) return reject(new Unreachable("signed out"));

@@ -1,9 +1,10 @@
 import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
-import { type CallApprovalView, type ToolCallPartView } from "../api/schema";
+import { type ApprovalScope, type CallApprovalView, type ToolCallPartView } from "../api/schema";
+import { revealed } from "../turn/revealed";
 import { useWords, type Words } from "../words";
-import { ArgumentsList } from "./arguments-list";
+import { ArgumentsList, isLong } from "./arguments-list";
 import { AnswerProblem, RequestOutcome } from "./request-outcome";
 import { useAnswer, type Answer } from "./use-answer";
 
@@ -22,6 +23,8 @@ export function CallApproval({ call, running, onAnswer }: Props) {
   const isOpen = running && call.status === "running" && approval.action === undefined;
   const { open, outcome, sending, unsent, problem, answer } = useAnswer(approval.requestId, isOpen, onAnswer);
   const [editing, setEditing] = useState(false);
+  const [isExpanded, setExpanded] = useState(false);
+  const hint = useId();
   if (!isOpen) {
     const { action, scope, at, arguments: edited } = approval;
     return (
@@ -31,14 +34,18 @@ export function CallApproval({ call, running, onAnswer }: Props) {
       </div>
     );
   }
-  const label = words.allowCall(call.toolName, call.server);
+  const label = revealed(words.allowCall(call.toolName, call.server));
+  // Nobody approves the tail of a command unseen.
+  const mustExpand = !isExpanded && isLong(call.arguments);
+  const choice = { "aria-disabled": sending || mustExpand, "aria-describedby": mustExpand ? hint : undefined };
+  const allow = (scope: ApprovalScope) => !mustExpand && void answer({ action: "allow", scope });
   return (
     <div className="card approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
       <p className="asked">
         <Wrench aria-hidden />
         <span>{label}</span>
       </p>
-      {says(approval, call) && <p className="detail">{approval.message}</p>}
+      {says(approval, call) && <p className="detail">{revealed(approval.message)}</p>}
       {editing ? (
         <EditArguments
           initial={call.arguments}
@@ -51,12 +58,24 @@ export function CallApproval({ call, running, onAnswer }: Props) {
         />
       ) : (
         <>
-          <ArgumentsList values={call.arguments} />
+          <ArgumentsList
+            values={call.arguments}
+            isExpanded={isExpanded}
+            onExpand={() => {
+              setExpanded(true);
+              open.ref.current?.focus();
+            }}
+          />
+          {mustExpand && (
+            <p className="detail" id={hint}>
+              {words.expandFirst}
+            </p>
+          )}
           <div className="choices">
-            <button type="button" className="primary" aria-disabled={sending} onClick={() => void answer({ action: "allow", scope: "once" })}>
+            <button type="button" className="primary" {...choice} onClick={() => allow("once")}>
               {words.allowOnce}
             </button>
-            <button type="button" aria-disabled={sending} onClick={() => void answer({ action: "allow", scope: "conversation" })}>
+            <button type="button" {...choice} onClick={() => allow("conversation")}>
               {words.allowHere}
             </button>
             <button type="button" className="danger" aria-disabled={sending} onClick={() => void answer({ action: "deny" })}>
@@ -88,7 +107,7 @@ interface EditProps {
 function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
   const words = useWords();
   const id = useId();
-  const [text, setText] = useState(() => JSON.stringify(initial, null, 2));
+  const [text, setText] = useState(() => revealed(JSON.stringify(initial, null, 2)));
   const read = readArguments(words, text);
   return (
     <form

@@ -1,4 +1,4 @@
-import { send } from "../api/client";
+import { ApiError, send } from "../api/client";
 import { type ConversationView } from "../api/schema";
 import { confirmed } from "../state/confirmation";
 import { restoreConversation } from "../state/conversations";
@@ -30,7 +30,14 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
   };
   const purge = async (it: ConversationView) => {
     const question = { title: words.deleteForever, text: words.deleteForeverSure(titleOf(it)), action: words.deleteForever };
-    if (await confirmed(question)) await send("DELETE", `/api/conversations/${it.id}?purge=true`);
+    if (!(await confirmed(question))) return;
+    try {
+      await send("DELETE", `/api/conversations/${it.id}?purge=true&ifDeleted=true`);
+    } catch (error) {
+      // In another tab, while the question was open.
+      if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") toast(words.restoredMeanwhile(titleOf(it)));
+      else throw error;
+    }
   };
   const whenOf = ({ deletedAt, purgeAt }: ConversationView) => {
     const ago = deletedAt && (relativeTime(deletedAt, words.locale, Date.now()) || words.justNow);

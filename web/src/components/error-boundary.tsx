@@ -15,12 +15,13 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { hasFaile
   }
 }
 
-function Broken() {
+/** Offers to load the page again, for its own reason or because it is broken. */
+export function Broken({ reason }: { reason?: string }) {
   const words = useWords();
   return (
     <main className="alone">
       <div role="alert">
-        <h1>{words.pageBroken}</h1>
+        <h1>{reason ?? words.pageBroken}</h1>
         <p>{words.pageBrokenHint}</p>
       </div>
       <button type="button" onClick={() => location.reload()}>

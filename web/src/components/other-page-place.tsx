@@ -1,5 +1,9 @@
+import { useState } from "react";
+
 import { type MeView } from "../api/schema";
 import { type Route } from "../state/route";
+import { useWords } from "../words";
+import { Broken } from "./error-boundary";
 import { useChunk } from "./use-chunk";
 
 const loadPages = () => import("./other-pages");
@@ -12,7 +16,13 @@ interface Props {
 
 /** Any page but the conversation; its code is loaded when the user goes there. */
 export function OtherPagePlace({ at, me, onMenu }: Props) {
-  const pages = useChunk(loadPages, true);
+  const words = useWords();
+  const [hasFailed, setFailed] = useState(false);
+  const pages = useChunk(loadPages, true, () => {
+    setFailed(true);
+    return true;
+  });
+  if (hasFailed) return <Broken reason={words.partFailed} />;
   if (!pages) return null;
   switch (at.name) {
     case "agents":

@@ -26,7 +26,8 @@ const ICONS: Record<ApprovalAction, LucideIcon> = { allow: Check, edit: Check, a
 /** What was chosen, here or in another tab. */
 export function RequestOutcome({ place, action, scope, at, about, isQuestion = false }: Props) {
   const words = useWords();
-  const Icon = action ? ICONS[action] : Clock;
+  // A newer server may know further actions.
+  const Icon = (action && (ICONS as Partial<typeof ICONS>)[action]) ?? Clock;
   return (
     <p ref={place} className="outcome" tabIndex={-1} data-action={action ?? "none"}>
       <Icon aria-hidden />
@@ -49,8 +50,8 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
       return isQuestion ? words.declined : words.denied;
     case "expire":
       return words.expired;
-    case undefined:
-      return words.unanswered;
+    default:
+      return action ?? words.unanswered;
   }
 }
 

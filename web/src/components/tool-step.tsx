@@ -32,7 +32,7 @@ export const ToolStep = memo(function ToolStep({ call, progress, isWaiting, open
       <summary>
         <span className="name">{toolName}</span>
         <small>{server}</small>
-        <span className="status">{isWaiting ? words.waitingForYou : words.toolStatus[status]}</span>
+        <span className="status">{isWaiting ? words.waitingForYou : (words.toolStatus[status] ?? status)}</span>
         {durationMs !== null && <small>{duration(durationMs)}</small>}
         {status === "running" && !isWaiting && (
           <progress

@@ -3,8 +3,13 @@ import { useEffect, useState } from "react";
 import { toast } from "../state/toasts";
 import { useWords } from "../words";
 
-/** A part of the page that is loaded when it is first wanted; null until it is there. */
-export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: () => void = () => {}): T | null {
+/**
+ * A part of the page that is loaded when it is first wanted; null until it is there.
+ *
+ * After an update of the server the files of an open page are gone: the user can reload it. `onFailed` returns whether
+ * it says so itself.
+ */
+export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: () => boolean | void = () => {}): T | null {
   const words = useWords();
   const [chunk, setChunk] = useState<{ module: T } | null>(null);
   useEffect(() => {
@@ -12,8 +17,7 @@ export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: (
     load()
       .then((module) => setChunk({ module }))
       .catch(() => {
-        onFailed();
-        toast(words.partFailed);
+        if (!onFailed()) toast(words.partFailed, { label: words.reload, run: () => location.reload() });
       });
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- tried again when it is wanted again, not whenever something is drawn
   }, [wanted]);

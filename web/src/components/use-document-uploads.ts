@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
+import { removeCancelled } from "../api/cancelled-upload";
 import { ApiError, freshKey } from "../api/client";
 import { type DocumentView } from "../api/schema";
 import { upload } from "../api/upload";
@@ -25,7 +26,9 @@ const AT_ONCE = 2;
 export function useDocumentUploads(path: string, documents: readonly DocumentView[], onAdded: () => Promise<void>) {
   const [uploads, setUploads] = useState<readonly DocumentUpload[]>([]);
   const waiting = useRef<DocumentUpload[]>([]);
-  const cancels = useRef(new Map<string, AbortController>());
+  const cancels = useRef(new Map<string, () => void>());
+  /** Of cancelled uploads, by file: their documents are removed, unless the user adds the file again. */
+  const removals = useRef(new Map<string, AbortController>());
   const running = useRef(0);
   // For a file that the agent already has, the response is its document: an older one, or another upload's.
   const known = useRef(new Set<string>());
@@ -40,7 +43,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
   useEffect(
     () => () => {
       waiting.current = [];
-      for (const cancel of cancels.current.values()) cancel.abort();
+      for (const cancel of cancels.current.values()) cancel();
     },
     [],
   );
@@ -50,24 +53,44 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
   }, []);
 
   const send = async ({ key, file }: DocumentUpload) => {
-    const cancel = new AbortController();
-    cancels.current.set(key, cancel);
-    const onProgress = (progress: number) => change(key, { state: "uploading", progress });
+    const request = new AbortController();
+    const removal = new AbortController();
+    let isCancelled = false;
+    let isSent = false;
+    cancels.current.set(key, () => {
+      isCancelled = true;
+      removals.current.set(sameFile(file), removal);
+      // The server may have accepted what was sent whole; its response says which document to remove.
+      if (!isSent) request.abort();
+    });
+    const onProgress = (progress: number) => {
+      isSent = progress === 1;
+      change(key, { state: "uploading", progress });
+    };
     onProgress(0);
     // The list may have the new document before this upload has its response.
     const before = new Set(known.current);
+    const isNew = ({ id }: DocumentView) => !before.has(id) && !answered.current.has(id);
     try {
-      const { id, fileName } = await upload<DocumentView>(path, file, onProgress, cancel.signal);
-      const isNew = !before.has(id) && !answered.current.has(id);
-      answered.current.add(id);
-      if (isNew) await onAdded();
-      change(key, isNew ? null : { state: "duplicate", of: fileName });
+      const document = await upload<DocumentView>(path, file, onProgress, request.signal);
+      const isAdded = isNew(document);
+      if (isCancelled) {
+        if (isAdded) void remove(({ id }) => id === document.id, removal.signal);
+        return;
+      }
+      answered.current.add(document.id);
+      if (isAdded) await onAdded();
+      change(key, isAdded ? null : { state: "duplicate", of: document.fileName });
     } catch (error) {
-      if (cancel.signal.aborted) return;
-      change(key, { state: "refused", problem: problemOf(error), most: mostIn(error) });
+      if (!isCancelled) change(key, { state: "refused", problem: problemOf(error), most: mostIn(error) });
+      else if (!(error instanceof ApiError))
+        void remove((it) => it.fileName === file.name && it.size === file.size && isNew(it), removal.signal);
     } finally {
       cancels.current.delete(key);
     }
+  };
+  const remove = async (isIts: (document: DocumentView) => boolean, signal: AbortSignal) => {
+    if (await removeCancelled(path, isIts, signal)) await onAdded();
   };
   const work = async () => {
     if (running.current >= AT_ONCE) return;
@@ -76,6 +99,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
     running.current--;
   };
   const enqueue = (added: readonly DocumentUpload[]) => {
+    for (const { file } of added) removals.current.get(sameFile(file))?.abort();
     waiting.current.push(...added);
     for (let count = 0; count < AT_ONCE; count++) void work();
   };
@@ -93,10 +117,14 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
     /** Removes a file from the list; cancels its upload. */
     dismiss: ({ key }: DocumentUpload) => {
       waiting.current = waiting.current.filter((it) => it.key !== key);
-      cancels.current.get(key)?.abort();
+      cancels.current.get(key)?.();
       change(key, null);
     },
   };
+}
+
+function sameFile({ name, size, lastModified }: File): string {
+  return `${name} ${size} ${lastModified}`;
 }
 
 function mostIn(error: unknown): number | null {

@@ -94,7 +94,7 @@ export function faultsOf(words: Words, steps: readonly Step[]): string {
   const counts = new Map<Call["status"], number>();
   for (const { status } of calls) if (!["ok", "running", "denied"].includes(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
   const faults = [...counts].map(([status, count]) =>
-    calls.length > 1 ? words.ofCalls(count, words.toolStatus[status]) : words.toolStatus[status],
+    calls.length > 1 ? words.ofCalls(count, words.toolStatus[status] ?? status) : (words.toolStatus[status] ?? status),
   );
   return faults.join(" · ");
 }

@@ -106,6 +106,10 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
       const error = { code, message, retryable };
       return withMessage(close(reply, event.at), { status: "FAILED", completedAt: time(event.at), error });
     }
+    default:
+      // A server that was updated while this page is open sends what the page doesn't know: it is skipped.
+      event satisfies never;
+      return reply;
   }
 }
 
