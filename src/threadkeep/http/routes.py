@@ -512,7 +512,7 @@ _TABLE = (
         files.add_files,
         "Messages",
         201,
-        (UnsupportedFile, LimitNotAllowed),
+        (UnsupportedFile, LimitNotAllowed, RateLimited),
     ),
     Route(
         "GET",
