@@ -73,6 +73,7 @@ from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.fair_slots import FairSlots
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
@@ -288,7 +289,11 @@ def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
 
 def _allowances(settings: Settings, database: Database) -> Allowances:
     """Each user's allowance: counted in the database if several nodes share it."""
-    caps = TurnCaps(at_once=settings.user_running_turns, per_minute=settings.user_turns_per_minute)
+    caps = TurnCaps(
+        at_once=settings.user_running_turns,
+        per_minute=settings.user_turns_per_minute,
+        uploads_per_minute=settings.user_uploads_per_minute,
+    )
     return LocalAllowances(caps) if database.dialect == "sqlite" else SqlAllowances(database, caps)
 
 
@@ -418,7 +423,7 @@ async def _start_services(
     prompts = Prompts(store, agents, prompt_files, roles, models)
     retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
     tools = _tools(settings, outside, catalog, roles, retriever, node)
-    files = _files(settings, store, caps)
+    files = _files(settings, store, outside.allowances, caps)
     schemas = SchemaChecker()
     answers = Answers(
         store,
@@ -479,13 +484,15 @@ def file_intake(settings: Settings) -> FileIntake:
         ProcessExtractor(),
         settings.data / UPLOADS,
         system_clock,
+        FairSlots(settings.file_workers),
     )
 
 
-def _files(settings: Settings, store: Store, caps: OperatorCaps) -> Files:
+def _files(settings: Settings, store: Store, allowances: Allowances, caps: OperatorCaps) -> Files:
     return Files(
         store,
         file_intake(settings),
+        allowances,
         system_clock,
         caps,
         most_unsent_bytes=settings.max_unsent_file_bytes,

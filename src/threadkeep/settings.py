@@ -272,13 +272,35 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "0: no limit.",
         ),
     ] = 60
+    user_uploads_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Maximum files for messages one user can upload per minute, across all nodes; "
+            "0: no limit.",
+        ),
+    ] = 120
+    file_workers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Maximum images, PDFs and Word documents of messages that a node prepares at once; "
+            "users take turns. Each may take 1.3 GB of memory.",
+        ),
+    ] = 2
     user_documents: Annotated[
         int,
         Meta(ge=0, description="Maximum number of documents across all agents of one owner; 0: no limit."),
     ] = 10_000
     user_bytes: Annotated[
         int,
-        Meta(ge=0, description="Maximum bytes of documents across all agents of one owner; 0: no limit."),
+        Meta(
+            ge=0,
+            description="Maximum bytes of one user: files of messages, sent or not, equal ones counted once, "
+            "and the documents of the user's agents; 0: no limit.",
+        ),
     ] = 10 * 1024**3
     publish: Annotated[
         Literal["owner", "admin"],

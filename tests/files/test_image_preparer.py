@@ -1,6 +1,5 @@
 """Images in a process of their own: what it writes, and what happens when it cannot go on."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -67,15 +66,6 @@ async def test_missing_file_and_folder_are_faults_of_ours(source: Path):
         await ProcessImagePreparer().prepare(source.parent / "nothing", source.parent)
     with pytest.raises(StorageUnavailable, match="No such file"):
         await ProcessImagePreparer().prepare(source, source.parent / "nowhere")
-
-
-async def test_images_wait_for_each_other(source: Path):
-    folders = [source.parent / str(number) for number in range(3)]
-    preparer = ProcessImagePreparer(at_once=1)
-    for folder in folders:
-        folder.mkdir()
-    images = await asyncio.gather(*(preparer.prepare(source, folder) for folder in folders))
-    assert len({image.model.path.read_bytes() for image in images}) == 1
 
 
 def test_image_that_needs_too_much_memory_is_refused(source: Path):

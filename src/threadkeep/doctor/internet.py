@@ -95,8 +95,14 @@ def _what_is_spent(settings: Settings) -> Iterator[Finding]:
     yield _cap("messages", settings.max_message_chars, "characters per message", "MAX_MESSAGE_CHARS")
     yield _cap("turns a minute", settings.user_turns_per_minute, "turns per minute", "USER_TURNS_PER_MINUTE")
     yield _cap("turns at once", settings.user_running_turns, "turns at once", "USER_RUNNING_TURNS")
+    yield _cap(
+        "uploads a minute",
+        settings.user_uploads_per_minute,
+        "uploaded files per minute",
+        "USER_UPLOADS_PER_MINUTE",
+    )
     yield _cap("documents", settings.user_documents, "documents per user", "USER_DOCUMENTS")
-    yield _cap("bytes", settings.user_bytes, "bytes of documents per user", "USER_BYTES")
+    yield _cap("bytes", settings.user_bytes, "bytes of documents and files per user", "USER_BYTES")
     yield _point(
         "publishing",
         "Only admins can make agents public." if settings.publish == "admin" else None,

@@ -121,10 +121,13 @@ def _at_most(value: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCaps:
-    """How many turns of one user may run at once, and begin in a minute; 0 means no cap."""
+    """How many turns of one user may run at once and begin in a minute, and how many files the user may
+    upload in a minute; 0 means no cap.
+    """
 
     at_once: int = 0
     per_minute: int = 0
+    uploads_per_minute: int = 0
 
     def too_many_at_once(self) -> RateLimited:
         """The error for a user who has too many turns running."""
@@ -140,5 +143,14 @@ class TurnCaps:
         return RateLimited(
             f"You can start {self.per_minute} turns per minute. Try again in {wait_s} s.",
             details={"limit": "turnsPerMinute", "most": self.per_minute},
+            retry_after_s=wait_s,
+        )
+
+    def too_many_uploads(self, *, wait_s: float) -> RateLimited:
+        """The error for a user who has uploaded too many files."""
+        wait_s = max(1, math.ceil(wait_s))
+        return RateLimited(
+            f"You can upload {self.uploads_per_minute} files per minute. Try again in {wait_s} s.",
+            details={"limit": "uploadsPerMinute", "most": self.uploads_per_minute},
             retry_after_s=wait_s,
         )

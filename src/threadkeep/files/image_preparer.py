@@ -1,6 +1,5 @@
 """Prepares images for models in a separate process, which is killed when it takes too long."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -10,8 +9,6 @@ from threadkeep.files.asking import ask_worker, cannot_be_read
 from threadkeep.ports.images import PreparedImage, Rendition
 
 MOST_S = 60.0
-AT_ONCE = 2
-"""How many images are read at a time: each may take a gigabyte."""
 
 
 class _Answer(msgspec.Struct):
@@ -29,18 +26,16 @@ _decode = msgspec.json.Decoder(_Answer, dec_hook=lambda kind, value: kind(value)
 
 
 class ProcessImagePreparer:
-    """Reads each image in its own worker process, a few at a time."""
+    """Reads each image in its own worker process."""
 
-    def __init__(self, *, most_s: float = MOST_S, at_once: int = AT_ONCE) -> None:
+    def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
-        self._free = asyncio.Semaphore(at_once)
 
     async def prepare(self, source: Path, folder: Path) -> PreparedImage:
         """Writes an image's renditions into a folder, which the caller removes even on failure."""
-        async with self._free:
-            line = await ask_worker(
-                "threadkeep.files.image_worker", source, writes=[folder], noun="image", most_s=self._most_s
-            )
+        line = await ask_worker(
+            "threadkeep.files.image_worker", source, writes=[folder], noun="image", most_s=self._most_s
+        )
         return _prepared(line)
 
 

@@ -1,6 +1,5 @@
 """Inspects PDFs in a separate process, which is killed when it takes too long."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -10,7 +9,6 @@ from threadkeep.files.asking import ask_worker, cannot_be_read
 from threadkeep.ports.pdfs import PdfFacts
 
 MOST_S = 30.0
-AT_ONCE = 2
 
 
 class _Answer(msgspec.Struct):
@@ -26,16 +24,14 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 class ProcessPdfInspector:
-    """Inspects each PDF in its own worker process, a few at a time."""
+    """Inspects each PDF in its own worker process."""
 
-    def __init__(self, *, most_s: float = MOST_S, at_once: int = AT_ONCE) -> None:
+    def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
-        self._free = asyncio.Semaphore(at_once)
 
     async def inspect(self, source: Path) -> PdfFacts:
         """The facts about a PDF; raises UnsupportedFile if it can't be opened or takes too long."""
-        async with self._free:
-            line = await ask_worker("threadkeep.files.pdf_worker", source, noun="PDF", most_s=self._most_s)
+        line = await ask_worker("threadkeep.files.pdf_worker", source, noun="PDF", most_s=self._most_s)
         try:
             answer = _decode(line)
         except msgspec.MsgspecError as exc:

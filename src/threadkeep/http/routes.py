@@ -527,7 +527,7 @@ _TABLE = (
         files.add_files,
         "Messages",
         201,
-        (UnsupportedFile, LimitNotAllowed),
+        (UnsupportedFile, LimitNotAllowed, RateLimited),
     ),
     Route(
         "GET",

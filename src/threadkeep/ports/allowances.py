@@ -1,4 +1,4 @@
-"""Limits on each user's turns: at once and per minute."""
+"""Limits on each user's turns, at once and per minute, and on their uploads per minute."""
 
 from typing import Protocol
 
@@ -23,4 +23,8 @@ class Allowances(Protocol):
 
     async def take_call(self, user_id: UserId) -> None:
         """Reserves a model call outside a turn; it counts as one of the user's calls per minute."""
+        ...
+
+    async def take_uploads(self, user_id: UserId, count: int) -> None:
+        """Takes files from those that the user may upload per minute."""
         ...

@@ -1,4 +1,4 @@
-"""Limits on a user's turns, counted in this process: for a node that has its database to itself."""
+"""Limits on a user's turns and uploads, counted in this process: for a node alone with its database."""
 
 import time
 from collections.abc import Callable
@@ -16,13 +16,46 @@ class _Budget:
     at: float
 
 
+class _Rate:
+    """How much of something each user has left, refilled evenly over a minute; 0 means no limit."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._budgets: dict[UserId, _Budget] = {}
+
+    def take(self, user_id: UserId, count: int = 1) -> float:
+        """Takes some and returns 0, or takes none and returns how many seconds to wait."""
+        if not self._per_minute:
+            return 0
+        budget, count = self._budget(user_id), min(count, self._per_minute)
+        if budget.left < count:
+            return (count - budget.left) * MINUTE_S / self._per_minute
+        budget.left -= count
+        return 0
+
+    def give_back(self, user_id: UserId) -> None:
+        """Returns one."""
+        if self._per_minute:
+            self._budget(user_id).left += 1
+
+    def _budget(self, user_id: UserId) -> _Budget:
+        now, most = self._clock(), self._per_minute
+        if len(self._budgets) >= MOST_USERS:  # users idle for a minute have their full allowance again
+            self._budgets = {name: it for name, it in self._budgets.items() if now - it.at < MINUTE_S}
+        budget = self._budgets.setdefault(user_id, _Budget(most, now))
+        refilled = budget.left + (now - budget.at) * most / MINUTE_S
+        budget.left, budget.at = min(refilled, most), now
+        return budget
+
+
 class LocalAllowances:
     """The remaining allowance of each user."""
 
     def __init__(self, caps: TurnCaps, clock: Callable[[], float] = time.monotonic) -> None:
         self._caps = caps
-        self._clock = clock
-        self._budgets: dict[UserId, _Budget] = {}
+        self._turns = _Rate(caps.per_minute, clock)
+        self._uploads = _Rate(caps.uploads_per_minute, clock)
 
     async def take_turn(
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
@@ -35,23 +68,14 @@ class LocalAllowances:
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
         """Returns the reservation of a turn that couldn't start."""
-        if self._caps.per_minute:
-            self._budget(user_id).left += 1
+        self._turns.give_back(user_id)
 
     async def take_call(self, user_id: UserId) -> None:
         """Reserves one of the user's calls per minute."""
-        if not self._caps.per_minute:
-            return
-        budget = self._budget(user_id)
-        if budget.left < 1:
-            raise self._caps.too_many_a_minute(wait_s=(1 - budget.left) * MINUTE_S / self._caps.per_minute)
-        budget.left -= 1
+        if wait_s := self._turns.take(user_id):
+            raise self._caps.too_many_a_minute(wait_s=wait_s)
 
-    def _budget(self, user_id: UserId) -> _Budget:
-        now, most = self._clock(), self._caps.per_minute
-        if len(self._budgets) >= MOST_USERS:  # users idle for a minute have their full allowance again
-            self._budgets = {name: it for name, it in self._budgets.items() if now - it.at < MINUTE_S}
-        budget = self._budgets.setdefault(user_id, _Budget(most, now))
-        refilled = budget.left + (now - budget.at) * most / MINUTE_S
-        budget.left, budget.at = min(refilled, most), now
-        return budget
+    async def take_uploads(self, user_id: UserId, count: int) -> None:
+        """Takes files from those that the user may upload per minute."""
+        if wait_s := self._uploads.take(user_id, count):
+            raise self._caps.too_many_uploads(wait_s=wait_s)

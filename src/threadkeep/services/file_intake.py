@@ -18,7 +18,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.document import DOCX, MOST_NAME_CHARACTERS, PDF, TEXT
 from threadkeep.domain.errors import StorageRefused, UnsupportedFile
 from threadkeep.domain.file import HEAD_BYTES, TAIL_BYTES, detect, is_image
-from threadkeep.domain.ids import PayloadId, new_uuid
+from threadkeep.domain.ids import PayloadId, UserId, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.uploaded_file import (
     AS_TEXT,
@@ -32,6 +32,7 @@ from threadkeep.domain.uploaded_file import (
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.images import ImagePreparer
 from threadkeep.ports.pdfs import PdfInspector
+from threadkeep.services.fair_slots import FairSlots
 
 log = logging.getLogger("threadkeep.files")
 
@@ -50,7 +51,11 @@ class _Measured:
 
 
 class FileIntake:
-    """Detects files' types and prepares them; rejects what messages don't accept."""
+    """Detects files' types and prepares them; rejects what messages don't accept.
+
+    Images, PDFs and Word documents each need a process, which may take a gigabyte: few run at once on a node,
+    and users take turns.
+    """
 
     def __init__(
         self,
@@ -59,15 +64,19 @@ class FileIntake:
         extractor: Extractor,
         folder: Path,
         clock: Clock,
+        workers: FairSlots,
     ) -> None:
         self._images = images
         self._pdfs = pdfs
         self._extractor = extractor
         self._folder = folder
         self._clock = clock
+        self._workers = workers
 
     @asynccontextmanager
-    async def prepared(self, file_name: str, source: BinaryIO) -> AsyncGenerator[PreparedFile]:
+    async def prepared(
+        self, user_id: UserId, file_name: str, source: BinaryIO
+    ) -> AsyncGenerator[PreparedFile]:
         """A file by its content, an image with its renditions; temporary files are deleted afterwards."""
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         async with self._work_folder() as folder:
@@ -77,7 +86,6 @@ class FileIntake:
             except OSError as exc:
                 raise _cannot_be_written(exc) from exc
             media_type = detect(measured.head, file_name, tail=measured.tail)
-            pages = await self._pages(original, file_name) if media_type == PDF else None
             file = UploadedFile(
                 id=PayloadId(new_uuid()),
                 file_name=file_name,
@@ -85,14 +93,20 @@ class FileIntake:
                 size=measured.size,
                 sha256=measured.sha256,
                 created_at=self._clock(),
-                pages=pages,
             )
-            if is_image(media_type):
-                yield await self._with_images(file, original, folder)
-            elif media_type in (PDF, DOCX):
-                yield await self._with_text(file, original, folder)
-            else:
-                yield PreparedFile(file, {ORIGINAL: original})
+            yield await self._prepared(user_id, file, original, folder)
+
+    async def _prepared(
+        self, user_id: UserId, file: UploadedFile, original: Path, folder: Path
+    ) -> PreparedFile:
+        if is_image(file.media_type):
+            async with self._workers.slot(user_id):
+                return await self._with_images(file, original, folder)
+        if file.media_type in (PDF, DOCX):
+            async with self._workers.slot(user_id):
+                pages = await self._pages(original, file.file_name) if file.media_type == PDF else None
+                return await self._with_text(replace(file, pages=pages), original, folder)
+        return PreparedFile(file, {ORIGINAL: original})
 
     async def sweep(self) -> None:
         """Deletes leftovers of uploads after a crash."""

@@ -19,6 +19,7 @@ from threadkeep.domain.uploaded_file import PREVIEW, UploadedFile, check_none_ex
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_file_name
 from threadkeep.log.writer import persist
+from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.files import Room, StoredBytes
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
@@ -50,6 +51,7 @@ class Files:
         self,
         store: Store,
         intake: FileIntake,
+        allowances: Allowances,
         clock: Clock,
         caps: OperatorCaps,
         *,
@@ -58,6 +60,7 @@ class Files:
     ) -> None:
         self._store = store
         self._intake = intake
+        self._allowances = allowances
         self._clock = clock
         self._caps = caps
         self._most_unsent_bytes = most_unsent_bytes
@@ -65,9 +68,11 @@ class Files:
 
     async def add(self, user: User, *sent: tuple[str, BinaryIO]) -> list[UploadedFile]:
         """Accepts files, or none if one is rejected. The content determines each file's type."""
+        await self._allowances.take_uploads(user.id, len(sent))
         async with AsyncExitStack() as stack:
             prepared = [
-                await stack.enter_async_context(self._intake.prepared(name, source)) for name, source in sent
+                await stack.enter_async_context(self._intake.prepared(user.id, name, source))
+                for name, source in sent
             ]
             await self._store.files.add(user.id, prepared, self._check_room)
             return [it.file for it in prepared]
@@ -110,7 +115,7 @@ class Files:
         """Stores an image that a tool returned, for models and pages; None if it isn't an image."""
         name = safe_file_name(file.file_name, file.media_type)
         try:
-            async with self._intake.prepared(name, BytesIO(file.content)) as prepared:
+            async with self._intake.prepared(conversation.user_id, name, BytesIO(file.content)) as prepared:
                 if not is_image(prepared.file.media_type):
                     return None
                 await persist(lambda: self._store.files.add_returned(conversation, prepared))

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from threadkeep.domain.document import MOST_NAME_CHARACTERS, Document
 from threadkeep.domain.errors import InvalidRequest, UnsupportedFile
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.domain.text import one_line, storable
 from threadkeep.domain.uploaded_file import PreparedFile, UploadedFile
@@ -72,6 +73,7 @@ async def foreign_files(
     source: ImportSource,
     conversation: ForeignConversation,
     intake: FileIntake,
+    user_id: UserId,
     note: Callable[[str], None],
 ) -> AsyncGenerator[ForeignFiles]:
     """Prepares a conversation's files; calls `note` with the reason if one can't be stored."""
@@ -90,7 +92,7 @@ async def foreign_files(
                         "listed by name only."
                     )
                     break
-                prepared[file] = await _prepare(stack, intake, name, content, file)
+                prepared[file] = await _prepare(stack, intake, user_id, name, content, file)
             except (InvalidRequest, UnsupportedFile) as exc:
                 note(f"{conversation.title or conversation.id!r} lists a file by name only: {exc.message}")
         yield ForeignFiles(
@@ -110,15 +112,15 @@ def _find(source: ImportSource, file: ForeignFile) -> tuple[str, bytes] | None:
 
 
 async def _prepare(
-    stack: AsyncExitStack, intake: FileIntake, name: str, content: bytes, file: ForeignFile
+    stack: AsyncExitStack, intake: FileIntake, user_id: UserId, name: str, content: bytes, file: ForeignFile
 ) -> PreparedFile:
     try:
-        return await stack.enter_async_context(intake.prepared(name, BytesIO(content)))
+        return await stack.enter_async_context(intake.prepared(user_id, name, BytesIO(content)))
     except UnsupportedFile:
         if file.content is None:
             raise
     # Text extracted from another type, such as a PDF, whose name would mislead.
-    return await stack.enter_async_context(intake.prepared(name + _ENDING, BytesIO(content)))
+    return await stack.enter_async_context(intake.prepared(user_id, name + _ENDING, BytesIO(content)))
 
 
 def _name(foreign_name: str) -> str:

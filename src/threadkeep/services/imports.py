@@ -115,7 +115,9 @@ class Import:
         if is_there:
             self.report.there += 1
             return
-        async with foreign_files(source, found, self._intake, self.report.notes.append) as files:
+        async with foreign_files(
+            source, found, self._intake, self._user.id, self.report.notes.append
+        ) as files:
             whole, contents = convert_conversation(found, self._user.id, agent.id, self._clock(), files.known)
 
             def content(payload: Payload) -> bytes:

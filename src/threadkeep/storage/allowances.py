@@ -1,4 +1,4 @@
-"""How many turns a user may run, counted in PostgreSQL: one count for all nodes.
+"""How many turns a user may run and files they may upload, counted in PostgreSQL: one count for all nodes.
 
 Each user has one row, and one statement both checks and takes, so that no two nodes take the same slot: the
 second waits for the row lock and sees the first one's update.
@@ -8,10 +8,13 @@ second waits for the row lock and sees the first one's update.
 row it updates: a turn in `beginning` that the snapshot does not show in `tk_turns` counts too.
 """
 
+import time
+
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId
-from threadkeep.storage.database import Database, Statement, with_clock
+from threadkeep.storage.database import Database, Plan, Statement, with_clock
+from threadkeep.storage.users import ENSURE_USER
 
 MINUTE_MS = int(MINUTE_S * 1000)
 TAKEN_LATELY_MS = 15_000
@@ -48,6 +51,19 @@ _WAIT = with_clock(
     f"""SELECT paced_to + :step_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
     WHERE user_id = :user_id AND paced_to + :step_us > ({{now}} + {MINUTE_MS}) * 1000"""
 )
+# The same pace, for files: several are taken at once.
+_TAKE_UPLOADS = with_clock(
+    f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning, uploads_paced_to)
+    VALUES (:user_id, 0, '{{}}', {{now}} * 1000 + :cost_us)
+    ON CONFLICT (user_id) DO UPDATE
+    SET uploads_paced_to = GREATEST(kept.uploads_paced_to, {{now}} * 1000) + :cost_us
+    WHERE GREATEST(kept.uploads_paced_to, {{now}} * 1000) + :cost_us <= ({{now}} + {MINUTE_MS}) * 1000
+    RETURNING user_id"""
+)
+_WAIT_FOR_UPLOADS = with_clock(
+    f"""SELECT uploads_paced_to + :cost_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
+    WHERE user_id = :user_id"""
+)
 
 
 class SqlAllowances:
@@ -75,6 +91,14 @@ class SqlAllowances:
         if self._caps.per_minute:
             await self._take(user_id, None, 0)
 
+    async def take_uploads(self, user_id: UserId, count: int) -> None:
+        """Takes files from those that the user may upload per minute, on whichever node."""
+        if most := self._caps.uploads_per_minute:
+            cost_us = MINUTE_MS * 1000 * min(count, most) // most
+            if not await self._database.write(lambda: _take_uploads(user_id, cost_us)):
+                rows = await self._database.fetch(_WAIT_FOR_UPLOADS(user_id=user_id, cost_us=cost_us))
+                raise self._caps.too_many_uploads(wait_s=rows[0][0] / 1_000_000 if rows else 1)
+
     async def _take(
         self, user_id: UserId, turn_id: TurnId | None, at_once: int, after: TurnId | None = None
     ) -> None:
@@ -93,3 +117,9 @@ class SqlAllowances:
         if waits or not self._caps.at_once:
             return self._caps.too_many_a_minute(wait_s=waits[0][0] / 1_000_000 if waits else 1)
         return self._caps.too_many_at_once()
+
+
+def _take_uploads(user_id: UserId, cost_us: int) -> Plan[bool]:
+    # Somebody may upload a file before anything else.
+    yield ENSURE_USER(id=user_id, now=int(time.time() * 1000))
+    return bool((yield _TAKE_UPLOADS(user_id=user_id, cost_us=cost_us)))

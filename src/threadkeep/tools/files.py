@@ -14,11 +14,15 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
 from threadkeep.tools.results import MOST_QUERY_CHARACTERS, find_places, passage
 
+MOST_LISTED = 100
+
 RECALL_FILE = Tool(
     FILES,
     "recall_file",
     "Look at a file of this conversation again, when you see only its name or a part of it. An image is "
-    "shown. Of a text it returns what comes from an offset on or, with a query, where the query occurs.",
+    "shown. Of a text it returns what comes from an offset on or, with a query, where the query occurs. "
+    "Without an id it lists the conversation's files with their ids, including those of messages that you no "
+    "longer see.",
     {
         "type": "object",
         "properties": {
@@ -35,7 +39,6 @@ RECALL_FILE = Tool(
                 "default": 0,
             },
         },
-        "required": ["id"],
     },
     timeout_s=30.0,
     is_own=True,
@@ -66,10 +69,18 @@ class FilesServer:
             yield Outcome("error", error="`offset` must be 0 or greater.")
         elif query is not None and not isinstance(query, str):
             yield Outcome("error", error="`query` must be a string.")
+        elif id_ is None:
+            yield await self._list(caller)
         elif not isinstance(id_, str) or (file := await self._find(caller, id_)) is None:
             yield Outcome("error", error=f"File {id_!r} not found in this conversation.")
         else:
             yield await self._recall(caller, file, query, offset)
+
+    async def _list(self, caller: Caller) -> Outcome:
+        """Older files may be in messages that a summary replaced: only this names them."""
+        found = await self._store.files.latest(caller.conversation.id, limit=MOST_LISTED + 1)
+        files = [_about(file) | {"size": file.size} for file in found[:MOST_LISTED]]
+        return Outcome("ok", {"files": files, "hasMore": len(found) > MOST_LISTED})
 
     async def _find(self, caller: Caller, id_: str) -> UploadedFile | None:
         if not is_uuid(id_):
@@ -78,7 +89,7 @@ class FilesServer:
         return (await self._store.files.used(caller.conversation.id, [wanted])).get(wanted)
 
     async def _recall(self, caller: Caller, file: UploadedFile, query: str | None, offset: int) -> Outcome:
-        about = {"id": file.id, "name": file.file_name, "mediaType": file.media_type}
+        about = _about(file)
         if is_image(file.media_type) and FOR_MODEL in file.renditions:
             return Outcome("ok", about | {"width": file.width, "height": file.height}, recalled=(file.part,))
         text_id = file.id if is_text(file.media_type) else file.part.refs.get(AS_TEXT)
@@ -89,6 +100,10 @@ class FilesServer:
             return Outcome("error", error=content.reason)
         # In a thread: a file may have millions of characters.
         return Outcome("ok", about | await asyncio.to_thread(_read, content, query, offset))
+
+
+def _about(file: UploadedFile) -> dict[str, Any]:
+    return {"id": file.id, "name": file.file_name, "mediaType": file.media_type}
 
 
 def _read(content: bytes, query: str | None, offset: int) -> dict[str, Any]:

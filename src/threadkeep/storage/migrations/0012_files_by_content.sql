@@ -65,3 +65,6 @@ CREATE TABLE tk_file_forms (
 );
 CREATE INDEX tk_file_forms_by_file ON tk_file_forms (file_id);
 CREATE INDEX tk_file_forms_by_content ON tk_file_forms (content_id);
+
+-- Microseconds: the time up to which the user's uploads are used up if they come evenly.
+ALTER TABLE tk_allowances ADD COLUMN uploads_paced_to bigint NOT NULL DEFAULT 0;
