@@ -16,9 +16,10 @@ import pytest
 
 from tests.mcp.running import is_alive
 from threadkeep.http.server import listen
-from threadkeep.retrieval import process as processes
+from threadkeep.retrieval import isolated
+from threadkeep.retrieval.isolated import isolated_command
 from threadkeep.retrieval.landlock import SINCE_PORTS, landlock_version
-from threadkeep.retrieval.process import end_process, isolated_command, start_worker, worker_environment
+from threadkeep.retrieval.process import end_process, start_worker, worker_environment
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAMS = {"threadkeep.__main__", "threadkeep.testing.__main__"}
@@ -75,7 +76,7 @@ def test_only_one_place_starts_a_python():
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable"
     ]
-    assert starting == ["threadkeep.retrieval.process"]
+    assert starting == ["threadkeep.retrieval.isolated"]
 
 
 async def probe(
@@ -85,8 +86,8 @@ async def probe(
     writes: Sequence[Path] = (),
 ) -> list[str]:
     """What comes of it when a worker tries these things."""
-    folders = [*processes.package_folders(), str(Path(__file__).parents[2])]
-    monkeypatch.setattr(processes, "package_folders", lambda: folders)
+    folders = [*isolated.package_folders(), str(Path(__file__).parents[2])]
+    monkeypatch.setattr(isolated, "package_folders", lambda: folders)
     module = "tests.retrieval.probing_worker"
     worker = await start_worker(module, json.dumps(tries), reads=reads, writes=writes)
     output, _ = await asyncio.wait_for(worker.communicate(), 60)
