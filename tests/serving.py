@@ -14,6 +14,7 @@ from typing import IO, Self
 import httpx
 
 import threadkeep
+from threadkeep.http.local_token import make_token
 from threadkeep.testing.waiting import PATIENCE_S
 
 START_S = END_S = PATIENCE_S
@@ -62,6 +63,7 @@ class Server:
         **settings: str,
     ) -> None:
         self.lines: list[str] = []
+        self.data = folder / "data"
         self._announced = threading.Event()
         self.process = subprocess.Popen(
             [sys.executable, *program, "serve", "--port", "0", "--data", "data", *arguments],
@@ -101,13 +103,13 @@ class Server:
         return int(self.url.rpartition(":")[2])
 
     def client(self, token: str | None = None) -> httpx.Client:
-        """A client that speaks to it over a socket."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        """A client that speaks to it over a socket, as somebody or as the local user."""
+        headers = {"Authorization": f"Bearer {token or make_token(self.data)}"}
         return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=START_S)
 
     def async_client(self, token: str | None = None) -> httpx.AsyncClient:
         """The same, for many requests at once."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {"Authorization": f"Bearer {token or make_token(self.data)}"}
         return httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False, timeout=START_S)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:

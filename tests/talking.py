@@ -13,6 +13,7 @@ import msgspec
 from threadkeep import Settings, create_app
 from threadkeep.client.blocking import LoopThread
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.local_token import make_token
 from threadkeep.ports.store import Store
 from threadkeep.testing import listening
 
@@ -87,10 +88,11 @@ async def parse(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
 async def talking(settings: Settings) -> AsyncGenerator[Talk]:
     """Threadkeep with these settings, on a free port."""
     app = create_app(settings)
+    signed = {} if settings.signs_in else {"Authorization": f"Bearer {make_token(settings.data)}"}
     async with (
         app.lifespan(),
         listening(app, lifespan="off") as url,
-        httpx.AsyncClient(base_url=url, timeout=30) as client,
+        httpx.AsyncClient(base_url=url, headers=signed, timeout=30) as client,
     ):
         yield Talk(app, (await app.services()).store, url, client)
 

@@ -1,14 +1,17 @@
 """Settings: where they come from, and which are refused."""
 
 import json
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+import threadkeep
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.loopback import is_loopback
-from threadkeep.settings import Settings, misnamed
+from threadkeep.settings import Settings, misnamed, open_to_others
 
 SECRET = "s3cret-" * 8
 
@@ -127,6 +130,49 @@ def test_folder_that_programs_may_write_is_not_ours_and_does_not_hold_it(tmp_pat
     Settings.load({}, data=tmp_path / "data", mcp_writable=(str(tmp_path / "data-of-others"),))
     with pytest.raises(SettingsError, match="absolute"):
         Settings.load({}, mcp_writable=("notes",))
+    with pytest.raises(SettingsError, match="absolute"):
+        Settings.load({}, mcp_readable=("~/notes",))
+
+
+def test_folder_that_programs_may_write_holds_nothing_that_decides_what_we_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    work, config = tmp_path / "shared" / "work", tmp_path / "config"
+    for made in (work, config, tmp_path / "elsewhere"):
+        made.mkdir(parents=True)
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("THREADKEEP_CONFIG", str(config / "threadkeep.toml"))
+    code = Path(threadkeep.__file__).parent
+    for folder, what in (
+        (tmp_path / "shared", "the working folder"),
+        (work, "the working folder"),
+        (config, "the settings file"),
+        (code.parent, "the code"),
+        (code / "page", "code"),
+        (Path(msgspec.__file__).parent, "code"),
+        (Path(sys.prefix), "the code"),
+    ):
+        with pytest.raises(SettingsError, match=f"MCP_WRITABLE.*{what}"):
+            Settings.load({}, data=tmp_path / "data", mcp_writable=(str(folder),))
+    Settings.load({}, data=tmp_path / "data", mcp_writable=(str(tmp_path / "elsewhere"), str(work / "notes")))
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "told"),
+    [(0o600, 0o700, None), (0o644, 0o755, None), (0o600, 0o1777, None), (0o664, 0o700, "threadkeep.toml"),
+     (0o646, 0o700, "threadkeep.toml"), (0o600, 0o777, "config")],
+)  # fmt: skip
+def test_settings_file_that_others_can_change_is_told(
+    tmp_path: Path, file_mode: int, folder_mode: int, told: str | None
+):
+    file = tmp_path / "config" / "threadkeep.toml"
+    file.parent.mkdir()
+    file.touch()
+    file.chmod(file_mode)
+    file.parent.chmod(folder_mode)
+    reason = open_to_others(file)
+    assert (reason is None) is (told is None)
+    assert (told or "") in (reason or "")
 
 
 @pytest.mark.parametrize("text", ["port = ", 'prot = 1\nhost = "x"', "\xff"])

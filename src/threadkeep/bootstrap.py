@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.auth import CurrentUser, sign_in
 from threadkeep.http.cursors import Cursors
+from threadkeep.http.local_token import require_token
 from threadkeep.http.services import Services
 from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.queue import Jobs
@@ -121,7 +123,7 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
     """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user."""
     settings = settings or Settings.load()
     door = sign_in(settings, current_user)
-    runtime = Runtime(settings)
+    runtime = Runtime(settings, is_local=current_user is None and not settings.signs_in)
 
     @asynccontextmanager
     async def running() -> AsyncGenerator[None]:
@@ -181,9 +183,17 @@ def build_secret_box(settings: Settings) -> SecretBox:
     return SecretBox(settings.secret_keys, settings.data / SECRET_KEY if alone else None)
 
 
-def build_server_environment(settings: Settings, workspaces: Workspaces) -> ServerEnvironment:
+def build_server_environment(
+    settings: Settings, workspaces: Workspaces, *, closes_ports: bool = False
+) -> ServerEnvironment:
     """What MCP servers receive, and what is hidden from them."""
-    sandbox = Sandbox(settings.mcp_sandbox, settings.private_paths, tuple(map(Path, settings.mcp_writable)))
+    sandbox = Sandbox(
+        settings.mcp_sandbox,
+        settings.private_paths,
+        tuple(map(Path, settings.mcp_writable)),
+        tuple(map(Path, settings.mcp_readable)),
+        closes_ports=closes_ports,
+    )
     return ServerEnvironment(
         workspaces,
         settings.mcp_environment,
@@ -193,13 +203,13 @@ def build_server_environment(settings: Settings, workspaces: Workspaces) -> Serv
     )
 
 
-def _pool(settings: Settings, loops: Loops) -> Pool:
+def _pool(settings: Settings, environment: ServerEnvironment, loops: Loops) -> Pool:
     limits = Limits(
         most_servers=settings.mcp_max_servers,
         budget_s=settings.mcp_connect_budget_s,
         idle_s=settings.mcp_idle_s,
     )
-    return Pool(build_server_environment(settings, settings.workspaces), limits, loops)
+    return Pool(environment, limits, loops)
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -300,8 +310,12 @@ def _allowances(settings: Settings, database: Database) -> Allowances:
 class Runtime:
     """Everything that runs while the app does. Starts on first use, for a host may not run our lifespan."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, is_local: bool) -> None:
         self._settings = settings
+        environment = build_server_environment(settings, settings.workspaces, closes_ports=is_local)
+        # Without sign-in, a program would be the admin `local`, and can't tell us the token.
+        on_program = partial(require_token, settings.data)
+        self._environment = replace(environment, on_program=on_program) if is_local else environment
         self._services: Services | None = None
         self._starting = asyncio.Lock()
         self._closing = AsyncExitStack()
@@ -323,7 +337,7 @@ class Runtime:
     async def _start(self) -> Services:
         async with AsyncExitStack() as started:
             metrics, loops = Metrics(), Loops()
-            outside = await _open_outside(self._settings, metrics, loops, started)
+            outside = await _open_outside(self._settings, self._environment, metrics, loops, started)
             services = await _start_services(self._settings, outside, metrics, loops, started)
             self._closing = started.pop_all()
         return services
@@ -343,17 +357,23 @@ class Outside:
     pool: Pool
     alone: bool
     """Whether no other node works on the database."""
+    on_program: Callable[[], None]
+    """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
 
 
 async def _open_outside(
-    settings: Settings, metrics: Metrics, loops: Loops, opened: AsyncExitStack
+    settings: Settings,
+    environment: ServerEnvironment,
+    metrics: Metrics,
+    loops: Loops,
+    opened: AsyncExitStack,
 ) -> Outside:
     database = await _timed_database(settings, metrics, loops)
     opened.push_async_callback(database.close)
     store = await store_on(database, build_secret_box(settings), settings.payload_folder)
     bus = bus_on(database, loops)
     opened.push_async_callback(bus.close)
-    pool = _pool(settings, loops)
+    pool = _pool(settings, environment, loops)
     opened.push_async_callback(pool.close)
     gateway = build_gateway(settings)
     if gateway is None:  # a host application has no other sign of it before the first request
@@ -373,12 +393,17 @@ async def _open_outside(
         vector_index=await vector_index_on(database, store.chunks),
         pool=pool,
         alone=database.dialect == "sqlite",
+        on_program=environment.on_program,
     )
 
 
-async def _start_agents(settings: Settings, store: Store, catalog: Catalog, caps: OperatorCaps) -> Agents:
+async def _start_agents(
+    settings: Settings, store: Store, catalog: Catalog, caps: OperatorCaps, on_program: Callable[[], None]
+) -> Agents:
     """The agents, with those that every server has."""
-    agents = Agents(store, catalog, system_clock, caps)
+    agents = Agents(store, catalog, system_clock, caps, on_program=on_program)
+    if settings.promptx_arguments or await store.agents.run_programs():
+        on_program()
     await agents.ensure_default()
     if has_guide(settings):
         await agents.ensure_guide()
@@ -403,7 +428,7 @@ async def _start_services(
 ) -> Services:
     store, models, workspaces = outside.store, outside.models, settings.workspaces
     catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
-    agents = await _start_agents(settings, store, catalog, caps)
+    agents = await _start_agents(settings, store, catalog, caps, outside.on_program)
     compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
     reading = Reading(

@@ -4,8 +4,10 @@ import difflib
 import os
 import re
 import shlex
+import stat
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -36,6 +38,8 @@ _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"}
 
 
+_PACKAGES = {"site-packages", "dist-packages"}
+
 _LISTS = (
     "allowed_hosts",
     "allowed_models",
@@ -43,6 +47,7 @@ _LISTS = (
     "denied_networks",
     "mcp_allowed_commands",
     "mcp_pass_environment",
+    "mcp_readable",
     "mcp_writable",
 )
 
@@ -184,7 +189,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[str, ...],
         Meta(
             description="Folders besides their agent's that MCP servers running a program can write to, as "
-            "absolute paths; comma-separated. They can read what this account can read."
+            "absolute paths; comma-separated."
+        ),
+    ] = ()
+    mcp_readable: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Folders in the home folder or in /tmp that MCP servers running a program can read, "
+            "as absolute paths; comma-separated. Otherwise, they see only tools there, such as ~/.nvm."
         ),
     ] = ()
     mcp_allow_private: Annotated[
@@ -443,6 +455,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _ = self.networks_denied
         for folder in self.mcp_writable:
             self._check_writable(Path(folder))
+        for folder in self.mcp_readable:
+            if not Path(folder).is_absolute():
+                raise SettingsError(f"THREADKEEP_MCP_READABLE: '{folder}' is not an absolute path.")
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -463,6 +478,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"THREADKEEP_MCP_WRITABLE: '{folder}' overlaps the data folder {self.data}, which programs "
                 "can't access. Choose another folder."
             )
+        for what, path in self._trusted_places():
+            if path.is_relative_to(theirs):
+                raise SettingsError(
+                    f"THREADKEEP_MCP_WRITABLE: '{folder}' contains {what} {path}: a program could change "
+                    "what Threadkeep runs or how it is set up. Choose another folder."
+                )
+        code = Path(__file__).resolve().parent
+        if theirs.is_relative_to(code) or any(it in _PACKAGES for it in theirs.parts):
+            raise SettingsError(
+                f"THREADKEEP_MCP_WRITABLE: '{folder}' is in a folder of code. Choose another."
+            )
+
+    def _trusted_places(self) -> Iterator[tuple[str, Path]]:
+        """What decides what we run."""
+        yield "the working folder", Path.cwd().resolve()
+        yield "the settings file", settings_file().absolute().resolve()
+        for folder in (str(Path(__file__).parent), sys.prefix, sys.base_prefix, *sys.path):
+            if Path(folder).is_absolute():
+                yield "the code in", Path(folder).resolve()
 
     def check_sign_in(self) -> None:
         """Rejects sign-in settings that would let in the wrong people."""
@@ -614,6 +648,23 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
 def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
     """The settings file, if it exists."""
     return Path(_value(environment, f"{PREFIX}CONFIG") or FILE_NAME)
+
+
+def open_to_others(file: Path) -> str | None:
+    """Why another account can change a file; None if none can. Root can change everything."""
+    try:
+        for path in (file.absolute(), file.absolute().parent):
+            found = path.stat()
+            if found.st_uid not in {os.geteuid(), 0}:
+                return f"{path} belongs to another account."
+            is_sticky = (
+                path.is_dir() and found.st_mode & stat.S_ISVTX
+            )  # there, only owners remove their files
+            if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
+                return f"Other accounts can write to {path}."
+    except OSError:
+        return None
+    return None
 
 
 def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:

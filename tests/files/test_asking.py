@@ -10,14 +10,14 @@ from tests.mcp.running import is_alive
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files import asking
 from threadkeep.files.asking import ask_worker
-from threadkeep.retrieval import process as processes
+from threadkeep.retrieval import isolated
 
 
 @pytest.fixture(autouse=True)
 def workers_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers find modules of the tests, too."""
-    folders = [*processes.package_folders(), str(Path(__file__).parents[2])]
-    monkeypatch.setattr(processes, "package_folders", lambda: folders)
+    folders = [*isolated.package_folders(), str(Path(__file__).parents[2])]
+    monkeypatch.setattr(isolated, "package_folders", lambda: folders)
 
 
 async def ask(how: str, most_s: float = 30.0) -> bytes:

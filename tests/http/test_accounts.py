@@ -10,15 +10,21 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 
 from tests.http.calls import new_agent, refusal
 from tests.talking import Talk, talking
 from threadkeep import Settings, create_app
+from threadkeep.bootstrap import Runtime
 from threadkeep.client import Client
+from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.domain.mcp import StdioServer
 from threadkeep.http import accounts as accounts_module
 from threadkeep.http import auth
 from threadkeep.http.accounts import Accounts, Address
-from threadkeep.http.local_token import make_token, read_token
+from threadkeep.http.local_token import REQUIRED_NAME, is_token_required, make_token, read_token
+from threadkeep.http.server import SignalFreeServer
+from threadkeep.mcp.programs import ServerKey
 
 PROGRAM = {"settings": {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}}
 SOMEBODY_ELSE = 54321
@@ -100,9 +106,82 @@ async def here(settings: Settings) -> AsyncIterator[Talk]:
         yield talk
 
 
-async def test_own_account_gets_in_and_may_save_programs(here: Talk):
-    assert (await here.client.get("/api/me")).json() == {"id": "local", "role": "admin"}
+@pytest.fixture
+async def plain(here: Talk) -> AsyncIterator[httpx.AsyncClient]:
+    """A client without the token."""
+    async with httpx.AsyncClient(base_url=here.url) as client:
+        yield client
+
+
+async def test_own_account_gets_in_without_the_token_while_there_is_no_program(plain: httpx.AsyncClient):
+    assert (await plain.get("/api/me")).json() == {"id": "local", "role": "admin"}
+    await new_agent(plain)
+
+
+async def test_once_a_program_is_saved_everybody_needs_the_token(here: Talk, plain: httpx.AsyncClient):
+    """It runs under our account: otherwise it would be the admin `local`, and approve its own calls."""
+    answer = await plain.post("/api/agents", json={"name": "A", **PROGRAM})
+    refusal(answer, 403, "FORBIDDEN", "settings.mcpServers.time")
     await new_agent(here.client, **PROGRAM)
+    for path in ("/api/me", "/api/agents", "/api/conversations"):
+        error = refusal(await plain.get(path), 401, "UNAUTHENTICATED")
+        assert "threadkeep open" in error["message"]
+    assert (await here.client.get("/api/me")).json()["role"] == "admin"
+
+
+async def test_program_that_was_saved_before_the_start_needs_the_token(settings: Settings):
+    async with talking(settings) as talk:
+        made = await new_agent(talk.client, **PROGRAM)
+        await talk.client.patch(
+            f"/api/agents/{made['id']}", json={"settings": {"mcpServers": {"time": None}}}
+        )
+    # It may have left a process behind, which needs no more of us than our address.
+    await _check_is_required(settings)
+    (settings.data / REQUIRED_NAME).unlink()
+    async with talking(settings) as talk, httpx.AsyncClient(base_url=talk.url) as plain:
+        assert (await plain.get("/api/me")).status_code == 200
+        await talk.client.patch(f"/api/agents/{made['id']}", json=PROGRAM)
+    (settings.data / REQUIRED_NAME).unlink()  # as in a restored backup, or an older version's folder
+    await _check_is_required(settings)
+
+
+async def test_promptx_of_the_operator_needs_the_token(settings: Settings):
+    given = {"data": settings.data, "gateway": "openai", "embedding_url": "off"}
+    await _check_is_required(Settings.load({}, promptx_command="npx -y dpml-prompt", **given))
+
+
+def test_token_is_required_before_a_program_starts(settings: Settings):
+    environment = Runtime(settings, is_local=True)._environment  # pyright: ignore[reportPrivateUsage]
+    assert not is_token_required(settings.data)
+    environment.program(
+        ServerKey(AgentId(new_uuid()), "time", None), StdioServer("uvx", ("mcp-server-time",))
+    )
+    assert is_token_required(settings.data)
+
+
+async def _check_is_required(settings: Settings) -> None:
+    async with talking(settings) as talk, httpx.AsyncClient(base_url=talk.url) as plain:
+        refusal(await plain.get("/api/me"), 401, "UNAUTHENTICATED")
+        assert (await talk.client.get("/api/me")).status_code == 200
+
+
+async def test_without_sign_in_only_our_own_server_lets_anybody_in(settings: Settings, tmp_path: Path):
+    """`uvicorn --uds` knows no account and no port at the other end."""
+    app = create_app(settings)
+    path = str(tmp_path / "socket")
+    server = SignalFreeServer(uvicorn.Config(app, uds=path, log_config=None, lifespan="off"))
+    async with app.lifespan():
+        serving = asyncio.create_task(server.serve())
+        while not server.started:  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.01)
+        for transport in (httpx.AsyncHTTPTransport(uds=path), httpx.ASGITransport(app)):
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                error = refusal(await client.get("/api/me"), 403, "FORBIDDEN")
+                assert "threadkeep serve" in error["message"]
+                signed = {"Authorization": f"Bearer {make_token(settings.data)}"}
+                refusal(await client.get("/api/me", headers=signed), 403, "FORBIDDEN")
+        server.should_exit = True
+        await serving
 
 
 async def test_other_accounts_are_turned_away_with_a_sentence(here: Talk, monkeypatch: pytest.MonkeyPatch):
@@ -149,10 +228,10 @@ def unknown_accounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("unknown_accounts")
 async def test_where_accounts_are_unknown_programs_need_the_token(settings: Settings):
-    async with talking(settings) as talk:
-        agent = await new_agent(talk.client)  # all else goes without it
+    async with talking(settings) as talk, httpx.AsyncClient(base_url=talk.url) as plain:
+        agent = await new_agent(plain)  # all else goes without it
         error = refusal(
-            await talk.client.patch(f"/api/agents/{agent['id']}", json=PROGRAM),
+            await plain.patch(f"/api/agents/{agent['id']}", json=PROGRAM),
             403, "FORBIDDEN", "settings.mcpServers.time",
         )  # fmt: skip
         assert "threadkeep open" in error["message"]
@@ -169,9 +248,9 @@ async def test_required_token_is_required_for_everything(
     if not known:
         request.getfixturevalue("unknown_accounts")
     strict = Settings.load({}, data=settings.data, gateway="openai", embedding_url="off", require_token=True)
-    async with talking(strict) as talk:
+    async with talking(strict) as talk, httpx.AsyncClient(base_url=talk.url) as plain:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic abc"}):
-            refusal(await talk.client.get("/api/me", headers=headers), 401, "UNAUTHENTICATED")
+            refusal(await plain.get("/api/me", headers=headers), 401, "UNAUTHENTICATED")
         signed = {"Authorization": f"Bearer {read_token(settings.data)}"}
         async with httpx.AsyncClient(base_url=talk.url, headers=signed) as client:
             assert (await client.get("/api/me")).json()["role"] == "admin"

@@ -191,7 +191,7 @@ async def test_new_model_reads_everything_anew_after_the_start_and_words_find_it
             return embedder
 
         monkeypatch.setattr(bootstrap, "build_embedder", build)
-        runtime = Runtime(settings)
+        runtime = Runtime(settings, is_local=False)
         return runtime, await runtime.services()
 
     async def is_read(services: Services, name: str) -> bool:

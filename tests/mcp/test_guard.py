@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.running import CHAOS, is_alive, until
-from threadkeep.retrieval.process import isolated_command
+from threadkeep.retrieval.isolated import isolated_command
 
 OWNER = """
 import asyncio, sys

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,17 +21,24 @@ from threadkeep.domain.mcp import StdioServer
 from threadkeep.domain.user import User, UserRole
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.server import listen
 from threadkeep.mcp import confine, sandbox
 from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.own_ports import own_ports
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.sandbox import Kind, Sandbox
+from threadkeep.retrieval.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
-HERE: list[Kind | None] = [
-    *(["landlock"] if confine.landlock_version() else []),
-    *(["bubblewrap"] if confine.has_bubblewrap() else []),
+HAS_BUBBLEWRAP = confine.has_bubblewrap()
+HERE: list[tuple[Kind, ...]] = [
+    *([("landlock",)] if landlock_version() else []),
+    *([("bubblewrap",)] if HAS_BUBBLEWRAP else []),
+    *([("bubblewrap", "landlock")] if HAS_BUBBLEWRAP and landlock_version() else []),
 ]
-NONE: list[Kind | None] = [None]
+"""Each kind alone, as a machine may have it, and both."""
+NONE: list[tuple[Kind, ...]] = [()]
+needs_bubblewrap = pytest.mark.skipif(not HAS_BUBBLEWRAP, reason="bubblewrap isn't installed or doesn't work")
 
 # Tries what each of the further arguments says, and tells what came of it.
 PROBE = """
@@ -50,6 +58,8 @@ def tried(how, path):
             return subprocess.run(["cat", path], capture_output=True, text=True, check=True).stdout
         if how == "connect":
             return socket.socket(socket.AF_UNIX).connect(path)
+        if how == "dial":
+            return socket.create_connection(("127.0.0.1", int(path))).close()
         if how == "signal":
             return os.kill(int(path), 0)
     except (OSError, subprocess.CalledProcessError) as exc:
@@ -59,6 +69,13 @@ kinds = resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_CORE
 limits = [resource.getrlimit(kind)[0] for kind in kinds]
 tries = [it.split(":", 1) for it in sys.argv[1:]]
 print(json.dumps({"limits": limits, "env": dict(os.environ), **{":".join(it): tried(*it) for it in tries}}))
+"""
+
+OTHER = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    sys.stdin.read()
 """
 
 # Looks for words, which it is given backwards, in what all processes were started with.
@@ -76,10 +93,14 @@ print("looked", file=sys.stderr)
 """
 
 
+Use = Callable[[tuple[Kind, ...]], None]
+
+
 class Place:
     """A data folder with two agents, and something beside it."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.data = folder / "data"
         self.agent_id, self.other_id = (AgentId(new_uuid()) for _ in range(2))
         self.workspaces = Workspaces(self.data)
@@ -109,20 +130,20 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Kind | None], None]:
-    """Makes this a machine that has only this kind of sandbox."""
-    return lambda kind: monkeypatch.setattr(sandbox, "sandbox_kind", lambda: kind)
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Makes this a machine that has only these kinds of sandbox."""
+    return lambda kinds: monkeypatch.setattr(sandbox, "sandbox_kinds", lambda: kinds)
 
 
 def is_refused(outcome: object) -> bool:
     return outcome in ("PermissionError", "FileNotFoundError", "OSError", "CalledProcessError")
 
 
-@pytest.mark.parametrize("kind", HERE)
+@pytest.mark.parametrize("kinds", HERE)
 def test_program_sees_its_agents_folder_and_nothing_else_of_ours(
-    place: Place, use: Callable[[Kind | None], None], kind: Kind
+    place: Place, use: Use, kinds: tuple[Kind, ...]
 ):
-    use(kind)
+    use(kinds)
     hidden = [
         f"read:{place.data / 'secret.key'}", f"run:{place.data / 'secret.key'}",
         f"read:{place.other / 'note'}", f"list:{place.other}", f"write:{place.data / 'new'}",
@@ -131,7 +152,7 @@ def test_program_sees_its_agents_folder_and_nothing_else_of_ours(
         f"read:{place.data}/agents/../secret.key", f"read:/proc/self/root{place.data}/secret.key",
     ]  # fmt: skip
     open_to_it = [f"read:{place.own / 'note'}", f"write:{place.own / 'new'}", f"read:{place.beside / 'note'}"]
-    box = Sandbox("auto", [place.data])
+    box = Sandbox("auto", [place.data], shown=[place.folder])
     found = place.run(box, *hidden, *open_to_it, "write:/dev/null")
     assert [it for it in hidden if not is_refused(found[it])] == []
     assert [it for it in open_to_it if is_refused(found[it])] == []
@@ -140,11 +161,9 @@ def test_program_sees_its_agents_folder_and_nothing_else_of_ours(
     assert (place.data / "secret.key").read_text() == (place.beside / "note").read_text() == "words"
 
 
-@pytest.mark.parametrize("kind", HERE)
-def test_program_has_a_home_and_a_cache_of_its_own(
-    place: Place, use: Callable[[Kind | None], None], kind: Kind
-):
-    use(kind)
+@pytest.mark.parametrize("kinds", HERE)
+def test_program_has_a_home_and_a_cache_of_its_own(place: Place, use: Use, kinds: tuple[Kind, ...]):
+    use(kinds)
     env = place.run(Sandbox("auto", [place.data]))["env"]
     folders = {name: Path(env[name]) for name in ("HOME", "XDG_CACHE_HOME", "npm_config_cache", "TMPDIR")}
     assert all(folder.is_relative_to(place.own) and folder.is_dir() for folder in folders.values())
@@ -152,22 +171,22 @@ def test_program_has_a_home_and_a_cache_of_its_own(
     assert [found[f"write:{folder}/x"] for folder in folders.values()] == [1] * 4
 
 
-@pytest.mark.parametrize("kind", HERE)
+@pytest.mark.parametrize("kinds", HERE)
 def test_operator_may_share_folders_but_never_our_own_within_them(
-    place: Place, use: Callable[[Kind | None], None], kind: Kind
+    place: Place, use: Use, kinds: tuple[Kind, ...]
 ):
-    use(kind)
+    use(kinds)
     box = Sandbox("auto", [place.data], [place.beside, place.data.parent, place.beside / "not there"])
     found = place.run(box, f"write:{place.beside / 'new'}", f"read:{place.data / 'secret.key'}")
     assert found[f"write:{place.beside / 'new'}"] == 1
     assert is_refused(found[f"read:{place.data / 'secret.key'}"])
 
 
-@pytest.mark.parametrize("kind", HERE)
+@pytest.mark.parametrize("kinds", HERE)
 def test_real_promptx_of_one_user_does_not_see_that_of_another(
-    place: Place, use: Callable[[Kind | None], None], kind: Kind
+    place: Place, use: Use, kinds: tuple[Kind, ...]
 ):
-    use(kind)
+    use(kinds)
     theirs = place.own / "promptx-users" / "bob" / "memory"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("words")
@@ -182,11 +201,11 @@ def test_real_promptx_of_one_user_does_not_see_that_of_another(
     assert found[tries[3]] == 1
 
 
-@pytest.mark.parametrize("kind", HERE)
+@pytest.mark.parametrize("kinds", HERE)
 def test_link_that_another_program_of_the_agent_left_opens_nothing(
-    place: Place, use: Callable[[Kind | None], None], kind: Kind
+    place: Place, use: Use, kinds: tuple[Kind, ...]
 ):
-    use(kind)
+    use(kinds)
     (place.own / ".promptx").symlink_to(place.data)
     path = f"read:{place.data / 'secret.key'}"
     within = f"read:{place.own / '.promptx' / 'secret.key'}"
@@ -194,33 +213,31 @@ def test_link_that_another_program_of_the_agent_left_opens_nothing(
     assert is_refused(found[path]) and is_refused(found[within])
 
 
-@pytest.mark.parametrize("kind", [*HERE, *NONE])
-def test_program_is_limited_also_where_there_is_no_sandbox(
-    place: Place, use: Callable[[Kind | None], None], kind: Kind | None
-):
-    use(kind)
+@pytest.mark.parametrize("kinds", [*HERE, *NONE])
+def test_program_is_limited_also_where_there_is_no_sandbox(place: Place, use: Use, kinds: tuple[Kind, ...]):
+    use(kinds)
     found = place.run(Sandbox("auto", [place.data]))
     assert found["limits"] == [2 * 1024**3, 4096, 0]
 
 
-@pytest.mark.parametrize("kind", HERE)
-def test_program_cannot_look_into_us_or_end_us(place: Place, use: Callable[[Kind | None], None], kind: Kind):
-    use(kind)
+@pytest.mark.parametrize("kinds", HERE)
+def test_program_cannot_look_into_us_or_end_us(place: Place, use: Use, kinds: tuple[Kind, ...]):
+    use(kinds)
     # As the guard and the server are: processes of the same account, outside.
     with subprocess.Popen(["sleep", "60"], env={"KEY": "words"}) as outside:
         tries = [f"read:/proc/{outside.pid}/environ", f"signal:{outside.pid}"]
         found = place.run(Sandbox("auto", [place.data]), *tries)
         outside.kill()
     assert is_refused(found[tries[0]])
-    assert found[tries[1]] in {"PermissionError", "ProcessLookupError"} or confine.landlock_version() < 6
+    assert found[tries[1]] in {"PermissionError", "ProcessLookupError"} or landlock_version() < SINCE_SIGNALS
 
 
-@pytest.mark.skipif("bubblewrap" not in HERE, reason="Landlock knows no rule for sockets")
+@needs_bubblewrap  # Landlock has no rule for sockets
 def test_program_does_not_reach_who_would_run_another_outside(
-    place: Place, use: Callable[[Kind | None], None], monkeypatch: pytest.MonkeyPatch
+    place: Place, use: Use, monkeypatch: pytest.MonkeyPatch
 ):
     """Such as systemd for its user, or Docker: each listens at a socket that the account may use."""
-    use("bubblewrap")
+    use(("bubblewrap",))
     folder = place.beside / "user"
     folder.mkdir()
     tries = [f"connect:{folder / 'bus'}", f"connect:{place.beside / 'docker.sock'}"]
@@ -229,20 +246,102 @@ def test_program_does_not_reach_who_would_run_another_outside(
             listener = open_to_us.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(str(address))
             listener.listen()
-        assert not any(is_refused(it) for it in (place.run(Sandbox("auto"), *tries)[it] for it in tries))
+        shown = Sandbox("auto", shown=[place.beside])
+        assert not any(is_refused(it) for it in (place.run(shown, *tries)[it] for it in tries))
+        hidden = place.run(Sandbox("auto"), *tries)  # as all of /tmp is
+        assert [hidden[it] for it in tries] == ["FileNotFoundError"] * 2
         monkeypatch.setattr(sandbox, "_OF_THE_SYSTEM", (str(folder), str(place.beside / "docker.sock")))
-        found = place.run(Sandbox("auto"), *tries)
+        found = place.run(shown, *tries)
     assert [found[it] for it in tries] == ["FileNotFoundError", "ConnectionRefusedError"]
+
+
+@pytest.mark.parametrize("kinds", HERE)
+def test_program_sees_no_home_folder_but_tools_and_what_the_operator_shows(
+    place: Place, use: Use, kinds: tuple[Kind, ...], monkeypatch: pytest.MonkeyPatch
+):
+    use(kinds)
+    home = place.folder / "home"
+    files = [".ssh/id", "thesis", ".nvm/node", "tools/bin/x", "shown/a", "shown/threadkeep.toml", "shared/b"]
+    for name in files:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("words")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{home / 'tools/bin'}:{home}")
+    monkeypatch.setattr(sandbox, "PRIVATE", ())
+    hidden = [place.data, home / "shown/threadkeep.toml"]
+    box = Sandbox("auto", hidden, [home / "shared"], [home / "shown"])
+    found = place.run(box, *(f"read:{home / name}" for name in files), f"write:{home / 'shared/new'}")
+    seen = [name for name in files if found[f"read:{home / name}"] == "words"]
+    assert seen == [".nvm/node", "tools/bin/x", "shown/a", "shared/b"]
+    assert (home / "shared/new").exists()
+
+
+@pytest.mark.parametrize("kinds", HERE)
+def test_program_has_no_devices_but_harmless_ones(place: Place, use: Use, kinds: tuple[Kind, ...]):
+    use(kinds)
+    with tempfile.NamedTemporaryFile("w", dir="/dev/shm") as theirs:
+        theirs.write("words")
+        theirs.flush()
+        terminal, other = os.openpty()
+        tries = [f"read:{theirs.name}", f"write:{os.ttyname(other)}", f"write:{theirs.name}"]
+        open_to_it = ["write:/dev/null", "write:/dev/zero"]
+        found = place.run(Sandbox("auto", [place.data]), *tries, *open_to_it)
+        os.close(terminal)
+        os.close(other)
+        assert Path(theirs.name).read_text() == "words"
+    assert is_refused(found[tries[0]])
+    assert is_refused(found[tries[1]])
+    assert [found[it] for it in open_to_it] == [1, 1]
+
+
+@pytest.mark.skipif(landlock_version() < SINCE_PORTS, reason="this kernel's Landlock has no rules for ports")
+@pytest.mark.parametrize("kinds", [it for it in HERE if "landlock" in it])
+def test_program_does_not_reach_our_own_ports(place: Place, use: Use, kinds: tuple[Kind, ...]):
+    use(kinds)
+    with listen("127.0.0.1", 0) as ours:
+        port = ours.getsockname()[1]
+        assert port in own_ports()
+        with subprocess.Popen(
+            [sys.executable, "-c", OTHER], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+        ) as other:
+            assert other.stdout
+            theirs = int(other.stdout.readline())
+            tries = [f"dial:{port}", f"dial:{theirs}"]
+            found = place.run(Sandbox("auto", [place.data], closes_ports=True), *tries)
+            other.communicate()
+    assert [found[it] for it in tries] == ["PermissionError", None]
+    assert port not in own_ports()
+
+
+@pytest.mark.parametrize("kinds", [*HERE, *NONE])
+def test_argument_that_a_program_would_not_see_is_explained(
+    place: Place, use: Use, kinds: tuple[Kind, ...], monkeypatch: pytest.MonkeyPatch
+):
+    use(kinds)
+    monkeypatch.setenv("HOME", str(place.beside))
+    monkeypatch.setattr(sandbox, "PRIVATE", ())
+    key = ServerKey(place.agent_id, "files", None)
+    for args, shown in (
+        (("--root", str(place.beside / "note")), ()),
+        ((f"--root={place.beside / 'note'}",), ()),
+        ((str(place.beside / "not there"), "/usr", str(place.own), "relative"), (place.folder / "other",)),
+        ((str(place.beside / "note"),), (place.beside,)),
+    ):
+        box = Sandbox("auto", [place.data], shown=shown)
+        environment = ServerEnvironment(place.workspaces, {"PATH": os.environ["PATH"]}, sandbox=box)
+        if kinds and not shown:
+            with pytest.raises(LinkBroken, match="THREADKEEP_MCP_READABLE"):
+                environment.program(key, StdioServer("tool", args))
+        else:
+            environment.program(key, StdioServer("tool", args))
 
 
 def test_programs_are_kept_from_what_the_system_runs_programs_with():
     assert {"/run/user", "/run/dbus", "/run/docker.sock"} <= {*sandbox._OF_THE_SYSTEM}  # pyright: ignore[reportPrivateUsage]
 
 
-def test_without_a_sandbox_programs_run_unless_one_is_required(
-    place: Place, use: Callable[[Kind | None], None]
-):
-    use(None)
+def test_without_a_sandbox_programs_run_unless_one_is_required(place: Place, use: Use):
+    use(())
     path = f"read:{place.data / 'secret.key'}"
     assert place.run(Sandbox("auto", [place.data]), path)[path] == "words"
     with pytest.raises(LinkBroken, match="neither Landlock"):
@@ -253,7 +352,7 @@ def test_without_a_sandbox_programs_run_unless_one_is_required(
 def test_program_of_a_running_server_finds_none_of_its_secrets(tmp_path: Path):
     settings = {
         "jwt_secret": SECRET, "mcp_allowed_commands": "python", "gateway": "openai",
-        "gateway_api_key": "sk-of-the-operator", "mcp_sandbox": "auto",
+        "gateway_api_key": "sk-of-the-operator", "mcp_sandbox": "auto", "mcp_readable": str(tmp_path),
     }  # fmt: skip
     spy = tmp_path / "spy.py"
     spy.write_text(SPY)

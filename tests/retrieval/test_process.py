@@ -16,9 +16,10 @@ import pytest
 
 from tests.mcp.running import is_alive
 from threadkeep.http.server import listen
-from threadkeep.retrieval import process as processes
+from threadkeep.retrieval import isolated
+from threadkeep.retrieval.isolated import isolated_command
 from threadkeep.retrieval.landlock import SINCE_PORTS, landlock_version
-from threadkeep.retrieval.process import end_process, isolated_command, start_worker, worker_environment
+from threadkeep.retrieval.process import end_process, start_worker, worker_environment
 from threadkeep.testing.waiting import until
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -76,7 +77,7 @@ def test_only_one_place_starts_a_python():
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable"
     ]
-    assert starting == ["threadkeep.retrieval.process"]
+    assert starting == ["threadkeep.retrieval.isolated"]
 
 
 async def probe(
@@ -86,8 +87,8 @@ async def probe(
     writes: Sequence[Path] = (),
 ) -> list[str]:
     """What comes of it when a worker tries these things."""
-    folders = [*processes.package_folders(), str(Path(__file__).parents[2])]
-    monkeypatch.setattr(processes, "package_folders", lambda: folders)
+    folders = [*isolated.package_folders(), str(Path(__file__).parents[2])]
+    monkeypatch.setattr(isolated, "package_folders", lambda: folders)
     module = "tests.retrieval.probing_worker"
     worker = await start_worker(module, json.dumps(tries), reads=reads, writes=writes)
     output, _ = await asyncio.wait_for(worker.communicate(), 60)
@@ -167,7 +168,7 @@ def test_start_that_is_cancelled_twice_leaves_nothing_open(after: int):
 
 async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch):
     """Nobody read what it wrote, and asyncio closes a pipe only once it has been read."""
-    monkeypatch.setattr(processes, "isolated_command", lambda *_, **__: ("seq", "6000"))
+    monkeypatch.setattr("threadkeep.retrieval.process.isolated_command", lambda *_, **__: ("seq", "6000"))
     worker = await start_worker("threadkeep.mcp.digest", limit=1024)
     transport = worker._transport  # pyright: ignore
     pipe = transport.get_pipe_transport(1).get_extra_info("pipe")  # pyright: ignore

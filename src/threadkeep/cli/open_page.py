@@ -1,10 +1,9 @@
-"""`threadkeep open`: opens the page in a browser, signed in with the data folder's token if necessary."""
+"""`threadkeep open`: opens the page in a browser, signed in with the data folder's token."""
 
 import argparse
 import html
 import os
 import webbrowser
-from http import HTTPStatus
 from pathlib import Path
 
 import httpx2
@@ -12,7 +11,6 @@ import httpx2
 from threadkeep.cli.commands import runs
 from threadkeep.client.errors import NotReached
 from threadkeep.domain.data_folder import OPEN_PAGE
-from threadkeep.http.accounts import Accounts
 from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
 
@@ -34,7 +32,8 @@ def add_open(command: argparse.ArgumentParser) -> None:
 def _open(settings: Settings, given: argparse.Namespace) -> int:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{settings.port}/"
-    token = make_token(settings.data) if not settings.signs_in and _wants_token(url) else None
+    _check_running(url)
+    token = None if settings.signs_in else make_token(settings.data)
     address = f"{url}#token={token}" if token else url
     if given.print:
         print(address)
@@ -43,13 +42,11 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
     return 0
 
 
-def _wants_token(url: str) -> bool:
-    """Whether a server requires its token, to let us in or to let us do everything."""
+def _check_running(url: str) -> None:
     try:
-        answer = httpx2.get(f"{url}api/me", timeout=ANSWER_S, trust_env=False)
+        httpx2.get(f"{url}healthz", timeout=ANSWER_S, trust_env=False)
     except httpx2.HTTPError as exc:
         raise NotReached(f"No server is running at {url}. Start it with `threadkeep serve`.") from exc
-    return answer.status_code == HTTPStatus.UNAUTHORIZED or not Accounts().are_known
 
 
 def _way_to(data: Path, address: str) -> str:

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
@@ -15,10 +16,11 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.accounts import Accounts
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.connection import ConnectionLimits
+from threadkeep.http.local_token import is_token_required, make_token
 from threadkeep.http.server import listen, serve
 from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
-from threadkeep.settings import Settings, misnamed
+from threadkeep.settings import Settings, misnamed, open_to_others, settings_file
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep")
@@ -46,6 +48,8 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     set_up_logs(settings.log_level, settings.log_format)
     for it in misnamed():
         log.warning("%s %s", it.message, it.advice)
+    if (reason := open_to_others(settings_file())) is not None:
+        log.warning("The settings file isn't safe: %s", reason)
     keep_secrets_private(settings)
     app = create_app(settings)
     loading: list[asyncio.Task[None]] = []
@@ -81,6 +85,10 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     yield f"Threadkeep {__version__} is listening on http://{shown}:{port} ({_who(settings)})."
+    if not settings.signs_in and sys.stdout.isatty():  # a terminal isn't kept, as a log is
+        yield f"Open http://{shown}:{port}/#token={make_token(settings.data)}"
+    if (file := settings_file().absolute()).exists():
+        yield f"Settings: {file}"
     yield f"Model: {_model(settings)}"
     yield f"API reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
@@ -89,7 +97,7 @@ def _who(settings: Settings) -> str:
     """Who has access."""
     if settings.signs_in:
         return "sign-in by token"
-    if settings.require_token:
+    if settings.require_token or is_token_required(settings.data):
         return "no sign-in; `threadkeep open` opens the page with the token"
     if Accounts().are_known:
         return "no sign-in; this account is the user `local`"

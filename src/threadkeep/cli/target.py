@@ -12,7 +12,7 @@ from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
 from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
-from threadkeep.http.local_token import make_token, read_token
+from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
 from threadkeep.wire.views import AgentView
 
@@ -32,9 +32,7 @@ def add_target(command: argparse.ArgumentParser) -> None:
 
 def own_token(settings: Settings, url: str | None) -> str | None:
     """Our own server's token; None for another server, which must not see it."""
-    if url is not None or settings.signs_in:
-        return None
-    return make_token(settings.data) if settings.require_token else read_token(settings.data)
+    return None if url is not None or settings.signs_in else make_token(settings.data)
 
 
 def log_only_errors() -> None:

@@ -9,7 +9,7 @@ from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
 from threadkeep.doctor.internet import check_internet
 from threadkeep.doctor.model import check_model
-from threadkeep.doctor.sandbox import check_sandbox
+from threadkeep.doctor.sandbox import check_sandbox, check_workers
 from threadkeep.doctor.servers import check_roles, check_servers
 from threadkeep.doctor.settings import check_settings
 from threadkeep.domain.errors import SettingsError, StorageError
@@ -39,6 +39,7 @@ async def examine(
             yield finding
     yield await check_model(settings)
     yield await check_sandbox(settings)
+    yield check_workers()
     if inspection is not None:
         async for finding in check_servers(settings, inspection):
             yield finding

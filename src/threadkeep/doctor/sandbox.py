@@ -1,16 +1,17 @@
-"""Whether MCP servers' programs are confined: runs one in the sandbox that tries to get out."""
+"""Whether programs of MCP servers, and our own workers, are confined: runs one that tries to get out."""
 
 import asyncio
 from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from threadkeep.bootstrap import build_server_environment
 from threadkeep.doctor.finding import Finding
-from threadkeep.mcp.confine import landlock_version
-from threadkeep.mcp.sandbox import NONE, Sandbox, sandbox_kind
-from threadkeep.retrieval.process import isolated_command
+from threadkeep.mcp.sandbox import NONE, Kind, Sandbox, sandbox_kinds
+from threadkeep.retrieval.isolated import isolated_command
+from threadkeep.retrieval.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 from threadkeep.settings import PREFIX, Settings
 
 PROBE_S = 30.0
@@ -25,19 +26,44 @@ async def check_sandbox(settings: Settings) -> Finding:
     if settings.mcp_sandbox == "off":
         message = "Off: programs of MCP servers have all the rights of this account."
         return Finding("sandbox", "warning", message, f"Set {PREFIX}MCP_SANDBOX to auto or require.")
-    kind = await asyncio.to_thread(sandbox_kind)
-    if kind is None:
+    kinds = await asyncio.to_thread(sandbox_kinds)
+    if not kinds:
         verdict = "problem" if settings.mcp_sandbox == "require" else "warning"
         return Finding("sandbox", verdict, NONE, UPGRADE)
     with TemporaryDirectory(prefix="threadkeep-doctor-") as folder:
         sandbox = build_server_environment(settings, settings.workspaces).sandbox
         is_in = await _try(sandbox, settings.data.absolute(), Path(folder))
-    named = f"Landlock {landlock_version()}" if kind == "landlock" else "bubblewrap"
+    named = " and ".join(f"Landlock {landlock_version()}" if kind == "landlock" else kind for kind in kinds)
     if not is_in:
         return Finding(
             "sandbox", "problem", f"{named} doesn't keep programs away from Threadkeep's data.", UPGRADE
         )
-    return Finding("sandbox", "ok", f"{named} keeps programs of MCP servers away from Threadkeep's data.")
+    message = f"{named}: programs of MCP servers see neither Threadkeep's data nor the home folder."
+    missing = [*_missing(kinds)]
+    if not missing:
+        return Finding("sandbox", "ok", message)
+    return Finding("sandbox", "ok", f"{message} Not on this machine: {'; '.join(missing)}.")
+
+
+def check_workers() -> Finding:
+    """Whether the processes that read files are confined."""
+    version = landlock_version()
+    if not version:
+        message = "This kernel has no Landlock: the processes that read files have this account's rights."
+        return Finding("workers", "warning", message, "Use Linux 5.13 or later with Landlock.")
+    network = "no network" if version >= SINCE_PORTS else "the network, which Linux 6.7 can close"
+    return Finding("workers", "ok", f"The processes that read files see only their file, and have {network}.")
+
+
+def _missing(kinds: Sequence[Kind]) -> Iterator[str]:
+    """What the sandbox doesn't do here, and what it would take."""
+    version = landlock_version()
+    if "bubblewrap" not in kinds:
+        yield "hiding sockets such as an SSH agent's, and other processes (install bubblewrap)"
+    if "landlock" not in kinds or version < SINCE_PORTS:
+        yield "closing Threadkeep's own ports (Linux 6.7); the token protects them"
+    if "landlock" not in kinds or version < SINCE_SIGNALS:
+        yield "keeping programs from abstract sockets (Linux 6.12)"
 
 
 async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
@@ -57,4 +83,4 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
     except TimeoutError:
         process.kill()
         return False
-    return output.strip() == b"in"
+    return output.strip() == b"in" and not (folder / "outside").exists()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from threadkeep.doctor.finding import Finding
 from threadkeep.domain.errors import SettingsError
-from threadkeep.settings import Settings, misnamed
+from threadkeep.settings import Settings, misnamed, open_to_others, settings_file
 
 
 def refused_settings(error: SettingsError) -> Finding:
@@ -19,6 +19,10 @@ def check_settings(settings: Settings, environment: Mapping[str, str]) -> Iterat
     unknown = misnamed(environment)
     for it in unknown:
         yield Finding("settings", "warning", it.message, it.advice)
+    file = settings_file(environment).absolute()
+    if (reason := open_to_others(file)) is not None:
+        advice = f"Let only this account write to {file} and its folder."
+        yield Finding("settings", "warning", f"The settings file isn't safe: {reason}", advice)
     try:
         settings.check_safe_to_listen()
     except SettingsError as exc:
@@ -26,4 +30,5 @@ def check_settings(settings: Settings, environment: Mapping[str, str]) -> Iterat
         return
     who = "users sign in" if settings.signs_in else "without sign-in, for this machine only"
     if not unknown:
-        yield Finding("settings", "ok", f"All settings are valid; {who}.")
+        source = f" in {file}" if file.exists() else ""
+        yield Finding("settings", "ok", f"All settings{source} are valid; {who}.")

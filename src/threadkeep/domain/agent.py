@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
-from threadkeep.domain.mcp import McpServer
+from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
@@ -71,6 +71,11 @@ class AgentSettings:
     """Whether the model may ask the user a question in the middle of a turn."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
     """Rules by `server.tool`, `server.*` or `*`."""
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether one of its MCP servers is a program, switched off or not."""
+        return any(isinstance(server, StdioServer) for server in self.mcp_servers.values())
 
 
 @dataclass(frozen=True, slots=True)

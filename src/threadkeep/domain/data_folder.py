@@ -12,6 +12,8 @@ RESTORING = "threadkeep.restoring"
 """Exists while a backup is being restored into the folder."""
 SECRET_KEY = "secret.key"  # noqa: S105 - a file's name
 TOKEN = "token"  # noqa: S105 - a file's name
+TOKEN_REQUIRED = "token-required"  # noqa: S105 - a file's name
+"""Exists once a program has been configured."""
 OPEN_PAGE = "open.html"
 BACKING_UP = ".threadkeep-backup-"
 """Begins the name of a folder in which a backup is written; it lies here if the backup does."""
@@ -62,6 +64,7 @@ KINDS = (
     Kind(SECRET_KEY, backed_up=True),
     Kind("secret.new", backed_up=False),  # a key that is being written
     Kind(TOKEN, backed_up=True),
+    Kind(TOKEN_REQUIRED, backed_up=True),
     Kind(f".{TOKEN}.*", backed_up=False),  # a token that is being written
     Kind(OPEN_PAGE, backed_up=False),
     Kind(f"{BACKING_UP}*", backed_up=False),

@@ -55,7 +55,9 @@ class Threadkeep:
         pages = Starlette(
             routes=[
                 *_routes(settings, sign_in, services),
-                *page_routes(is_demonstration=is_demonstration, embedded=embedded),
+                *page_routes(
+                    is_demonstration=is_demonstration, embedded=embedded, signs_in=settings.signs_in
+                ),
             ],
             exception_handlers={HTTPException: _answer_http_exception},
             lifespan=self._lifespan,

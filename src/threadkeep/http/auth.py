@@ -13,7 +13,6 @@ import httpx2
 import jwt
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
-from starlette.types import Scope
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.domain.user import LOCAL, User, UserRole
@@ -31,9 +30,9 @@ from threadkeep.http.access_tokens import (
 from threadkeep.http.accounts import Accounts
 from threadkeep.http.bearer import bearer_token, required_token
 from threadkeep.http.key_set import KeySet
-from threadkeep.http.local_token import make_token
+from threadkeep.http.local_token import is_token_required, make_token
 from threadkeep.settings import Settings
-from threadkeep.wire.inside import INSIDE
+from threadkeep.wire.inside import CONNECTION, INSIDE
 
 ROOT = 0
 
@@ -68,8 +67,8 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
 class LocalSignIn(SignIn):
     """Without configuration, the account that runs the server is the user `local`, and so is root.
 
-    If the system doesn't report accounts, everybody on this machine is, but only holders of the token may
-    have programs run.
+    If the system doesn't report accounts, everybody on this machine is. Only holders of the token may have
+    programs run; once there is one, it is nobody without the token, and neither is anybody else.
     """
 
     def __init__(self, data: Path, *, requires_token: bool, accounts: Accounts | None = None) -> None:
@@ -79,19 +78,24 @@ class LocalSignIn(SignIn):
         self._token: str | None = None
 
     async def user(self, request: HTTPConnection) -> User:
-        if is_inside(request.scope):
+        marks = request.scope.get("extensions", ())
+        if INSIDE in marks:
             return User(LOCAL, UserRole.ADMIN)
+        if CONNECTION not in marks:
+            raise Forbidden(
+                "Without sign-in, only Threadkeep's own server (`threadkeep serve`) lets requests in: "
+                "others, such as `uvicorn`, don't say reliably where one comes from. Turn on sign-in with "
+                "THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, or pass `current_user` to create_app()."
+            )
         if self._accounts.are_known:
             await self._check_account(request)
-            may_run = True
-        else:
-            may_run = await self._has_token(request)
-        if self._requires_token and not await self._has_token(request):
+        has_token = await self._has_token(request)
+        if not has_token and (self._requires_token or is_token_required(self._data)):
             raise Unauthenticated(
                 "This server requires its token. Run `threadkeep open` to open the page with it, or "
                 "`threadkeep token` to print it."
             )
-        return User(LOCAL, UserRole.ADMIN, may_run)
+        return User(LOCAL, UserRole.ADMIN, may_run_programs=has_token)
 
     async def _check_account(self, request: HTTPConnection) -> None:
         client, server = request.scope.get("client"), request.scope.get("server")
@@ -104,16 +108,11 @@ class LocalSignIn(SignIn):
 
     async def _has_token(self, request: HTTPConnection) -> bool:
         given = bearer_token(request)
+        if given is None:
+            return False
         if self._token is None:
             self._token = await asyncio.to_thread(make_token, self._data)
-        return given is not None and secrets.compare_digest(given, self._token)
-
-
-def is_inside(scope: Scope) -> bool:
-    """Whether a request comes from this process, without a network: then it is our own."""
-    server = scope.get("server")
-    # This is how httpx2 calls an application: a real connection has a port at both ends.
-    return INSIDE in scope.get("extensions", ()) or (server is not None and server[1] is None)
+        return secrets.compare_digest(given, self._token)
 
 
 class HostSignIn(SignIn):

@@ -16,6 +16,7 @@ from threadkeep.http.bodies import has_body
 from threadkeep.http.discarding import DISCARD_S, Discarding
 from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
 from threadkeep.http.errors import error_response
+from threadkeep.wire.inside import CONNECTION
 
 # The parser gets one part at a time: it buffers an unfinished header, which we see only after a part.
 PART_BYTES = 16 * 1024
@@ -122,6 +123,10 @@ class Connection(HttpToolsProtocol):
                 return
         if self._reads_head and self._unfinished_bytes and self._timer is None:
             self._timer = self.loop.call_later(self._all.limits.header_s, self._end_wait)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {CONNECTION: {}}  # pyright: ignore[reportArgumentType]
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():

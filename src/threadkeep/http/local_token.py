@@ -1,11 +1,15 @@
-"""The token of a server without sign-in: in the data folder, for those who can read it."""
+"""The token of a server without sign-in: in the data folder, for those who can read it.
+
+Once the server runs programs, it requires the token from everybody: they run under its account, so that
+nothing else tells them from its user. They can't read the data folder from their sandbox.
+"""
 
 import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from threadkeep.domain.data_folder import TOKEN
+from threadkeep.domain.data_folder import TOKEN, TOKEN_REQUIRED
 from threadkeep.domain.errors import StorageRefused
 
 
@@ -17,6 +21,24 @@ def read_token(data: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as exc:
         raise StorageRefused(f"Couldn't read the token {data / TOKEN}: {exc}.") from exc
+
+
+def is_token_required(data: Path) -> bool:
+    """Whether a program has been configured here, on whichever node and however long ago.
+
+    A program that was removed since may have left a process behind.
+    """
+    return (data / TOKEN_REQUIRED).exists()
+
+
+def require_token(data: Path) -> None:
+    """From now on, the token is required on every node with this data folder."""
+    file = data / TOKEN_REQUIRED
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
+    except OSError as exc:
+        raise StorageRefused(f"Couldn't write {file}: {exc.strerror}.") from exc
 
 
 def make_token(data: Path) -> str:

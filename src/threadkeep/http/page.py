@@ -41,12 +41,16 @@ _TYPES = {
 _ENCODINGS = {"br": ".br", "gzip": ".gz"}
 
 
-def page_routes(*, is_demonstration: bool, embedded: bool = False, folder: Path = FOLDER) -> list[Route]:
+def page_routes(
+    *, is_demonstration: bool, embedded: bool = False, signs_in: bool = True, folder: Path = FOLDER
+) -> list[Route]:
     """The page at `/` and its files; without a built page, `/` redirects to the API reference."""
     start = folder / "index.html"
     if not start.is_file():
         return [Route("/", _to_reference)]
-    attributes = f'data-demonstration="{is_demonstration}" data-embedded="{embedded}"'
+    attributes = (
+        f'data-demonstration="{is_demonstration}" data-embedded="{embedded}" data-signs-in="{signs_in}"'
+    )
     html = start.read_text("utf-8").replace("<html", f"<html {attributes}", 1)
     headers = {
         **_SAFE,

@@ -10,6 +10,7 @@ from websockets.frames import Frame
 from websockets.http11 import Request
 
 from threadkeep.protocols.agentx.routes import LARGE_MESSAGES, MOST_MESSAGE_BYTES
+from threadkeep.wire.inside import CONNECTION
 
 ANY_SIZE = sys.maxsize
 """Disables uvicorn's own limit: ours changes when the client signs in."""
@@ -35,6 +36,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         self._unfinished_bytes = 0
         if not self.handshake_complete:  # not refused
             self.scope["extensions"][LARGE_MESSAGES] = self._allow  # pyright: ignore
+            self.scope["extensions"][CONNECTION] = {}  # pyright: ignore
 
     def data_received(self, data: bytes) -> None:
         self._unfinished_bytes += len(data)

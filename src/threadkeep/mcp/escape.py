@@ -2,7 +2,8 @@
 
     … threadkeep.mcp.escape HIDDEN DATA OWN OUTSIDE
 
-HIDDEN is a file and DATA a folder that it must not read; it may write to OWN, and not to OUTSIDE.
+HIDDEN is a file and DATA a folder that it must not read; it may write to OWN. It also writes to OUTSIDE: who
+started it sees whether that went anywhere but into the program's own temporary folder.
 """
 
 import os
@@ -13,8 +14,8 @@ from typing import Any
 
 def main(hidden: str, data: str, own: str, outside: str) -> None:
     """Tries all of it."""
-    sees = _works(open, hidden) or _works(os.listdir, data)
-    is_in = _works(open, own, "w") and not sees and not _works(open, outside, "w")
+    _works(open, outside, "w")
+    is_in = _works(open, own, "w") and not _works(open, hidden) and not _works(os.listdir, data)
     sys.stdout.write("in" if is_in else "out")
 
 

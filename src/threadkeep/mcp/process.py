@@ -11,7 +11,7 @@ from pathlib import Path
 
 from threadkeep.mcp import guard
 from threadkeep.mcp.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
-from threadkeep.retrieval.process import isolated_command
+from threadkeep.retrieval.isolated import isolated_command
 
 PATIENCE_S = 1.0
 """How long a server may take to end by itself once its stdin is closed."""

@@ -1,6 +1,6 @@
 """What a server gets when it runs: a folder, and as much of our environment as it needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -55,13 +55,16 @@ class ServerEnvironment:
     allow_private: bool = False
     denied_networks: Sequence[Network] = ()
     sandbox: Sandbox = OPEN
+    on_program: Callable[[], None] = lambda: None
+    """Called before a program starts."""
 
     def program(self, key: ServerKey, server: StdioServer) -> Program:
         """A server's program, ready to run; creates its folder."""
+        self.on_program()
         workspace = self.workspaces.of(key.agent_id)
         cwd = _folder(workspace, server.cwd)
         env = {**self.environment, "PWD": str(cwd), "PROMPTX_PROJECT_DIR": str(workspace)}
-        if self.sandbox.kind is not None:
+        if self.sandbox.kinds:
             env |= _private_folders(workspace)
         env |= {name: secret.reveal() for name, secret in server.env.items()}
         if key.user_id is not None:
@@ -69,11 +72,22 @@ class ServerEnvironment:
         if key.conversation_id is not None:
             env["THREADKEEP_CONVERSATION_ID"] = key.conversation_id
         if key.name == PROMPTX:  # the operator's own command; it may not use the folders of other users
-            args, wrapper = server.args, self.sandbox.wrapper(readable=[workspace / ROLES], writable=[cwd])
+            args, readable, writable = server.args, [workspace / ROLES], [cwd]
         else:
-            args = launched_args(server.command, server.args)
-            wrapper = self.sandbox.wrapper(writable=[workspace])
+            args, readable, writable = launched_args(server.command, server.args), [], [workspace]
+        self._check_visible(args, workspace)
+        wrapper = self.sandbox.wrapper(server.command, env.get("PATH"), readable=readable, writable=writable)
         return Program(server.command, args, env, cwd, wrapper)
+
+    def _check_visible(self, args: Sequence[str], workspace: Path) -> None:
+        """Explains what the program itself would only report as missing."""
+        for arg in args:
+            path = Path(arg.rpartition("=")[2])
+            if path.is_absolute() and not path.is_relative_to(workspace) and self.sandbox.hides(path):
+                raise LinkBroken(
+                    f"Its argument {path} is in a folder that programs can't see. The operator can allow "
+                    "reading it with THREADKEEP_MCP_READABLE, or writing with THREADKEEP_MCP_WRITABLE."
+                )
 
     def headers(self, key: ServerKey, server: RemoteServer) -> dict[str, str]:
         """The headers of every request to a remote server."""

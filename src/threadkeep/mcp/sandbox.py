@@ -1,24 +1,32 @@
-"""The sandbox for programs of MCP servers: they see their agent's folder, not Threadkeep's.
+"""The sandbox for programs of MCP servers: they see their agent's folder, not Threadkeep's or the user's.
 
-Landlock needs only a kernel that has it (Linux 5.13 and later); otherwise, bubblewrap is used.
+bubblewrap gives a program its own devices and hides folders and sockets; Landlock, in the kernel since Linux
+5.13, limits what it writes and which ports it reaches. Where a machine has both, both are used.
 """
 
 import functools
 import json
 import logging
+import os
+import pwd
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from threadkeep.mcp import confine
 from threadkeep.mcp.link import LinkBroken
-from threadkeep.retrieval.process import isolated_command
+from threadkeep.mcp.own_ports import own_ports
+from threadkeep.retrieval.isolated import CODE, isolated_command
+from threadkeep.retrieval.landlock import landlock_version
 
 log = logging.getLogger("threadkeep.mcp")
 
 Mode = Literal["auto", "require", "off"]
-Kind = Literal["landlock", "bubblewrap"]
+Kind = Literal["bubblewrap", "landlock"]
 
 MEMORY_BYTES = 2 * 1024**3
 LIMITS = {
@@ -35,28 +43,34 @@ NONE = (
     "bubblewrap."
 )
 
-# What people have in their home folder and no tool needs to see.
-_CREDENTIALS = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".git-credentials", ".npmrc",
-    ".pypirc", ".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".bash_history",
-    ".zsh_history", ".psql_history", ".python_history",
-)  # fmt: skip
+PRIVATE = ("/tmp", "/var/tmp")  # noqa: S108 - hidden, because others keep files and sockets there
 # Secrets of the system, and sockets of services that start programs outside the sandbox on request.
 _OF_THE_SYSTEM = (
     "/run/secrets", "/run/credentials", "/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd",
-    "/run/podman",
+    "/run/podman", "/run/screen", "/run/postgresql",
 )  # fmt: skip
+# Where people have their interpreters and tools, relative to the home folder.
+_TOOLS = (
+    ".asdf", ".bun", ".cargo/bin", ".deno/bin", ".fnm", ".linuxbrew", ".local/bin", ".local/lib",
+    ".local/pipx", ".local/share/fnm", ".local/share/mise", ".local/share/pipx", ".local/share/pnpm",
+    ".local/share/uv", ".nodenv", ".npm-global", ".nvm", ".pyenv", ".rbenv", ".rustup/toolchains", ".volta",
+    "anaconda3", "go/bin", "mambaforge", "miniconda3", "miniforge3",
+)  # fmt: skip
+# Where the whole machine would be closed to programs that call any other.
+_OPEN_PORTS = (80, 443)
 
 
 @functools.cache
-def sandbox_kind() -> Kind | None:
-    """This machine's sandbox; None if it has none."""
-    if confine.landlock_version():
-        return "landlock"
+def sandbox_kinds() -> tuple[Kind, ...]:
+    """What this machine has, in the order in which it is applied."""
+    kinds: list[Kind] = []
     if confine.has_bubblewrap():
-        return "bubblewrap"
-    log.warning("%s They run with all the rights of this account.", NONE)
-    return None
+        kinds.append("bubblewrap")
+    if landlock_version():
+        kinds.append("landlock")
+    if not kinds:
+        log.warning("%s They run with all the rights of this account.", NONE)
+    return tuple(kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,36 +82,93 @@ class Sandbox:
     """Our own folders and files."""
     shared: Sequence[Path] = ()
     """Where programs may write besides their own folders."""
+    shown: Sequence[Path] = ()
+    """What programs may read although it is hidden, such as a folder in the home folder."""
+    closes_ports: bool = False
+    """Whether our own ports are closed to programs."""
 
     @property
-    def kind(self) -> Kind | None:
-        """The sandbox for programs; LinkBroken if one is required and there is none."""
+    def kinds(self) -> tuple[Kind, ...]:
+        """How programs are confined; LinkBroken if they must be and can't."""
         if self.mode == "off":
-            return None
-        kind = sandbox_kind()
-        if kind is None and self.mode == "require":
+            return ()
+        kinds = sandbox_kinds()
+        if not kinds and self.mode == "require":
             raise LinkBroken(f"{NONE} The operator requires one (THREADKEEP_MCP_SANDBOX).")
-        return kind
+        return kinds
 
-    def wrapper(self, *, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> tuple[str, ...]:
-        """The arguments before a command that confine it; it may use these folders inside hidden ones."""
+    def wrapper(
+        self,
+        command: str = "",
+        path: str | None = None,
+        *,
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+    ) -> tuple[str, ...]:
+        """The arguments before a command that confine it; it may use these folders inside hidden ones.
+
+        `path` is where the command and what it calls are looked for.
+        """
         if self.mode == "off":
             return ()
         confinement = {
-            "kind": self.kind,
-            "hidden": sorted({str(it) for it in self._hidden()}),
+            "kinds": self.kinds,
+            "hidden": sorted(map(str, self._hidden())),
+            "private": [it for it in PRIVATE if Path(it).is_dir()],
             "shared": [str(it.resolve()) for it in self.shared],
-            "readable": [*_real(readable)],
+            "readable": [*_real(readable), *sorted(map(str, self._shown(command, path)))],
             "writable": [*_real(writable)],
+            "ports": sorted({*own_ports()} - {*_OPEN_PORTS}) if self.closes_ports else [],
             "limits": LIMITS,
         }
         return isolated_command("threadkeep.mcp.confine", json.dumps(confinement))
 
+    def hides(self, path: Path) -> bool:
+        """Whether programs can't see something that is there, unless it is in their own folder."""
+        if not self.kinds or not path.exists():
+            return False
+        real = path.resolve()
+        open_to_them = {it.resolve() for it in (*self.shared, *self._shown("", None))}
+        hidden = {*self._hidden(), *map(Path, PRIVATE)}
+        nearest = next((it for it in (real, *real.parents) if it in open_to_them or it in hidden), None)
+        return nearest in hidden and nearest not in open_to_them
+
     def _hidden(self) -> Iterator[Path]:
-        home = Path("~").expanduser()
-        for path in (*self.hidden, *(home / it for it in _CREDENTIALS), *map(Path, _OF_THE_SYSTEM)):
-            if (real := path.resolve()).exists():
+        for path in (*self.hidden, *_homes(), *map(Path, _OF_THE_SYSTEM)):
+            if (real := path.resolve()).exists() and real != Path("/"):
                 yield real
+
+    def _shown(self, command: str, path: str | None) -> set[Path]:
+        """What is visible although hidden folders contain it: what the operator names, tools, our code."""
+        code = (CODE / "threadkeep", Path(sys.prefix), Path(sys.base_prefix))
+        tools = (home / tool for home in _homes() for tool in _TOOLS)
+        shown = {
+            it.resolve() for it in (*self.shown, *code, *tools, *_tools_in(command, path)) if it.exists()
+        }
+        around = {*self._hidden(), *map(Path, PRIVATE)}
+        return {it for it in shown if not around.isdisjoint((it, *it.parents))}
+
+
+def _homes() -> set[Path]:
+    """The home folder, by the environment and by the system's list of accounts."""
+    homes = {Path.home()}
+    with suppress(KeyError):  # an account that only a container knows
+        homes.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
+    return {it.resolve() for it in homes if it.is_absolute() and it.is_dir()} - {Path("/")}
+
+
+def _tools_in(command: str, path: str | None) -> Iterator[Path]:
+    """The folders in which programs are looked for, and what belongs to them."""
+    for folder in map(Path, (path or "").split(os.pathsep)):
+        if not folder.is_absolute() or folder.resolve() in _homes():
+            continue
+        yield folder
+        if (folder.parent / "pyvenv.cfg").exists():
+            yield folder.parent
+        if folder.parent.name == "node_modules":
+            yield folder.parent
+    if (found := shutil.which(command, path=path) if command else None) is not None:
+        yield Path(found).resolve()
 
 
 def _real(folders: Sequence[Path]) -> Iterator[str]:

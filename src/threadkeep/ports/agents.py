@@ -56,6 +56,10 @@ class AgentStore(Protocol):
         """Reads, changes and writes an agent exclusively; the change must be pure."""
         ...
 
+    async def run_programs(self) -> bool:
+        """Whether any agent, deleted or not, has an MCP server that is a program, switched off or not."""
+        ...
+
     async def note(self, entry: AuditEntry) -> None:
         """Adds an entry to the audit log without changing an agent."""
         ...

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from threadkeep.retrieval.isolated import PACKAGES
 from threadkeep.retrieval.landlock import (
     CHANGE,
     DAC_CAPABILITIES,
@@ -32,7 +33,6 @@ _SYSTEM = (
     "/etc/mime.types", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu",
 )  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
-_PACKAGES = ("site-packages", "dist-packages")
 _KILLED_FIRST = "1000"
 
 
@@ -58,7 +58,7 @@ def _code() -> Iterator[str]:
     """Where Python, its packages and our own code are."""
     yield from map(os.path.realpath, (sys.prefix, sys.base_prefix, *_library_folders()))
     for folder in map(os.path.realpath, sys.path):
-        if os.path.basename(folder) in _PACKAGES:  # noqa: PTH119 - `realpath` gives texts
+        if os.path.basename(folder) in PACKAGES:  # noqa: PTH119 - `realpath` gives texts
             yield folder
             continue
         with suppress(OSError):  # a folder of code may have our data in it, whose name begins with a dot

@@ -9,36 +9,16 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from threadkeep.retrieval import isolated
+from threadkeep.retrieval.isolated import isolated_command
 
 MOST_LINE_BYTES = 64 * 1024
-CODE = Path(isolated.__file__).parents[2]
-"""The folder of the package `threadkeep`."""
 
 _KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH")
-_PACKAGES = ("site-packages", "dist-packages")
-
-
-def isolated_command(module: str, *arguments: str, with_packages: bool = False) -> tuple[str, ...]:
-    """The command that runs a module of ours, and nothing from where it is started.
-
-    Without packages, it has only Python's own modules and ours, and starts faster.
-    """
-    folders = [str(CODE), *(package_folders() if with_packages else ())]
-    flags = ("-I",) if with_packages else ("-I", "-S")
-    return (sys.executable, *flags, isolated.__file__, json.dumps(folders), module, *arguments)
-
-
-def package_folders() -> list[str]:
-    """Where this process finds packages; isolated mode would leave out the user's own."""
-    folders = (Path(it) for it in sys.path if it)
-    return [str(it) for it in folders if it.is_absolute() and it.name in _PACKAGES]
 
 
 def worker_environment() -> dict[str, str]:

@@ -25,12 +25,20 @@ class Agents:
     """The use cases of agents."""
 
     def __init__(
-        self, store: Store, catalog: ServerCatalog, clock: Clock, caps: OperatorCaps = NO_CAPS
+        self,
+        store: Store,
+        catalog: ServerCatalog,
+        clock: Clock,
+        caps: OperatorCaps = NO_CAPS,
+        *,
+        on_program: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_program` is called before a program is stored as an agent's MCP server."""
         self._store = store
         self._catalog = catalog
         self._clock = clock
         self._caps = caps
+        self._on_program = on_program
 
     @property
     def default_settings(self) -> AgentSettings:
@@ -83,6 +91,7 @@ class Agents:
 
     async def add(self, user: User, agent: Agent, action: str, details: dict[str, object]) -> None:
         """Stores a new agent, with its origin in the audit log."""
+        self._announce_programs(agent.settings)
         await self._store.agents.add(agent, self._entry(user, action, agent, details))
 
     async def get(self, user: User, agent_id: str) -> Agent:
@@ -134,6 +143,7 @@ class Agents:
             self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:
                 raise Forbidden("The default agent must stay public.")
+            self._announce_programs(draft.settings)
             revised = replace(agent, **_fields_of(draft))
             if (revised.name, revised.visibility) != (agent.name, agent.visibility):
                 revised.check_name_is_free(default)
@@ -178,6 +188,10 @@ class Agents:
         if changed is None:
             raise AgentNotFound
         return changed
+
+    def _announce_programs(self, settings: AgentSettings) -> None:
+        if settings.runs_programs:
+            self._on_program()
 
     def _make(self, draft: AgentDraft, *, owner: User | None, is_default: bool = False) -> Agent:
         now = self._clock()

@@ -49,6 +49,9 @@ _PAGE = Statement(
     ) AS visible ORDER BY id LIMIT :limit OFFSET :offset"""
 )
 
+# A text in other settings may look the same, hence only a first choice.
+_WITH_COMMANDS = Statement("""SELECT settings FROM tk_agents WHERE settings LIKE '%"command":%'""")
+
 _AUDIT_COLUMNS = "id, at, actor_id, action, agent_id, details"
 _AUDIT_ADD = Statement(
     f"""INSERT INTO tk_audit ({_AUDIT_COLUMNS})
@@ -109,6 +112,11 @@ class SqlAgents:
     ) -> Agent | None:
         """Reads, changes and writes one agent exclusively."""
         return await self._database.write(lambda: self._update(agent_id, change, entry))
+
+    async def run_programs(self) -> bool:
+        """Whether any agent, deleted or not, has an MCP server that is a program, switched off or not."""
+        rows = await self._database.fetch(_WITH_COMMANDS())
+        return any(self._column.decode(settings).runs_programs for (settings,) in rows)
 
     async def note(self, entry: AuditEntry) -> None:
         """Adds an entry to the audit log."""

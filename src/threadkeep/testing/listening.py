@@ -8,7 +8,9 @@ from typing import Any
 import uvicorn
 
 from threadkeep.client.in_process import AsgiApplication
+from threadkeep.http.connection import ConnectionLimits, Connections
 from threadkeep.http.server import SignalFreeServer, listen
+from threadkeep.http.web_sockets import SocketConnection
 
 HOST = "127.0.0.1"
 
@@ -17,9 +19,10 @@ HOST = "127.0.0.1"
 async def listening(app: AsgiApplication, **config: Any) -> AsyncGenerator[str]:
     """Serves an application on a free port of this machine, in the running loop; yields its URL."""
     listener = listen(HOST, 0)
-    server = SignalFreeServer(
-        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1, **config)
-    )
+    # Without sign-in, Threadkeep answers only connections of its own kind.
+    ours: dict[str, Any] = {"http": Connections(ConnectionLimits()).protocol, "ws": SocketConnection}
+    ours |= {"log_config": None, "access_log": False, "timeout_graceful_shutdown": 1}
+    server = SignalFreeServer(uvicorn.Config(app, **{**ours, **config}))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started and not serving.done():  # noqa: ASYNC110 - the server has no event for it
         await asyncio.sleep(0.01)
