@@ -17,6 +17,7 @@ from typing import BinaryIO
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import AgentId, DocumentId, is_uuid
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.storage.opening import open_in_thread
 
 FOLDER = "documents"
 COPIED_AT_ONCE = 1024 * 1024
@@ -46,7 +47,7 @@ class FolderDocumentFiles:
     async def open(self, agent_id: AgentId, document_id: DocumentId) -> BinaryIO | None:
         """An open file, which the caller closes; None if it no longer exists."""
         try:
-            return await asyncio.to_thread(_open, self._workspaces.of(agent_id), document_id)
+            return await open_in_thread(lambda: _open(self._workspaces.of(agent_id), document_id))
         except OSError as exc:
             raise StorageUnavailable(f"Couldn't read the file: {exc.strerror}.") from exc
 

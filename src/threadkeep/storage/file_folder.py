@@ -12,6 +12,7 @@ from threadkeep.domain.ids import ContentId, is_uuid
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, with_ids
 from threadkeep.storage.file_contents import PIECE_BYTES, OpenSource, ends_early
+from threadkeep.storage.opening import open_in_thread
 from threadkeep.storage.payload_folder import HOUR_S, link_or_copy, write_from
 
 FILES_FOLDER = "files"
@@ -65,9 +66,10 @@ class FolderFileContents:
     async def read(self, content_id: ContentId, start: int, stop: int) -> AsyncGenerator[bytes]:
         """The bytes of a content; those of one that is deleted meanwhile stay until they are read."""
         try:
-            file = await asyncio.to_thread(self._path(content_id).open, "rb")
+            file = await open_in_thread(lambda: self._path(content_id).open("rb"))
         except OSError as exc:
             raise ends_early() from exc
+        assert file is not None
         with file:
             file.seek(start)
             while start < stop:

@@ -1,0 +1,22 @@
+"""Opening files without holding up anybody, and without leaving one open."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+
+async def open_in_thread(open_file: Callable[[], BinaryIO | None]) -> BinaryIO | None:
+    """What `open_file` returns, called in a thread; a file that arrives after a cancellation is closed."""
+    opening = asyncio.ensure_future(asyncio.to_thread(open_file))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close)
+        raise
+
+
+def _close(opening: "asyncio.Future[BinaryIO | None]") -> None:
+    with suppress(asyncio.CancelledError, OSError):  # nobody waits for the error any more
+        if file := opening.result():
+            file.close()
