@@ -69,7 +69,6 @@ class FolderFileContents:
             file = await open_in_thread(lambda: self._path(content_id).open("rb"))
         except OSError as exc:
             raise ends_early() from exc
-        assert file is not None
         with file:
             file.seek(start)
             while start < stop:

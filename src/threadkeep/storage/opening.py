@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
+
+Opened = TypeVar("Opened", bound=BinaryIO | None)
 
 
-async def open_in_thread(open_file: Callable[[], BinaryIO | None]) -> BinaryIO | None:
+async def open_in_thread(open_file: Callable[[], Opened]) -> Opened:
     """What `open_file` returns, called in a thread; a file that arrives after a cancellation is closed."""
     opening = asyncio.ensure_future(asyncio.to_thread(open_file))
     try:
