@@ -30,10 +30,7 @@ SCENES = {
     "docs/python.md": Scene(STORY | GRAVITY | ROOM),
     "docs/websocket.md": Scene(GRAVITY),
     "docs/testing.md": Scene(),
-    "docs/mcp.md": Scene(
-        TOKYO,
-        {"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,uvx,python"},
-    ),
+    "docs/mcp.md": Scene(TOKYO, {"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,uvx,python"}),
     "docs/documents.md": Scene(
         {
             "When can": [UseTool("search_documents", {"query": "notice of the tenant"})],
@@ -60,7 +57,8 @@ ELSEWHERE = {
 @pytest.mark.parametrize("name", SCENES)
 def test_page_works_as_written(name: str, tmp_path: Path):
     scene = SCENES[name]
-    with Walk(ROOT / name, tmp_path, scene.script, scene.settings) as walk:
+    settings = {**scene.settings, "THREADKEEP_MCP_READABLE": str(tmp_path)}  # programs that the page writes
+    with Walk(ROOT / name, tmp_path, scene.script, settings) as walk:
         walk.all()
 
 

@@ -146,8 +146,9 @@ async def test_program_that_was_saved_before_the_start_needs_the_token(settings:
 
 
 async def test_promptx_of_the_operator_needs_the_token(settings: Settings):
-    given = {"data": settings.data, "gateway": "openai", "embedding_url": "off"}
-    await _check_is_required(Settings.load({}, promptx_command="npx -y dpml-prompt", **given))
+    await _check_is_required(
+        Settings.load({}, data=settings.data, embedding_url="off", promptx_command="npx -y dpml-prompt")
+    )
 
 
 def test_token_is_required_before_a_program_starts(settings: Settings):

@@ -61,6 +61,17 @@ it("does not ask again with a token that was refused", async () => {
   expect([session.get(), heard]).toEqual([{ state: "out", refused: true }, []]);
 });
 
+it("takes a token from another tab while it needs none, and blames none when it needs one", async () => {
+  const me = { id: "local", role: "admin" } as const;
+  session.set({ state: "in", me });
+  await expect(get("/api/agents")).rejects.toThrow();
+  expect(session.get()).toEqual({ state: "out", refused: false });
+  session.set({ state: "in", me });
+  sibling.post({ type: "signed-in", token: "of-local" });
+  await vi.waitFor(() => expect(token.get()).toBe("of-local"));
+  expect(userId()).toBe("local");
+});
+
 it("signs out in all tabs of the user, and in nobody else's", async () => {
   await signIn("of-alice");
   sibling.post({ type: "signed-out", userId: "bob" });

@@ -20,6 +20,7 @@ from threadkeep.retrieval.isolated import PACKAGES
 from threadkeep.retrieval.landlock import (
     CHANGE,
     DAC_CAPABILITIES,
+    LIST,
     READ,
     USE,
     Rule,
@@ -49,6 +50,7 @@ def main(places: Mapping[str, Any], module: str, arguments: Sequence[str]) -> No
 
 def _rules(places: Mapping[str, Any]) -> Iterator[Rule]:
     yield from ((path, READ) for path in (*_SYSTEM, *_code(), *map(os.path.realpath, places["reads"])))
+    yield from ((folder, LIST) for folder in map(os.path.realpath, sys.path))  # to find modules there
     yield from ((path, CHANGE) for path in map(os.path.realpath, places["writes"]))
     yield from ((file, READ) for file in places["open"])
     yield from ((device, USE) for device in _DEVICES)

@@ -26,6 +26,7 @@ _BIND, _CONNECT = 1, 2
 _SIGNALS_AND_SOCKETS = 3
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 
+LIST = _READ_DIR
 READ = _EXECUTE | _READ_FILE | _READ_DIR
 USE = _READ_FILE | _WRITE_FILE
 """Read and write what is there; for devices."""

@@ -8,6 +8,9 @@ import { Mark } from "./mark";
 /** Within an application that signs people in itself, a token would be of no use. */
 const isEmbedded = document.documentElement.dataset["embedded"] === "True";
 
+/** Without sign-in, the token in the server's data folder is the only one. */
+const isLocal = document.documentElement.dataset["signsIn"] === "False";
+
 export function SignIn({ refused }: { refused: boolean }) {
   return (
     <main className="alone">
@@ -44,7 +47,7 @@ function TokenForm({ refused }: { refused: boolean }) {
       <h1>
         <Mark /> Threadkeep
       </h1>
-      <p>{words.signInHint}</p>
+      <p>{isLocal ? words.signInLocal : words.signInHint}</p>
       <label>
         {words.token}
         <input
@@ -65,7 +68,7 @@ function TokenForm({ refused }: { refused: boolean }) {
       <button type="submit" className="primary" disabled={!given.trim()}>
         {words.signIn}
       </button>
-      <p className="hint">{words.signInOperator}</p>
+      {!isLocal && <p className="hint">{words.signInOperator}</p>}
     </form>
   );
 }

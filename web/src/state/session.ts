@@ -27,8 +27,9 @@ siblings.listen(hear);
 
 whenSignedOut(() => {
   if (session.get().state !== "in") return;
+  const held = token.get();
   setToken(null);
-  session.set({ state: "out", refused: true });
+  session.set({ state: "out", refused: held !== null });
 });
 
 /** Asks who we are; without a sign-in everyone is `local`. */
@@ -60,6 +61,8 @@ function hear(message: TabMessage): void {
   const held = token.get();
   if (message.type === "asked" && now.state === "in" && held !== null) siblings.post({ type: "signed-in", token: held });
   if (message.type === "signed-in" && now.state === "out") void signIn(message.token);
+  // Without sign-in we are in without a token, until one is needed: to save a program, and from then on.
+  if (message.type === "signed-in" && now.state === "in" && held === null) setToken(message.token);
   // A tab may have been opened for somebody else, with a link that has their token.
   if (message.type === "signed-out" && now.state === "in" && now.me.id === message.userId) end();
 }

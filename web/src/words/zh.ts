@@ -300,6 +300,8 @@ export const zh: Words = {
 
   signIn: "登录",
   signInHint: "请粘贴访问令牌",
+  signInLocal:
+    "此服务器需要令牌，例如因为它会运行程序。请在终端运行 threadkeep open，它会打开已登录的页面；或者粘贴 threadkeep token 输出的内容。",
   signInOperator: "管理员生成令牌：threadkeep token --user 用户名；本机使用：threadkeep open",
   signInElsewhere: "请先登录应用，再返回此页面。",
   token: "访问令牌",
