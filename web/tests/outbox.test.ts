@@ -207,6 +207,7 @@ describe("a message", () => {
     await tab.write({ content: "two", whenBusy: "queue" });
     await tab.write({ content: "elsewhere", conversationId: "d" });
     expect(contents()).toEqual(["elsewhere"]);
+    expect(tab.items.map(({ state }) => state)).toEqual(["waiting", "waiting"]);
     await tab.wake();
     expect(contents()).toEqual(["elsewhere", "one", "two"]);
   });

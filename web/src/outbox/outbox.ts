@@ -123,7 +123,7 @@ export class Outbox<C, O> {
   async add(entry: Entry): Promise<void> {
     const lasts = await this.#put(entry);
     if (!this.#isMine(entry)) return; // signed out meanwhile
-    this.#items.set(entry.id, { entry, state: "sending", lasts });
+    this.#items.set(entry.id, { entry, state: this.#stateIn(laneOf(entry)), lasts });
     this.#changed();
     this.around.tell({ type: "stored" });
     this.#work(laneOf(entry));
@@ -134,8 +134,11 @@ export class Outbox<C, O> {
     const account = this.#account;
     const stored = await this.store.all();
     if (!account || this.#account !== account) return;
-    for (const entry of stored.filter((it) => isOf(it, account)))
-      if (!this.#items.has(entry.id)) this.#items.set(entry.id, { entry, state: "sending", lasts: true });
+    for (const entry of stored.filter((it) => isOf(it, account) && !this.#items.has(it.id))) {
+      const state = this.#stateIn(laneOf(entry));
+      this.#items.set(entry.id, { entry, state, lasts: true });
+      if (state === "waiting") this.#emit({ type: "waiting", entry, unreachable: false });
+    }
     this.#changed();
     this.#workAll();
   }
@@ -173,6 +176,11 @@ export class Outbox<C, O> {
     }
     if (news.type === "stored") await this.around.pause(HELP_AFTER_MS, this.#closing.signal);
     await this.reload();
+  }
+
+  /** Whoever stands behind one that waits, waits, too. */
+  #stateIn(lane: string): Item["state"] {
+    return [...this.#items.values()].some((it) => it.state === "waiting" && laneOf(it.entry) === lane) ? "waiting" : "sending";
   }
 
   #isMine(entry: Entry): boolean {
@@ -265,8 +273,11 @@ export class Outbox<C, O> {
       await this.#remove(id);
       return "more";
     }
-    this.#update(item.entry, { state: "waiting" });
-    this.#emit({ type: "waiting", entry: item.entry, unreachable: failure.kind === "unreachable" });
+    for (const { entry } of this.items()) {
+      if (laneOf(entry) !== laneOf(item.entry)) continue;
+      this.#update(entry, { state: "waiting" });
+      this.#emit({ type: "waiting", entry, unreachable: failure.kind === "unreachable" });
+    }
     if (attempts === 1) this.around.tell({ type: "waiting" });
     if (verdict.kind === "again") return { afterMs: verdict.afterMs };
     this.stop(); // until somebody signs in
