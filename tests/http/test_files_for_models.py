@@ -210,3 +210,27 @@ async def test_model_looks_at_a_file_of_the_conversation_again(talk: Talk, model
     assert refused["is_error"]
     (image,) = [part for part in reply["parts"] if part["type"] == "file"]
     assert (image["fileId"], image["toolCallId"]) == (photo["id"], "t1")
+
+
+@pytest.mark.parametrize("wire", ["anthropic"], indirect=True)
+async def test_model_finds_a_file_of_messages_that_a_summary_has_replaced(talk: Talk, model: ScriptedModel):
+    conversation = await talk.titled_conversation(settings={"compactionThreshold": 6})
+    (notes,) = await upload(talk.client, ("notes.txt", b"Milk, bread and salt."))
+    model.script(*([Say(f"{number}.")] for number in range(4)), [Say("Once there were notes.")])
+    await send(talk, conversation, "Keep this.", notes["id"])
+    for number in range(3):
+        await talk.ask(conversation, f"{number}?")
+    compacted = await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 2})
+    assert compacted.status_code == 200, compacted.text
+    model.script(
+        [UseTool("recall_file", {}, id="t1")],
+        [UseTool("recall_file", {"id": notes["id"]}, id="t2")],
+        [Say("Salt.")],
+    )
+    reply = await talk.ask(conversation, "What was in the notes?")
+    assert reply["content"] == "Salt.", reply
+    listing, shown = (request.body["messages"][-1]["content"][0] for request in model.requests[-2:])
+    first = str(model.requests[-3].body)
+    assert notes["id"] not in first and "Once there were notes." in first
+    assert f'{{"files":[{{"id":"{notes["id"]}","name":"notes.txt"' in listing["content"]
+    assert "Milk, bread and salt." in shown["content"]

@@ -12,6 +12,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.ports.documents import ExtractionFailed, Extractor
 from threadkeep.ports.images import ImagePreparer, PreparedImage, Rendition
 from threadkeep.ports.pdfs import PdfInspector
+from threadkeep.services.fair_slots import FairSlots
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.testing import until
 
@@ -43,14 +44,14 @@ class Workers:
 
 
 async def test_other_user_is_not_behind_sixteen_files_of_the_first(tmp_path: Path):
-    workers, done = Workers(), list[tuple[str, str]]()
+    workers, slots, done = Workers(), FairSlots(2), list[tuple[str, str]]()
     intake = FileIntake(
         cast("ImagePreparer", workers),
         cast("PdfInspector", workers),
         cast("Extractor", workers),
         tmp_path,
         lambda: NOW,
-        at_once=2,
+        slots,
     )
 
     async def upload(user: UserId, name: str, content: bytes) -> None:
@@ -63,8 +64,7 @@ async def test_other_user_is_not_behind_sixteen_files_of_the_first(tmp_path: Pat
     other = asyncio.create_task(upload(BOB, "b.png", PICTURE))
     await asyncio.create_task(upload(BOB, "b.txt", b"Needs no process."))
     assert done == [(BOB, "b.txt")]
-    waiting = intake._workers._waiting
-    await until(lambda: (len(waiting.get(ALICE, ())), len(waiting.get(BOB, ()))) == (14, 1))
+    await until(lambda: (slots.waiting(ALICE), slots.waiting(BOB)) == (14, 1))
     for _ in range(3):
         workers.ended.release()
     await other

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from threadkeep.storage import file_contents, file_folder, file_rows, files, payloads
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database import Database, Plan, Rows, Statement
 
 MODULES = (file_contents, file_folder, file_rows, files, payloads)
 # What has no index by what it removes: contents of values and tools, which `storage/payloads.py` sweeps.
@@ -46,7 +46,7 @@ async def test_statement_about_files_scans_no_table(database: Database, name: st
     else:
         plan = Statement("SELECT 1", postgres="SET LOCAL enable_seqscan = off")
 
-        def explain():
+        def explain() -> Plan[Rows]:
             yield plan()
             return (yield _explained("EXPLAIN", statement)(**values))
 

@@ -1,6 +1,8 @@
 """Files of versions before 0012 opened by this one: all are there, and their bytes once."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -152,15 +154,13 @@ async def nothing(*_: object) -> None:
     """Moves no file: an older version does not."""
 
 
-def dies_at(number: int, write: object):
+def dies_at(number: int, write: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
     """The process is killed in the middle."""
-    calls = 0
+    calls = count(1)
 
-    async def dying(*arguments: object):
-        nonlocal calls
-        calls += 1
-        if calls == number:
+    async def dying(*arguments: object) -> object:
+        if next(calls) == number:
             raise KeyboardInterrupt
-        return await write(*arguments)  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues, reportUnknownVariableType]
+        return await write(*arguments)
 
     return dying
