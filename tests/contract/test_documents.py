@@ -1,8 +1,11 @@
 """The store of documents and the index of their chunks, on every database."""
 
+import pytest
+
 from tests.making import ALICE, NOW, keep_agent, keep_document
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
+from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import DocumentId, UserId, new_uuid
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import Store
@@ -125,6 +128,23 @@ async def test_nothing_is_added_to_a_document_that_is_no_longer_worked_on(store:
     await store.documents.delete(document)
     assert not await store.documents.add_part(document, late, NOW)
     assert before[0][1] == 1
+
+
+async def test_node_that_still_reads_a_document_after_another_has_started_over_adds_nothing(
+    store: Store, database: Database
+):
+    document = await keep_document(store, (await keep_agent(store)).id, "one", "two", ready=False)
+    while await store.documents.remove_chunks(document, limit=10):  # the other one starts over
+        pass
+    first, third = [
+        ExtractedPart([IndexedChunk(Chunk(position, "words"), ["words"])], 0.5) for position in (0, 2)
+    ]
+    with pytest.raises(StorageConflict):
+        await store.documents.add_part(document, third, NOW)
+    assert await store.documents.add_part(document, first, NOW)
+    with pytest.raises(StorageConflict):
+        await store.documents.add_part(document, first, NOW)
+    assert (await rows(database))[0][1] == 1
 
 
 async def test_vectors_are_read_in_the_order_in_which_they_came(store: Store):

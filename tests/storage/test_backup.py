@@ -384,6 +384,8 @@ async def test_restore_that_is_killed_starts_over_and_no_server_starts_before(da
     put(tmp_path / "again" / "payloads" / "left", b"of the first try")
     with pytest.raises(StorageRefused, match="Run `threadkeep restore` again"):
         await open_database(f"sqlite:///{tmp_path}/again/threadkeep.db", pool_size=1)
+    with pytest.raises(StorageRefused, match="Run `threadkeep restore` again"):
+        back_up(tmp_path / "again", tmp_path / "half.tar")
     restore(tmp_path / "backup.tar", tmp_path / "again")
     assert not (tmp_path / "again" / "payloads" / "left").exists()
     await (await open_database(f"sqlite:///{tmp_path}/again/threadkeep.db", pool_size=1)).close()

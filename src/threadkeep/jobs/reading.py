@@ -72,11 +72,11 @@ class Reading:
         document = await self._store.documents.get(agent_id, document_id)
         if document is None or document.status is not DocumentStatus.PROCESSING:
             return None
-        error = None
+        error, added = None, 0
         for _ in range(TRIES):
             try:
                 error = None
-                await self._read(document)
+                added = await self._read(document)
                 break
             except ExtractionFailed as exc:
                 error = exc.message
@@ -86,21 +86,25 @@ class Reading:
                 error = f"{exc.message} Gave up after {TRIES} attempts."
         if error is not None:
             await remove_chunks(self._store.documents, document)
-        await self._end(document, error)
+        await self._end(document, error, added)
         if error is not None or self._embedder is None:
             return None
         return FollowUp(EMBED_JOB, embed_job(agent_id, arguments.get("user_id", agent_id)))
 
-    async def _end(self, document: Document, error: str | None) -> None:
+    async def _end(self, document: Document, error: str | None, added: int = 0) -> None:
+        """Ends reading a document, unless another node has started over and has other chunks so far."""
         status = DocumentStatus.READY if error is None else DocumentStatus.FAILED
 
         def end(current: Document) -> Document:
             is_open = current.status is DocumentStatus.PROCESSING
-            return current.become(status, self._clock(), error=error) if is_open else current
+            is_whole = error is not None or current.chunk_count == added
+            return current.become(status, self._clock(), error=error) if is_open and is_whole else current
 
         await self._store.documents.update(document.agent_id, document.id, end)
 
-    async def _read(self, document: Document) -> None:
+    async def _read(self, document: Document) -> int:
+        """Reads a document; returns how many chunks it has."""
+        added = 0
         file = await self._files.open(document.agent_id, document.id)
         if file is None:
             raise ExtractionFailed("The file is missing. Upload it again.")
@@ -109,7 +113,9 @@ class Reading:
             async with aclosing(self._extractor.extract(file, document.media_type)) as parts:
                 async for part in parts:
                     if not await self._store.documents.add_part(document, part, self._clock()):
-                        return
+                        break
+                    added += len(part.chunks)
+        return added
 
     async def embed(self, arguments: Mapping[str, Any]) -> FollowUp | None:
         """Embeds and indexes those chunks of an agent that have no vector yet, for a while at a time."""

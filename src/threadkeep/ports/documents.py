@@ -86,7 +86,10 @@ class DocumentStore(Protocol):
         ...
 
     async def add_part(self, document: Document, part: ExtractedPart, now: int) -> bool:
-        """Adds chunks to a document and to its agent's index; False if the document is no longer wanted."""
+        """Adds the next chunks to a document and to its agent's index; False if it is no longer wanted.
+
+        Raises StorageConflict if they are not the next: another node reads the document, too.
+        """
         ...
 
     async def remove_chunks(self, document: Document, *, limit: int) -> int:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from threadkeep.domain.data_folder import BACKING_UP, BEFORE, DATABASE, LOCK, RESTORING
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.archive import ArchiveWriter, LeftOut, Unreadable, read_archive
-from threadkeep.storage.folder import FolderLock, clear
+from threadkeep.storage.folder import FolderLock, check_restored, clear
 from threadkeep.storage.folder_contents import Found, open_file, walk
 
 COPIES = 3
@@ -39,6 +39,7 @@ def back_up(folder: Path, file: Path) -> Backup:
     """
     if not (folder / DATABASE).is_file():
         raise StorageRefused(f"No database found in {folder}. Set the data folder with --data.")
+    check_restored(folder)
     if file.exists():
         raise StorageRefused(f"{file} already exists. Choose another file name.")
     try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
+from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId, UserId
 from threadkeep.ports.documents import CheckRoom, ExtractedPart
 from threadkeep.storage.database import Database, Plan, Row, Statement
@@ -64,11 +65,14 @@ OWNED = Statement(
 )
 _IDS = Statement("SELECT id FROM tk_documents WHERE agent_id = :agent_id")
 
-# Nothing is added to a document that is being removed.
+# Nothing is added to a document that is being removed, nor out of order: a node that stalled may still be
+# reading it when another one has started over.
 _ADVANCE = Statement(
     """UPDATE tk_documents SET chunk_count = chunk_count + :chunks, progress = :progress, updated_at = :now
-    WHERE id = :id AND status = 'processing' RETURNING id"""
+    WHERE id = :id AND status = 'processing' AND chunk_count = :position RETURNING id"""
 )
+_IS_PROCESSING = Statement("SELECT 1 FROM tk_documents WHERE id = :id AND status = 'processing'")
+_START_OVER = Statement("UPDATE tk_documents SET chunk_count = 0 WHERE id = :id AND chunk_count <> 0")
 _SHRINK = Statement("UPDATE tk_documents SET chunk_count = chunk_count - :chunks WHERE id = :id")
 _GROW = Statement(
     """UPDATE tk_collections SET chunk_count = chunk_count + :chunks, term_count = term_count + :terms,
@@ -205,7 +209,15 @@ def _update(
 
 def _add_part(document: Document, part: ExtractedPart, now: int) -> Plan[bool]:
     chunks = part.chunks
-    if not (yield _ADVANCE(id=document.id, chunks=len(chunks), progress=part.progress, now=now)):
+    if not chunks:
+        return bool((yield _IS_PROCESSING(id=document.id)))
+    position = chunks[0].chunk.position
+    advanced = yield _ADVANCE(
+        id=document.id, position=position, chunks=len(chunks), progress=part.progress, now=now
+    )
+    if not advanced:
+        if (yield _IS_PROCESSING(id=document.id)):
+            raise StorageConflict("Another node reads this document.")
         return False
     number = yield from collection_of(document.agent_id, "agent_id")
     term_count = sum(len(it.terms) for it in chunks)
@@ -232,6 +244,7 @@ def _remove_chunks(document: Document, limit: int) -> Plan[int]:
     number = yield from collection_of(document.agent_id, "agent_id")
     rows = yield _SOME_CHUNKS(document_id=document.id, limit=limit)
     if not rows:
+        yield _START_OVER(id=document.id)
         return 0
     yield _SHRINK(id=document.id, chunks=len(rows))
     yield _GROW(number=number, chunks=-len(rows), terms=-sum(row[1] for row in rows), removals=1)
