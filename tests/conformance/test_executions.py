@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import Api
 from tests.making import keep_artifact
-from threadkeep.client import Recorder
+from threadkeep.client import Client, NotReached, Recorder
 from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.testing import running_app
 
@@ -259,3 +259,16 @@ async def test_recorder_hands_events_over_in_the_background():
         assert [it.content async for it in app.client.messages(conversation.id)] == [
             RUN[0]["input"], RUN[3]["output"],
         ]  # fmt: skip
+
+
+async def test_recorder_of_a_server_that_is_gone_says_what_it_could_not_send():
+    async with Client("http://127.0.0.1:1") as client:
+        recorder = Recorder(client, new_uuid(), patience_s=0.05)
+        with pytest.raises(NotReached, match="Couldn't record 4 events"):
+            async with recorder:
+                for event in RUN:
+                    recorder.handle(event)
+        assert recorder.unsent == RUN
+        with pytest.raises(ZeroDivisionError):
+            async with recorder:
+                raise ZeroDivisionError

@@ -47,7 +47,7 @@ from threadkeep.engine.passages import numbered_passages, passages_text
 from threadkeep.engine.prompt import Component
 from threadkeep.engine.rendered import common_share, line_of
 from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt
+from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS, Excerpt, cut_result
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
@@ -543,6 +543,26 @@ def test_shortened_result_in_the_payload_store_is_not_needed_any_more():
     assert [*sent_refs(stored, is_short=True)] == []
     second = build(conversation.messages, rules, large={}, prior=first.receipt)
     assert result_texts(second.request) == result_texts(first.request)
+
+
+@pytest.mark.parametrize("is_aside", [False, True])
+def test_result_that_was_cut_on_arrival_is_shortened_with_its_own_tail(is_aside: bool):
+    conversation = Conversation()
+    whole = "begin " + "y" * 9000 + " end"
+    note = "This server restarted and lost its state.\n"
+    received = cut_result("a", note + whole, 1000)
+    refs = {SENT_TO_MODEL: PayloadId("p2")} | ({"result": PayloadId("p1")} if is_aside else {})
+    large = {PayloadId("p1"): encode(whole), PayloadId("p2"): encode(received)}
+    conversation.ask("?")
+    stored = call("a", None if is_aside else whole, refs=refs)
+    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.ask("?")
+    built = build(conversation.messages, replace(PLENTY, result_tokens=500), large=large)
+    (text,) = result_texts(built.request)
+    assert built.receipt.shortened == ("a",)
+    assert f"shortened from {len(whole)} characters" in text
+    assert note + "begin y" in text
+    assert text.endswith("y end")
 
 
 @pytest.mark.parametrize("result", ["", None, [], {}, 0, False])

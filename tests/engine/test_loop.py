@@ -45,6 +45,7 @@ from threadkeep.engine.call_ids import TakenIds, none_taken
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
 from threadkeep.engine.stop import Stop
+from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
@@ -420,11 +421,8 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     assert mark == '… [40011 characters, cut here; recall_result with id "1" and offset 20000 returns more]'
     assert json.loads(kept[result.refs[SENT_TO_MODEL]]) == block.content
     # The record carries what a short form needs.
-    assert result.result == {
-        "characters": len(block.content),
-        "head": block.content[:600],
-        "tail": block.content[-200:],
-    }
+    whole = f'{{"text":"{long}"}}'
+    assert result.result == {"characters": len(whole), "head": whole[:600], "tail": whole[-200:]}
 
 
 async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_the_same():
@@ -752,3 +750,12 @@ async def test_call_whose_arguments_cannot_be_checked_within_the_limits_is_not_m
     events = [it async for it in events_of(Toolbox(tools, large_values(), Exhausted()), gateway)]
     assert (results(events)["1"].status, results(events)["1"].error) == ("error", NOT_CHECKED)
     assert not tools.calls
+
+
+async def test_clock_of_a_turn_stays_stopped_when_a_pause_ends_after_it():
+    ended: list[bool] = []
+    timer = TurnTimer(0.001, 0, lambda: ended.append(True))
+    with timer.paused():
+        timer.stop()
+    await asyncio.sleep(0.02)
+    assert not ended

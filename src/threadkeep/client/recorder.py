@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Self
 
 from threadkeep.client.client import Client
@@ -14,60 +16,90 @@ log = logging.getLogger("threadkeep.client")
 MOST_AT_ONCE = 500
 PAUSE_S = 1.0
 TRYING_AGAIN_HELPS = 500
+PATIENCE_S = 60.0
+"""How long to wait by default for a server that accepts nothing."""
 
 
 class Recorder:
     """Records the runs of another engine in a conversation: `recorder.handle(event)` returns immediately.
 
     Sends events in order and in batches. While the server is unreachable, they wait; the server counts each
-    event once, so retries are safe. Leaving the block sends the remaining events.
+    event once, so retries are safe. Leaving the block sends the remaining events. If the server accepts none
+    for `patience_s`, it raises NotReached, and `unsent` has them.
     """
 
-    def __init__(self, client: Client, conversation_id: str) -> None:
+    def __init__(self, client: Client, conversation_id: str, *, patience_s: float = PATIENCE_S) -> None:
         self._client = client
         self._conversation_id = conversation_id
-        self._events: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        self._patience_s = patience_s
+        self._unsent: deque[Mapping[str, Any]] = deque()
+        self._added, self._progressed = asyncio.Event(), asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
+        self._problem = "Enter the recorder's block to send them."
 
     async def __aenter__(self) -> Self:
         self._sending = asyncio.create_task(self._send_all())
+        self._sending.add_done_callback(lambda _: self._progressed.set())
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
-        await self.flush()
-        if self._sending is not None:
-            await end_tasks(self._sending)
+    async def __aexit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        try:
+            await self.flush()
+        except NotReached as problem:
+            if kind is None:
+                raise
+            log.error("%s", problem.message)  # the block's own error is more important
+        finally:
+            if self._sending is not None:
+                await end_tasks(self._sending)
+
+    @property
+    def unsent(self) -> Sequence[Mapping[str, Any]]:
+        """The events that the server hasn't accepted, oldest first."""
+        return list(self._unsent)
 
     def handle(self, event: Mapping[str, Any]) -> None:
         """Adds an event of a run, in the form of `POST …/executions`."""
-        self._events.put_nowait(event)
+        self._unsent.append(event)
+        self._added.set()
 
     async def flush(self) -> None:
-        """Waits until all events have been sent."""
-        await self._events.join()
+        """Waits until all events are sent; NotReached if the server accepts none for too long."""
+        while self._unsent:
+            self._progressed.clear()
+            if self._sending is not None and self._sending.done() and not self._sending.cancelled():
+                self._sending.result()  # our own failure: nobody sends any more
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await self._progressed.wait()
+            except TimeoutError:
+                raise NotReached(f"Couldn't record {len(self._unsent)} events. {self._problem}") from None
 
     async def _send_all(self) -> None:
         while True:
-            batch = [await self._events.get()]
-            while len(batch) < MOST_AT_ONCE and not self._events.empty():
-                batch.append(self._events.get_nowait())
-            await self._send(batch)
-            for _ in batch:
-                self._events.task_done()
+            # What a recorder left behind when its block ended comes first.
+            while batch := list(islice(self._unsent, MOST_AT_ONCE)):
+                await self._send(batch)
+                for _ in batch:
+                    self._unsent.popleft()
+                self._progressed.set()
+            self._added.clear()
+            await self._added.wait()
 
     async def _send(self, batch: list[Mapping[str, Any]]) -> None:
         while True:
             try:
                 await self._client.record(self._conversation_id, batch)
             except NotReached as exc:
-                log.warning("recording paused: %s", exc.message)
+                self._problem = exc.message
             except ClientError as exc:
                 if exc.status < TRYING_AGAIN_HELPS:
                     await self._send_one_by_one(batch, exc)
                     return
-                log.warning("recording paused: %s", exc.message)
+                self._problem = exc.message
             else:
                 return
+            log.warning("recording paused: %s", self._problem)
             await asyncio.sleep(PAUSE_S)
 
     async def _send_one_by_one(self, batch: list[Mapping[str, Any]], refusal: ClientError) -> None:
@@ -78,3 +110,4 @@ class Recorder:
             return
         for event in batch:
             await self._send([event])
+            self._progressed.set()

@@ -5,7 +5,7 @@ Every call has a result, however its turn ended, so every provider accepts the h
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
 
@@ -35,6 +35,7 @@ from threadkeep.engine.tool_names import outside_name
 from threadkeep.engine.tool_results import (
     Excerpt,
     Form,
+    as_text,
     cut_result,
     describe_call,
     outline,
@@ -168,7 +169,20 @@ class Rendering:
                 return outline(call.tool_name, call.sent_id, self._excerpt(call))
 
     def _excerpt(self, call: ToolCall) -> Excerpt:
-        return carried_excerpt(call) or Excerpt.of(self.result_of(call))
+        if (carried := carried_excerpt(call)) is not None:
+            return carried
+        # The model may have received only the result's beginning, or a note before it.
+        received, whole = Excerpt.of(self.result_of(call)), self._whole_result(call)
+        return received if whole is None else replace(Excerpt.of(whole), head=received.head)
+
+    def _whole_result(self, call: ToolCall) -> str | None:
+        """A result's whole text, if there is one at hand."""
+        if call.status is ToolCallStatus.RUNNING:
+            return None
+        if "result" not in call.refs:
+            return as_text(call.result, call.error)
+        content = self._value(call, "result")
+        return _decoded(content) if isinstance(content, bytes) else None
 
     def result_of(self, call: ToolCall) -> str:
         """What the model received of a result in its own turn."""
@@ -188,9 +202,7 @@ class Rendering:
             case Lost(reason):
                 return f"[The result is no longer available: {reason}]"
             case bytes():
-                # A string as is, anything else as JSON.
-                text = sent.decode("utf-8", "replace")
-                return cut_result(call.sent_id, msgspec.json.decode(sent) if text[:1] == '"' else text)
+                return cut_result(call.sent_id, _decoded(sent))
             case None if excerpt := carried_excerpt(call):  # shortened, so not loaded
                 return short_form(call.tool_name, call.sent_id, excerpt)
             case None:
@@ -218,6 +230,11 @@ class Rendering:
             wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{self._renamed[name]}")
         self._sent_ids.add(wanted)
         return wanted
+
+
+def _decoded(content: bytes) -> str:
+    """A value from the payload store as text: a string as is, anything else as JSON."""
+    return msgspec.json.decode(content) if content[:1] == b'"' else content.decode("utf-8", "replace")
 
 
 def _model_call(blocks: list[Block], results: list[Block]) -> Iterator[ModelMessage]:

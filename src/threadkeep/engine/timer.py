@@ -21,7 +21,7 @@ class TurnTimer:
         """Pauses the clock inside the block; blocks can overlap."""
         self._waiting += 1
         if self._waiting == 1:
-            self.stop()
+            self._halt()
         try:
             yield
         finally:
@@ -30,7 +30,11 @@ class TurnTimer:
                 self._start()
 
     def stop(self) -> None:
-        """Stops the clock."""
+        """Stops the clock for good, even if a pause ends after it."""
+        self._halt()
+        self._left_s = None
+
+    def _halt(self) -> None:
         if self._handle is not None and self._left_s is not None:
             self._handle.cancel()
             self._handle = None

@@ -46,8 +46,9 @@ class Excerpt:
 
     @staticmethod
     def of(text: str) -> "Excerpt":
-        """The excerpt of a result that is sent whole."""
-        return Excerpt(len(text), text[:SHORT_HEAD_CHARACTERS], text[-SHORT_TAIL_CHARACTERS:])
+        """The excerpt of a result's whole text, however much of it the model received."""
+        head, tail = text[:SHORT_HEAD_CHARACTERS], text[-SHORT_TAIL_CHARACTERS:]
+        return Excerpt(len(text), storable(head), storable(tail))
 
     @staticmethod
     def stored(value: object) -> "Excerpt | None":

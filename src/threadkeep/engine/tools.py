@@ -228,7 +228,7 @@ class Toolbox:
         except TooLarge as exc:
             outcome = Outcome("error", error=f"The result can't be stored. {exc}")
             images, artifact_ids, refs = [], (), {}
-            shown = result_text(use.id, None, outcome.error)
+            text = shown = result_text(use.id, None, outcome.error)
         result = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
         self._answers[use.id] = (result, *self._file_rules.returned(images, use.id))
         emit(
@@ -236,7 +236,7 @@ class Toolbox:
                 use.id,
                 self._names(use)[0],
                 outcome.status,
-                Excerpt.of(shown).to_store() if "result" in refs else outcome.result,
+                Excerpt.of(text).to_store() if "result" in refs else outcome.result,
                 outcome.error,
                 duration_ms,
                 None if "chart_data" in refs else outcome.chart_data,
