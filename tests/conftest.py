@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jwt
 import pytest
 from hypothesis import settings
 
@@ -138,6 +140,11 @@ class Api:
         """A client that is signed in."""
         token = issue_token(SECRET, User(UserId(user), UserRole.ADMIN if admin else UserRole.USER), 600)
         return self.client(Authorization=f"Bearer {token}")
+
+    def as_new_user(self, user: str) -> httpx.AsyncClient:
+        """A client with a token of a later second than now: what was deleted before does not concern it."""
+        claims = {"sub": user, "iat": int(time.time()) + 1, "exp": int(time.time()) + 600}
+        return self.client(Authorization=f"Bearer {jwt.encode(claims, SECRET, 'HS256')}")
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         """A client with these headers."""

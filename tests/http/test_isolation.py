@@ -352,18 +352,20 @@ async def test_user_deletes_themselves_and_everything_that_is_theirs(
     await her.client.patch(f"/api/agents/{her.agent['id']}", json={"visibility": "public"})
     bobs = await new_conversation(bob, her.agent["id"])
     assert (await her.client.delete("/api/users/alice")).status_code == 204
-    assert await items(her.client, "/api/conversations") == []
-    assert [agent["isDefault"] for agent in await items(her.client, "/api/agents")] == [True]
+    refusal(await her.client.get("/api/conversations"), 401, "UNAUTHENTICATED")
+    new = api.as_new_user("alice")
+    assert await items(new, "/api/conversations") == []
+    assert [agent["isDefault"] for agent in await items(new, "/api/agents")] == [True]
     for conversation in (her.conversation, her.deleted):
         path = f"/api/conversations/{conversation['id']}"
-        refusal(await her.client.get(path), 404, "CONVERSATION_NOT_FOUND")
-        refusal(await her.client.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
+        refusal(await new.get(path), 404, "CONVERSATION_NOT_FOUND")
+        refusal(await new.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
     assert (await bob.get(f"/api/conversations/{bobs['id']}")).status_code == 200
     refusal(await bob.get(f"/api/agents/{her.agent['id']}"), 404, "AGENT_NOT_FOUND")
     admin = api.as_user("root", admin=True)
     refusal(await admin.get(f"/api/agents/{her.agent['id']}"), 404, "AGENT_NOT_FOUND")
-    assert (await her.client.delete("/api/users/alice")).status_code == 204
-    assert (await her.client.get("/api/me")).json()["id"] == "alice"
+    assert (await new.get("/api/me")).json()["id"] == "alice"
+    assert (await new.delete("/api/users/alice")).status_code == 204
 
 
 async def test_admin_deletes_users_and_others_cannot(api: Api, her: Alice, bob: httpx.AsyncClient):
@@ -375,5 +377,5 @@ async def test_admin_deletes_users_and_others_cannot(api: Api, her: Alice, bob: 
         refusal(await admin.delete(f"/api/users/{user}"), 404, "USER_NOT_FOUND")
     assert await her.everything() == before
     assert (await admin.delete("/api/users/alice")).status_code == 204
-    assert await items(her.client, "/api/conversations") == []
+    assert await items(api.as_new_user("alice"), "/api/conversations") == []
     refusal(await admin.delete("/api/users/alice"), 404, "USER_NOT_FOUND")

@@ -1,7 +1,7 @@
 """Who is asking."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from threadkeep.domain.choice import Choice
@@ -37,6 +37,8 @@ class User:
     role: UserRole = UserRole.USER
     may_run_programs: bool = True
     """Whether they may save servers that run programs, if their role may; not everybody on a machine may."""
+    token_issued_at: int | None = field(default=None, compare=False)
+    """When the token that signs them in was issued; 0 if it doesn't tell, None if there is none."""
 
     @property
     def is_admin(self) -> bool:

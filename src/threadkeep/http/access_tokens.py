@@ -1,7 +1,7 @@
 """Access tokens: checks and creates them."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jwt
 
@@ -80,7 +80,8 @@ def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected
     except jwt.PyJWTError as exc:
         raise refused(exc) from None
     is_admin = expected.admin is not None and expected.admin.is_in(claims)
-    return checked_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
+    user = checked_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
+    return replace(user, token_issued_at=int(claims.get("iat", claims.get("nbf", 0))) * 1000)
 
 
 def refused(error: jwt.PyJWTError) -> Unauthenticated:

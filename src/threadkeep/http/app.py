@@ -25,6 +25,7 @@ from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
+from threadkeep.http.presence import Check, Presence
 from threadkeep.http.reference.page import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.routing import Endpoint, endpoint
@@ -52,9 +53,10 @@ class Threadkeep:
     ) -> None:
         self.services = services
         self._running = running
+        presence = Presence(sign_in, services)
         pages = Starlette(
             routes=[
-                *_routes(settings, sign_in, services),
+                *_routes(settings, presence, services),
                 *page_routes(
                     is_demonstration=is_demonstration, embedded=embedded, signs_in=settings.signs_in
                 ),
@@ -63,7 +65,7 @@ class Threadkeep:
             lifespan=self._lifespan,
         )
         pages.router.redirect_slashes = False
-        app = Paths(_endpoints(settings, sign_in, services), otherwise=pages)
+        app = Paths(_endpoints(settings, presence, services), otherwise=pages)
         self._app = Edge(_with_cors(app, settings), settings, embedded=embedded)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,12 +87,15 @@ class Threadkeep:
 
 
 def _endpoints(
-    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+    settings: Settings, presence: Presence, services: Callable[[], Awaitable[Services]]
 ) -> dict[str, dict[str, Endpoint]]:
     """The endpoints of the route table, by path and method."""
 
     async def nobody(request: Request) -> User:
         return _NOBODY
+
+    def still_signed_in(request: Request, user: User) -> Check:
+        return presence.checking(lambda: request, user.id)
 
     limits = BodyLimits(
         most_bytes=settings.max_body_bytes,
@@ -99,14 +104,14 @@ def _endpoints(
     )
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
-        who = sign_in.user if route.signed_in else nobody
-        answer = endpoint(route, who, services, limits)
+        who = presence.user if route.signed_in else nobody
+        answer = endpoint(route, who, services, limits, still_signed_in)
         by_path.setdefault(route.path, {})[route.method] = answer
     return by_path
 
 
 def _routes(
-    settings: Settings, sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+    settings: Settings, presence: Presence, services: Callable[[], Awaitable[Services]]
 ) -> list[BaseRoute]:
     """The routes outside the route table."""
 
@@ -120,9 +125,9 @@ def _routes(
         most_idle=settings.max_idle_sockets, most_message_bytes=settings.max_body_bytes
     )
     return [
-        WebSocketRoute("/ws", web_socket(sign_in, services, socket_limits)),
+        WebSocketRoute("/ws", web_socket(presence, services, socket_limits)),
         StarletteRoute("/openapi.json", get_openapi),
-        StarletteRoute("/metrics", metrics_endpoint(sign_in, services)),
+        StarletteRoute("/metrics", metrics_endpoint(presence, services)),
         StarletteRoute("/docs", get_docs),
     ]
 

@@ -173,8 +173,12 @@ def endpoint(
     sign_in: Callable[[Request], Awaitable[User]],
     services: Callable[[], Awaitable[Any]],
     limits: BodyLimits,
+    still_signed_in: Callable[[Request, User], Callable[[], Awaitable[None]]],
 ) -> Endpoint:
-    """The function that answers a route's requests, whatever happens."""
+    """The function that answers a route's requests, whatever happens.
+
+    `still_signed_in` makes what checks, while a stream is open, that its user may still read it.
+    """
     shape = shape_of(route)
     body_decoder = msgspec.json.Decoder(shape.body) if shape.body else None
     most_bytes = min(route.most_body_bytes or limits.most_bytes, limits.most_bytes)
@@ -194,6 +198,8 @@ def endpoint(
         if shape.files:
             arguments["files"] = Files(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)
+        if isinstance(result, EventStream):
+            result.end_when_refused(still_signed_in(request, user))
         if isinstance(result, Response):
             return result
         status, headers = route.status, None

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.protocols.sse import HEARTBEAT
 
 log = logging.getLogger("threadkeep.http")
@@ -63,6 +64,10 @@ class Encoding(Protocol[ReadT_contra]):
         ...
 
 
+async def _nothing() -> None:
+    pass
+
+
 class EventStream(Response):
     """Sends what a source yields, until it ends or the reader disconnects."""
 
@@ -73,6 +78,11 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._source: Source[Any] = source
         self._encoding: Encoding[Any] = encoding
+        self._check: Callable[[], Awaitable[None]] = _nothing
+
+    def end_when_refused(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Ends the stream soon after `check` refuses its user: tokens expire, and users are deleted."""
+        self._check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -82,6 +92,9 @@ class EventStream(Response):
             try:
                 async with reader.present:
                     await self._send_all(reader)
+            except (Unauthenticated, Forbidden):
+                broken_off.set(True)
+                log.info("closing a stream whose user is no longer signed in")
             except TimeoutError:
                 if not reader.present.expired():
                     raise
@@ -94,6 +107,9 @@ class EventStream(Response):
 
     async def _send_all(self, reader: "_Reader") -> None:
         async for chunks in self._source:
+            if reader.needs_check:
+                reader.needs_check = False
+                await self._check()
             if chunks:
                 await reader.send(b"".join(map(self._encoding.encode_chunk, chunks)))
             elif reader.needs_sign_of_life:
@@ -115,6 +131,7 @@ class _Reader:
     def __init__(self, source: Source[Any], send: Send) -> None:
         self.present = asyncio.timeout(None)
         self.needs_sign_of_life = False
+        self.needs_check = False
         self.is_stuck = False
         self._source = source
         self._send = send
@@ -141,6 +158,7 @@ class _Reader:
 
     def _look(self) -> None:
         pause = HEARTBEAT_EVERY_S
+        self.needs_check = True
         if self._sending_since is None:
             self.needs_sign_of_life = True
             self._source.wake()

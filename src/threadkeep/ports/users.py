@@ -25,6 +25,10 @@ class UserStore(Protocol):
         """
         ...
 
+    async def deleted_at(self, user_id: UserId) -> int | None:
+        """When a user of this id was last deleted; None if never."""
+        ...
+
     async def meet(self, user_id: UserId, now: int) -> None:
         """Registers a user; Forbidden if the host application doesn't have this user."""
         ...

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from threadkeep.clock import Clock
-from threadkeep.domain.errors import Forbidden, UserNotFound
+from threadkeep.domain.errors import Forbidden, Unauthenticated, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import PersonalServers
@@ -34,11 +34,26 @@ class Users:
         with suppress(Forbidden):  # the host application decides; whatever this user starts is refused
             await self._store.users.meet(user.id, self._clock())
 
+    async def check_not_deleted(self, user: User, *, present_since: int | None = None) -> None:
+        """Refuses a user who was deleted after their token was issued.
+
+        Without a token, `present_since` counts: a host application decides who may come again.
+        """
+        since = present_since if user.token_issued_at is None else user.token_issued_at
+        if since is None:
+            return
+        deleted_at = await self._store.users.deleted_at(user.id)
+        # Tokens tell only the second: one of the second of the deletion may be older.
+        if deleted_at is not None and since <= deleted_at:
+            raise Unauthenticated("This user was deleted after the token was issued. Sign in again.")
+
     async def delete(self, user: User, user_id: str) -> None:
         """Purges all data of a user; for that user, and for admins."""
         # No user's id contains a NUL, and PostgreSQL refuses to search for it.
         if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
             raise UserNotFound
+        if user_id == user.id:
+            await self.meet(user)  # so that the deletion is noted even if there is nothing to delete
         await self._running_turns.abort_all_of(UserId(user_id))
         purged = await self._store.users.delete(UserId(user_id), self._clock())
         if purged is not None:

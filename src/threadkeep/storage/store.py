@@ -128,6 +128,7 @@ async def store_reading(
         await database.fetch(_PING())
 
     keys = await database.fetch(_GET_KEY())  # none if it has never been written
+    key = bytes.fromhex(keys[0][0]) if keys else b""
     turn_log = SqlTurnLog(database, rows)
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     file_contents = _file_contents(database, payload_folder)
@@ -146,14 +147,14 @@ async def store_reading(
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
-        users=SqlUsers(database, file_contents),
+        users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
         payloads=SqlPayloads(database, contents, file_contents),
         files=SqlFiles(database, file_contents),
         exchange=SqlExchange(database, contents, file_contents, rows),
-        key=bytes.fromhex(keys[0][0]) if keys else b"",
+        key=key,
         ping=ping,
         close=database.close,
     )

@@ -1,5 +1,6 @@
 """Users in the database: one row for each known id, for foreign keys."""
 
+import hmac
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -38,6 +39,11 @@ _LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR 
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _CONTENTS = Statement("SELECT id FROM tk_contents WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
+_NOTE_DELETED = Statement(
+    """INSERT INTO tk_deleted_users (name, deleted_at) VALUES (:name, :now)
+    ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at"""
+)
+_DELETED_AT = Statement("SELECT deleted_at FROM tk_deleted_users WHERE name = :name")
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
 _EMPTY_OWNERLESS_AGENTS = Statement(
@@ -79,15 +85,25 @@ def lock_known(user_id: UserId, now: int) -> Plan[bool]:
 class SqlUsers:
     """The users of a database."""
 
-    def __init__(self, database: Database, file_contents: FileContents) -> None:
+    def __init__(self, database: Database, file_contents: FileContents, key: bytes) -> None:
         self._database = database
         self._file_contents = file_contents
+        self._key = key
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Deletes a user and, by cascade, all their data."""
-        purged, contents = await self._database.write(lambda: _delete(user_id, now))
+        purged, contents = await self._database.write(lambda: _delete(user_id, now, self._unnamed(user_id)))
         await self._file_contents.remove(contents)
         return purged
+
+    async def deleted_at(self, user_id: UserId) -> int | None:
+        """When a user of this id was last deleted."""
+        rows = await self._database.fetch(_DELETED_AT(name=self._unnamed(user_id)))
+        return rows[0][0] if rows else None
+
+    def _unnamed(self, user_id: UserId) -> str:
+        """What is left of a deleted user's id: enough to recognize it, not to tell it."""
+        return hmac.digest(self._key, b"deleted user\n" + user_id.encode(), "sha256").hex()
 
     async def meet(self, user_id: UserId, now: int) -> None:
         """Makes a user known, looking first: nearly always they already are."""
@@ -109,7 +125,7 @@ class SqlUsers:
                 pass
 
 
-def _delete(user_id: UserId, now: int) -> Plan[tuple[Purged | None, list[ContentId]]]:
+def _delete(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[Purged | None, list[ContentId]]]:
     if not (yield _LOCK_USER(id=user_id)):
         return None, []
     agents = yield _AGENTS(id=user_id)
@@ -122,6 +138,7 @@ def _delete(user_id: UserId, now: int) -> Plan[tuple[Purged | None, list[Content
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)
+    yield _NOTE_DELETED(name=unnamed, now=now)
     yield from forget_unnamed(texts)
     return Purged([AgentId(id_) for (id_,) in agents], conversations), contents
 

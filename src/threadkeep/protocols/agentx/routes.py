@@ -16,13 +16,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from threadkeep.clock import system_clock
 from threadkeep.domain.errors import (
     ConversationNotFound,
+    Forbidden,
     InvalidRequest,
     PayloadTooLarge,
     ThreadkeepError,
     Unauthenticated,
 )
 from threadkeep.domain.ids import MessageId, UserId
-from threadkeep.http.auth import SignIn
+from threadkeep.http.presence import CHECK_EVERY_S, Presence
 from threadkeep.http.services import Services
 from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
 from threadkeep.protocols.agentx.encode import Cursor, Envelope, parse_cursor, wrap
@@ -70,13 +71,13 @@ class Close:
 
 
 def web_socket(
-    sign_in: SignIn, services: Callable[[], Awaitable[Services]], limits: SocketLimits
+    presence: Presence, services: Callable[[], Awaitable[Services]], limits: SocketLimits
 ) -> Callable[[WebSocket], Awaitable[None]]:
     """The function that serves `/ws`."""
     idle = IdleSockets(limits.most_idle)
 
     async def serve(websocket: WebSocket) -> None:
-        signed = SocketSignIn(websocket, sign_in)
+        signed = SocketSignIn(websocket, presence)
         await signed.look()
         await websocket.accept(_chosen(websocket.scope.get("subprotocols", [])))
         try:
@@ -163,10 +164,20 @@ class Socket:
 
     async def _end_when_asked(self) -> None:
         """Closes at once: a client that does not read would block the queue."""
-        close = await self._ending
+        while not self._ending.done():
+            done, _ = await asyncio.wait([self._ending], timeout=CHECK_EVERY_S)
+            if not done:
+                await self._check_sign_in()
+        close = self._ending.result()
         with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be closing anyway
             async with asyncio.timeout(SLOWEST_READ_S):
                 await self._websocket.close(close.code, close.reason)
+
+    async def _check_sign_in(self) -> None:
+        try:
+            await self._sign_in.check()
+        except (Unauthenticated, Forbidden):
+            self._end(Close(_POLICY_VIOLATION, "Sign in again."))
 
     @property
     def _is_strange(self) -> bool:

@@ -7,7 +7,7 @@ from starlette.websockets import WebSocket
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.http.auth import SignIn
+from threadkeep.http.presence import Check, Presence
 
 log = logging.getLogger("threadkeep.ws")
 
@@ -17,11 +17,12 @@ BEARER = "bearer."
 class SocketSignIn:
     """The sign-in of one socket, which stays the same user's."""
 
-    def __init__(self, websocket: WebSocket, sign_in: SignIn) -> None:
+    def __init__(self, websocket: WebSocket, presence: Presence) -> None:
         self._websocket = websocket
-        self._sign_in = sign_in
+        self._presence = presence
         self._signed = _with_subprotocol(websocket)
         self._user_id: UserId | None = None
+        self._check: Check | None = None
 
     @property
     def user_id(self) -> UserId | None:
@@ -48,11 +49,18 @@ class SocketSignIn:
         self._signed = signed
 
     async def _user_of(self, connection: WebSocket) -> User:
-        user = await self._sign_in.user(connection)
+        user = await self._presence.user(connection)
         if self._user_id not in {None, user.id}:
             raise Forbidden("This connection belongs to another user. Open a new one.")
-        self._user_id = user.id
+        if self._user_id is None:
+            self._user_id = user.id
+            self._check = self._presence.checking(lambda: self._signed, user.id)
         return user
+
+    async def check(self) -> None:
+        """Raises Unauthenticated or Forbidden if the user no longer is signed in, with their newest token."""
+        if self._check is not None:
+            await self._check()
 
 
 def _with_subprotocol(websocket: WebSocket) -> WebSocket:
