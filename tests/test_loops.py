@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import secret_key_for
+from tests.conftest import ONLY_SQLITE, Api, secret_key_for
 from tests.making import keep_agent, keep_conversation, keep_turn
 from tests.talking import talking
 from threadkeep import loops
@@ -75,6 +75,24 @@ async def test_loop_that_was_ended_while_it_failed_is_not_named(monkeypatch: pyt
     await until(lambda: all_loops.failing == ["indexing"])
     await end_tasks(loop.task)  # immediately, though it pauses
     assert all_loops.failing == []
+
+
+@ONLY_SQLITE
+async def test_readyz_and_metrics_name_a_loop_that_keeps_failing_while_requests_are_served(api: Api):
+    client, watch = api.as_user("root", admin=True), (await api.app.services()).loops.watch("jobs")
+
+    async def told() -> tuple[int, str, list[str], bool]:
+        ready, metrics = await client.get("/readyz"), await client.get("/metrics")
+        body = ready.json()
+        is_failing = 'threadkeep_loop_failing{loop="jobs"} 1' in metrics.text.splitlines()
+        return ready.status_code, body["status"], body["failing"], is_failing
+
+    for _ in range(loops.KEEPS_FAILING):
+        assert await told() == (200, "ready", [], False)
+        watch.failed(RuntimeError("password=hunter2"))
+    assert await told() == (200, "degraded", ["jobs"], True)
+    watch.succeeded()
+    assert await told() == (200, "ready", [], False)
 
 
 def test_pauses_grow_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):

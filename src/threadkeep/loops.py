@@ -124,8 +124,7 @@ class Loop:
             if await self._work():
                 return True
             self._watch.succeeded()
-            if self._wait is not None:
-                await self._wait()
+            await (self._wait or _let_others_run)()
         except asyncio.CancelledError as exc:
             if _is_being_cancelled():
                 raise
@@ -136,6 +135,11 @@ class Loop:
             return False
         await asyncio.sleep(self._watch.pause_s(self._longest_pause_s))
         return False
+
+
+async def _let_others_run() -> None:
+    """For work that waits for itself: even if it doesn't, it keeps nobody else from running."""
+    await asyncio.sleep(0)
 
 
 async def do_each(steps: Mapping[str, Step]) -> list[str]:

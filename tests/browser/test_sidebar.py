@@ -123,3 +123,19 @@ def test_sidebar_is_hidden_and_stays_hidden(page: Page):
     expect(sidebar).to_be_visible()
     page.get_by_role("button", name="Hide sidebar").click()
     expect(sidebar).to_be_hidden()
+
+
+def test_conversation_restored_in_another_tab_is_not_deleted_forever(page: Page):
+    make(page, "Report")
+    (conversation,) = page.request.get("/api/conversations").json()["items"]
+    path = f"/api/conversations/{conversation['id']}"
+    page.request.delete(path)
+    choose(page, "Profile", "Recently deleted")
+    page.get_by_role("button", name="Delete forever: Report").click()
+    question = page.get_by_role("alertdialog", name="Delete forever")
+    page.request.post(f"{path}/restore")  # while the question is open
+    question.get_by_role("button", name="Delete forever").click()
+    expect(page.get_by_role("status")).to_contain_text(
+        "“Report” was restored meanwhile. Nothing was deleted."
+    )
+    assert page.request.get(path).status == 200

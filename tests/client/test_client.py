@@ -6,17 +6,20 @@ import re
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from tests.serving import Server, serving
 from threadkeep.client import BlockingClient, Client, ClientError, MessageQueued, NotReached, Sending
 from threadkeep.domain.events import Done, Text, TurnEvent
 from threadkeep.domain.ids import new_uuid
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait, closed_port, running_app, until
+from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.queue import QueuedView, SteeredView
 from threadkeep.wire.turns import StartedTurnView
+from threadkeep.wire.view import View
 
 
 @pytest.fixture
@@ -397,3 +400,24 @@ async def test_every_request_that_begins_a_turn_is_repeated_with_its_key(
     await fake.wait_closed()
     assert len(asked) == 2
     assert asked[0] == asked[1]
+
+
+class HologramPartView(View, frozen=True, kw_only=True, tag="hologram"):
+    """A part that a later version will know."""
+
+    iteration: int = 1
+
+
+async def test_message_of_a_newer_server_is_read_without_the_parts_that_are_unknown(
+    inside: Client, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    def newer_views(*arguments: Any) -> list[MessageView]:
+        views = message_views(*arguments)
+        return [structs.replace(it, parts=[HologramPartView(), *it.parts]) for it in views]
+
+    model.script([Say("Hello")])
+    conversation = await default_conversation(inside)
+    _ = [event async for event in inside.send(conversation, "Hi")]
+    monkeypatch.setattr("threadkeep.http.conversations.message_views", newer_views)
+    contents = [it.content async for it in inside.messages(conversation)]
+    assert contents == ["Hi", "Hello"]

@@ -1,9 +1,11 @@
 /** A page that was open while its server was updated: what it doesn't know is skipped, and breaks nothing. */
 
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { newsOf } from "../src/api/socket";
 import { EntryView } from "../src/components/entry-view";
+import { loadRequests } from "../src/components/request-place";
+import { loadChunk } from "../src/components/use-chunk";
 import { EMPTY, reduce } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
 import { type TurnEvent } from "../src/turn/events";
@@ -12,6 +14,8 @@ import { type Message, type Part } from "../src/turn/parts";
 import { timelineOf } from "../src/turn/timeline";
 import { draw } from "./draw";
 import { RECORDINGS, begun, recording } from "./recordings";
+
+beforeAll(async () => void (await loadChunk(loadRequests)));
 
 /** The same log with something new after every event, numbered without a gap. */
 function mixed(events: readonly TurnEvent[]): TurnEvent[] {

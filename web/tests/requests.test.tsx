@@ -1,14 +1,18 @@
 import { act } from "react";
-import { describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 
 import { ApiError } from "../src/api/client";
 import { type AnswerBody } from "../src/api/schema";
 import { EntryView } from "../src/components/entry-view";
+import { loadRequests } from "../src/components/request-place";
+import { loadChunk } from "../src/components/use-chunk";
 import { EMPTY, isRunning, isWaiting, reduce, type ThreadState } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
 import { type TurnEvent } from "../src/turn/events";
 import { click, draw, press, type, type Drawn } from "./draw";
 import { begun, recording } from "./recordings";
+
+beforeAll(async () => void (await loadChunk(loadRequests)));
 
 const ignored = () => {};
 const some = recording("plain text");

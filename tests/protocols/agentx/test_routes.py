@@ -732,6 +732,27 @@ async def two_nodes(postgres: Postgres, model: ScriptedModel) -> AsyncGenerator[
         yield one, other
 
 
+@ONLY_SQLITE
+async def test_subscription_that_fails_unexpectedly_is_ended_and_its_client_told(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    conversation_id, session_id = await conversation(talk)
+    model.script([Say("Because.")])
+    by_session = talk.store.conversations.by_session
+    async with tab(talk) as client:
+        await (await client.subscribe(session_id)).settle()
+
+        async def fail(session_id: str) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(talk.store.conversations, "by_session", fail)
+        await talk.ask(conversation_id)
+        assert await client.error() == ("INTERNAL_ERROR", session_id)
+        monkeypatch.setattr(talk.store.conversations, "by_session", by_session)
+        await client.subscribe(session_id)  # again: it works
+        await client.settle()
+
+
 @pytest.mark.parametrize("signals", ["heard", "lost"])
 async def test_session_is_followed_on_any_node(
     postgres: Postgres, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, signals: str

@@ -4,11 +4,10 @@ import { type Progress } from "../turn/fold";
 import { segmentKey, type Segment } from "../turn/segments";
 import { useWords } from "../words";
 import { Activity } from "./activity";
-import { CallApproval } from "./call-approval";
 import { Files, FilesElsewhere } from "./files";
 import { MessageFiles } from "./message-files";
 import { NoticeLines } from "./notice-lines";
-import { QuestionCard } from "./question-card";
+import { RequestPlace } from "./request-place";
 import { Superseded } from "./superseded";
 import { type Answer } from "./use-answer";
 
@@ -41,17 +40,10 @@ export function ReplyPart({ segment, ...props }: Props) {
     case "activity":
       return <Activity steps={segment.steps} live={live} waiting={waiting} progress={progress} />;
     case "approval":
-      return <CallApproval call={segment.call} running={running} onAnswer={onAnswer} />;
+    case "question":
+      return <RequestPlace segment={segment} running={running} onAnswer={onAnswer} />;
     case "chart":
       return <Chart data={segment.data} />;
-    case "question":
-      return (
-        <QuestionCard
-          question={segment.question}
-          isOpen={running && segment.question.answer === undefined}
-          onAnswer={onAnswer}
-        />
-      );
     case "said":
       return (
         <div className="said" role="note" aria-label={words.youSaid}>

@@ -3,23 +3,34 @@ import { useEffect, useState } from "react";
 import { toast } from "../state/toasts";
 import { useWords } from "../words";
 
+type Load<T> = () => Promise<T>;
+
+/** What was loaded before is there at once. */
+const loaded = new WeakMap<Load<unknown>, unknown>();
+
+export async function loadChunk<T>(load: Load<T>): Promise<T> {
+  const module = await load();
+  loaded.set(load, module);
+  return module;
+}
+
 /**
  * A part of the page that is loaded when it is first wanted; null until it is there.
  *
  * After an update of the server the files of an open page are gone: the user can reload it. `onFailed` returns whether
  * it says so itself.
  */
-export function useChunk<T>(load: () => Promise<T>, wanted: boolean, onFailed: () => boolean | void = () => {}): T | null {
+export function useChunk<T>(load: Load<T>, wanted: boolean, onFailed: () => boolean | void = () => {}): T | null {
   const words = useWords();
-  const [chunk, setChunk] = useState<{ module: T } | null>(null);
+  const [chunk, setChunk] = useState<T | null>(() => (loaded.get(load) as T | undefined) ?? null);
   useEffect(() => {
     if (!wanted || chunk) return;
-    load()
-      .then((module) => setChunk({ module }))
+    loadChunk(load)
+      .then((module) => setChunk(() => module))
       .catch(() => {
         if (!onFailed()) toast(words.partFailed, { label: words.reload, run: () => location.reload() });
       });
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- tried again when it is wanted again, not whenever something is drawn
   }, [wanted]);
-  return chunk?.module ?? null;
+  return chunk;
 }
