@@ -281,6 +281,13 @@ def test_payloads_that_an_operator_keeps_on_another_disk_are_in_the_backup(data:
     back_up(data, tmp_path / "backup.tar")
     restore(tmp_path / "backup.tar", tmp_path / "again")
     assert (tmp_path / "again" / "payloads" / CONVERSATION / "content").read_bytes() == b"x"
+    (tmp_path / "disk").rename(tmp_path / "unmounted")
+    with pytest.raises(StorageRefused, match="Couldn't back up the folder 'payloads'"):
+        back_up(data, tmp_path / "second.tar")
+    (data / "payloads").unlink()
+    (data / SECRET_KEY).symlink_to("nowhere")
+    with pytest.raises(StorageRefused, match=r"'secret\.key'.*leads nowhere"):
+        back_up(data, tmp_path / "second.tar")
 
 
 def test_backup_in_the_data_folder_contains_no_backup(data: Path, tmp_path: Path):

@@ -6,7 +6,6 @@ a folder or a file, and nothing waits for a pipe.
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -38,7 +37,9 @@ def open_file(found: Found) -> int:
     flags = _FILE_FLAGS if found.follow else _FILE_FLAGS | os.O_NOFOLLOW
     try:
         return os.open(found.path.name, flags, dir_fd=found.folder)
-    except FileNotFoundError:
+    except FileNotFoundError as exc:
+        if _is_dangling(found.folder, found.path.name):
+            raise Unreadable("it is a link that leads nowhere") from exc
         raise
     except OSError as exc:
         raise Unreadable(exc.strerror) from exc
@@ -69,15 +70,22 @@ def _walk_root(top: int, path: PurePosixPath) -> Iterator[Found | LeftOut]:
     """A folder of ours, or one elsewhere that an operator has linked here."""
     if not _is_wanted(path):
         return
-    with suppress(FileNotFoundError):
-        try:
-            folder = os.open(path.name, _FOLDER_FLAGS, dir_fd=top)
-        except NotADirectoryError:
-            yield LeftOut(str(path), "it isn't a folder")
-            return
-        except OSError as exc:
-            raise _cannot_list(path, exc) from exc
-        yield from _walk(folder, path)
+    try:
+        folder = os.open(path.name, _FOLDER_FLAGS, dir_fd=top)
+    except OSError as exc:
+        if isinstance(exc, FileNotFoundError) and not _is_dangling(top, path.name):
+            return  # removed meanwhile
+        raise _cannot_list(path, exc) from exc
+    yield from _walk(folder, path)
+
+
+def _is_dangling(folder: int, name: str) -> bool:
+    """Whether something is there though it can't be found: a link to a disk that isn't mounted, perhaps."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _walk(folder: int, above: PurePosixPath) -> Iterator[Found | LeftOut]:
@@ -90,7 +98,7 @@ def _walk(folder: int, above: PurePosixPath) -> Iterator[Found | LeftOut]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk_inner(folder, path)
             else:
-                yield from _judge(folder, path, entry)
+                yield from _look_at(folder, path, entry)
     finally:
         os.close(folder)
 
@@ -114,7 +122,7 @@ def _walk_inner(above: int, path: PurePosixPath) -> Iterator[Found | LeftOut]:
     yield from _walk(folder, path)
 
 
-def _judge(folder: int, path: PurePosixPath, entry: "os.DirEntry[str]") -> Iterator[Found | LeftOut]:
+def _look_at(folder: int, path: PurePosixPath, entry: "os.DirEntry[str]") -> Iterator[Found | LeftOut]:
     kind = kind_of(path)
     assert kind is not None, path  # every kind in a folder is followed by one for the rest of it
     if not kind.backed_up:
