@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,9 @@ from threadkeep.domain.ids import (
     is_uuid,
     new_uuid,
 )
+from threadkeep.domain.mcp import RemoteServer, StdioServer, definition_of
 from threadkeep.domain.payload import content_hash
+from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.user import User, UserRole, user_id
 
@@ -128,3 +131,24 @@ def test_failed_document_can_be_retried_and_a_ready_one_not():
 def test_bad_compactions_are_refused(first: int, last: int, summary: str):
     with pytest.raises(InvalidRequest):
         Compaction(CompactionId(new_uuid()), ConversationId(new_uuid()), first, last, summary, 3, 10, 2, 1)
+
+
+def test_definition_of_a_tool_changes_with_what_a_call_does_and_where_it_goes():
+    known: dict[str, Any] = {"name": "send", "description": "Sends.", "input_schema": {"type": "object"}}
+    server = RemoteServer("https://example.com/mcp", {"Key": Secret("a")})
+    definitions = [
+        definition_of(server, **known),
+        *(definition_of(server, **{**known, key: value}) for key, value in (
+            ("name", "drop"), ("description", "Drops."), ("input_schema", {"type": "object", "required": []}),
+        )),
+        definition_of(RemoteServer("https://example.org/mcp", {"Key": Secret("a")}), **known),
+        definition_of(RemoteServer("https://example.com/mcp", {"Key": Secret("b")}), **known),
+        definition_of(StdioServer("npx", ("a",)), **known),
+        definition_of(StdioServer("npx", ("b",)), **known),
+        definition_of(StdioServer("npx", ("a",), cwd="x"), **known),
+        definition_of(StdioServer("npx", ("a",), {"TO": Secret("x")}), **known),
+        definition_of(None, **known),
+    ]  # fmt: skip
+    assert len({*definitions}) == len(definitions)
+    slow = RemoteServer("https://example.com/mcp", {"Key": Secret("a")}, timeout_s=5)
+    assert definition_of(slow, **known) == definitions[0]

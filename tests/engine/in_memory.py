@@ -11,7 +11,7 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import TAKES_NO_FILES, ModelEvent, ModelRequest, TakenFiles
-from threadkeep.ports.tools import Asked, Caller, GivenInput, Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.tools import Asked, Caller, GivenInput, Grant, Outcome, Progress, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
@@ -86,7 +86,7 @@ class NobodyAsked:
         """When a request expires."""
         return 0
 
-    async def granted(self) -> frozenset[tuple[str, str]]:
+    async def granted(self) -> frozenset[Grant]:
         """Nothing is granted."""
         return frozenset()
 

@@ -18,6 +18,7 @@ from threadkeep.domain.secret import MASK
 from threadkeep.mcp.guard import NICENESS
 from threadkeep.mcp.large import TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.process import ServerProcess
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
 
@@ -300,6 +301,41 @@ async def test_the_idlest_server_makes_room_for_another(tmp_path: Path):
         states = {name: it.state for name, it in here.pool.statuses(here.agent_id).items()}
         assert states == {"a": ServerState.READY, "b": ServerState.IDLE, "c": ServerState.READY}
         assert [is_alive(pid) for pid in here.pids()] == [True, False, True]
+
+
+async def test_server_that_is_slow_to_end_holds_nobody_else_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    close, ending, may_end = ServerProcess.close, asyncio.Event(), asyncio.Event()
+
+    async def close_slowly(process: ServerProcess) -> None:
+        if not ending.is_set():
+            ending.set()
+            await may_end.wait()
+        await close(process)
+
+    monkeypatch.setattr(ServerProcess, "close", close_slowly)
+    async with pooled(tmp_path, replace(LIMITS, most_servers=2)) as here:
+        for name in ("slow", "quick"):
+            await here.tools(chaos(), name=name)
+        third = asyncio.create_task(here.tools(chaos(), name="third"))
+        await ending.wait()
+        try:
+            await here.tools(chaos(), name="fourth")
+            assert not third.done(), "three servers in two slots"
+        finally:
+            may_end.set()
+        await third
+        assert [is_alive(pid) for pid in here.pids()] == [False, False, True, True]
+
+
+async def test_idle_server_that_is_being_ended_takes_no_call(here: Pooled):
+    server = chaos()
+    await here.tools(server)
+    here.pool.keep_only(here.agent_id, ())
+    # Without an await in between: the process still runs.
+    assert (await here.call(server, "echo", text="to the next one")).result == "to the next one"
+    assert len(here.pids()) == 2
 
 
 async def test_busy_servers_make_no_room(tmp_path: Path):

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.choice import Choice
@@ -74,6 +74,11 @@ class McpServer:
         """Whether another server uses its secrets in the same way, as far as one can tell without them."""
         raise NotImplementedError
 
+    @property
+    def destination(self) -> Sequence[object]:
+        """What decides where a call goes and what runs there, without its secrets."""
+        raise NotImplementedError
+
     def hide(self, text: str) -> str:
         """A text of the server, such as an error or a log, without its secrets."""
         values = {secret.reveal() for secret in self.secrets.values()}
@@ -110,10 +115,12 @@ class StdioServer(McpServer):
 
     def is_like(self, other: McpServer) -> bool:
         """Whether another one runs the same program in the same way."""
-        return isinstance(other, StdioServer) and (
-            (self.command, self.args, self.cwd, self.scope)
-            == (other.command, other.args, other.cwd, other.scope)
-        )
+        return isinstance(other, StdioServer) and self.destination == other.destination
+
+    @property
+    def destination(self) -> Sequence[object]:
+        """The program and how it runs."""
+        return self.command, self.args, self.cwd, self.scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,12 @@ class RemoteServer(McpServer):
 
     def is_like(self, other: McpServer) -> bool:
         """Whether another one has the same address, used in the same way."""
-        return isinstance(other, RemoteServer) and (self.url, self.scope) == (other.url, other.scope)
+        return isinstance(other, RemoteServer) and self.destination == other.destination
+
+    @property
+    def destination(self) -> Sequence[object]:
+        """The address and who shares the connection."""
+        return self.url, self.scope
 
 
 def check_server_names(names: Collection[str]) -> None:
@@ -153,6 +165,21 @@ def check_server_names(names: Collection[str]) -> None:
             "letter or digit.",
             param="settings.mcpServers",
         )
+
+
+def definition_of(
+    server: McpServer | None, name: str, description: str, input_schema: Mapping[str, object]
+) -> str:
+    """A digest of a tool and its server: of all that decides what a call does and where it goes.
+
+    Secrets count in their sealed form, so that the digest tells nothing about them. Our own tools have no
+    server.
+    """
+    known: list[object] = [name, description, input_schema]
+    if server is not None:
+        secrets = {key: secret.stored_form for key, secret in server.secrets.items()}
+        known += [type(server).__name__, server.destination, secrets]
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 def fingerprint(tools: Iterable[tuple[str, str, Mapping[str, object]]]) -> str:

@@ -20,6 +20,11 @@ class Secret:
         """The value itself, for the one place that passes it on; SecretUnreadable if its key is missing."""
         return self._kept
 
+    @property
+    def stored_form(self) -> str:
+        """What changes with it and doesn't reveal it, for one from the database: there it is encrypted."""
+        return self._kept
+
     @final
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and type(self) is type(other) and self._kept == other._kept

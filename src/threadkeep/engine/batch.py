@@ -23,7 +23,7 @@ from threadkeep.engine.replay import CallState, OpenBatch
 from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolUse
-from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Tool
+from threadkeep.ports.tools import Asked, GivenInput, Grant, InputRequest, InputRequired, Outcome, Tool
 
 UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
 RESTARTED = "This server restarted and lost its state."
@@ -69,8 +69,8 @@ class Approvals(Protocol):
         """When a request expires that can wait at most this long."""
         ...
 
-    async def granted(self) -> frozenset[tuple[str, str]]:
-        """The servers and tools that the user has allowed in this conversation."""
+    async def granted(self) -> frozenset[Grant]:
+        """The tools that the user has allowed in this conversation."""
         ...
 
     async def ask(self, asking: Asking) -> None:

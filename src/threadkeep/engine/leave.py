@@ -6,7 +6,7 @@ from typing import Any
 from threadkeep.domain.approval import Answer
 from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
 from threadkeep.engine.replay import Signature, signature
-from threadkeep.ports.tools import Tool
+from threadkeep.ports.tools import Grant, Tool
 
 
 class Leave:
@@ -15,9 +15,7 @@ class Leave:
     `unknown` are calls that may or may not have taken effect: repeating one requires approval, too.
     """
 
-    def __init__(
-        self, rules: Rules, granted: frozenset[tuple[str, str]], unknown: frozenset[Signature]
-    ) -> None:
+    def __init__(self, rules: Rules, granted: frozenset[Grant], unknown: frozenset[Signature]) -> None:
         self._rules = rules
         self._granted = set(granted)
         self._unknown = set(unknown)
@@ -30,7 +28,7 @@ class Leave:
         """Whether the user must decide before a call continues; a question always asks."""
         if tool.asks_user or self.is_repeated(tool, arguments):
             return True
-        return self._access(tool) is ToolAccess.ASK and (tool.server, tool.name) not in self._granted
+        return self._access(tool) is ToolAccess.ASK and tool.grant not in self._granted
 
     def is_repeated(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Whether the same call may already have taken effect."""
@@ -43,7 +41,7 @@ class Leave:
     def take(self, tool: Tool, answer: Answer) -> None:
         """Remembers an answer that covers more than its call."""
         if answer.is_grant:
-            self._granted.add((tool.server, tool.name))
+            self._granted.add(tool.grant)
 
     def _access(self, tool: Tool) -> ToolAccess:
         return access_of(self._rules, tool.server, tool.name)

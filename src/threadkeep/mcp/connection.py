@@ -154,12 +154,16 @@ class Connection:
                 # Not awaited: notifying a server that does not listen may take a while.
                 self._look_after()
 
-    async def close(self, reason: str) -> None:
-        """Ends the session and the server; waiting callers get the reason."""
+    def end(self, reason: str) -> None:
+        """Lets nobody use it any more; waiting callers get the reason. `task` is done when it has ended."""
         self._closed = self._closed or reason
         self._over.set()
         if self._greeting is not None and not self._greeting.expired():
             self._greeting.reschedule(asyncio.get_running_loop().time())
+
+    async def close(self, reason: str) -> None:
+        """Ends the session and the server."""
+        self.end(reason)
         await asyncio.wait([self.task])
 
     def _use(self) -> ClientSession:

@@ -94,7 +94,9 @@ class Pool:
         self._places: dict[ServerKey, _Place] = {}
         self._live: set[Connection] = set()
         self._start_numbers = itertools.count(1)
-        self._entrance = asyncio.Lock()
+        self._reserved = 0
+        """Slots of servers that are about to start."""
+        self._awaiting_room = 0
         self._closing: set[asyncio.Task[None]] = set()
         self._sweeping: Loop | None = None
         self._is_closed = False
@@ -210,6 +212,7 @@ class Pool:
         return None if place.connection is None else self._close(place.connection, reason)
 
     def _close(self, connection: "Connection", reason: str) -> "asyncio.Task[None]":
+        connection.end(reason)  # at once: nobody may use it any more
         task = asyncio.create_task(connection.close(reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -251,20 +254,19 @@ class Pool:
     async def _open(self, key: ServerKey, place: _Place) -> "Connection":
         """Starts a server and waits until it can be used."""
         launch = await asyncio.to_thread(_load_launch)
+        await self._reserve()
         try:
-            async with self._entrance:
-                await self._make_room()
-                connection = await launch(
-                    key, place.server, self._environment, place.log, self._limits, self._reading
-                )
-                connection.start_number = next(self._start_numbers)
-                place.connection = connection
-                self._live.add(connection)
-        except _NoRoom:
-            raise
+            connection = await launch(
+                key, place.server, self._environment, place.log, self._limits, self._reading
+            )
         except (LinkBroken, ThreadkeepError) as exc:
             place.breaker.failed(time.monotonic(), str(exc))
             raise LinkBroken(str(exc)) from exc
+        finally:
+            self._reserved -= 1
+        connection.start_number = next(self._start_numbers)
+        place.connection = connection
+        self._live.add(connection)
         connection.task.add_done_callback(lambda _: self._ended(place, connection))
         await asyncio.wait([connection.ready])
         if connection.ready.exception():
@@ -272,18 +274,28 @@ class Pool:
         connection.ready.result()
         return connection
 
-    async def _make_room(self) -> None:
-        """Ends the server that has been idle the longest, if the limit is reached."""
-        while len(self._live) >= self._limits.most_servers:
-            if ending := [connection.task for connection in self._live if not connection.is_open]:
+    async def _reserve(self) -> None:
+        """Takes a slot. If all are taken, ends the server that has been idle the longest, and waits for it.
+
+        No lock: a server may take seconds to end, and others that have room start meanwhile.
+        """
+        self._awaiting_room += 1
+        try:
+            while len(self._live) + self._reserved >= self._limits.most_servers:
+                ending = [connection.task for connection in self._live if not connection.is_open]
+                if len(ending) < self._awaiting_room and (idlest := self._idlest()) is not None:
+                    self._close(idlest, "Another server needed its slot.")
+                    ending.append(idlest.task)
+                if not ending:
+                    raise _NoRoom(f"All {self._limits.most_servers} server slots are in use.")
                 await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
-                continue
-            idle = [place.connection for place in self._places.values() if place.connection and place.is_idle]
-            if not idle:
-                raise _NoRoom(f"All {self._limits.most_servers} server slots are in use.")
-            await min(idle, key=lambda connection: connection.used_at).close(
-                "Another server needed its slot."
-            )
+            self._reserved += 1
+        finally:
+            self._awaiting_room -= 1
+
+    def _idlest(self) -> "Connection | None":
+        idle = [place.connection for place in self._places.values() if place.connection and place.is_idle]
+        return min(idle, key=lambda connection: connection.used_at, default=None)
 
     def _ended(self, place: _Place, connection: "Connection") -> None:
         self._live.discard(connection)

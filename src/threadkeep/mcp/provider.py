@@ -8,7 +8,7 @@ from typing import Any
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import StorageError
-from threadkeep.domain.mcp import McpServer, fingerprint
+from threadkeep.domain.mcp import McpServer, definition_of, fingerprint
 from threadkeep.domain.tool_rules import ToolEffect, effect_of
 from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
@@ -142,7 +142,7 @@ class TurnTools:
         """What can be called now, our own tools first, each with its effect, and what is unavailable."""
         tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
         others, unavailable = await self._agents.list(self._caller)
-        return [self._ruled(tool) for tool in (*tools, *others)], unavailable
+        return [self._defined(self._ruled(tool)) for tool in (*tools, *others)], unavailable
 
     def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
@@ -157,6 +157,12 @@ class TurnTools:
         """A tool with the effect that the agent's owner has set, if any."""
         effect = effect_of(self._caller.agent.settings.tools, tool.server, tool.name)
         return tool if effect in {None, tool.effect} else replace(tool, effect=effect)
+
+    def _defined(self, tool: Tool) -> Tool:
+        """A tool with the digest by which its user recognizes it."""
+        server = None if tool.is_own else self._caller.agent.settings.mcp_servers.get(tool.server)
+        definition = definition_of(server, tool.name, tool.description, tool.input_schema)
+        return replace(tool, definition=definition)
 
 
 def _key(caller: Caller, name: str, server: McpServer) -> ServerKey:

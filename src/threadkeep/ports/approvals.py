@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 from threadkeep.domain.approval import Answer, ApprovalKind
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn, Lease
 
 
@@ -27,6 +28,8 @@ class Approval:
     schema: Mapping[str, Any] | None = None
     url: str | None = None
     answer: Answer | None = None
+    tool_definition: str | None = None
+    """The digest of the tool that leave for the conversation would cover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class ApprovalStore(Protocol):
         """The answers to a turn's requests, by their ids."""
         ...
 
-    async def granted(self, conversation_id: ConversationId) -> frozenset[tuple[str, str]]:
-        """The servers and tools that a conversation's user has allowed in it."""
+    async def granted(self, conversation_id: ConversationId) -> frozenset[Grant]:
+        """The tools that a conversation's user has allowed in it."""
         ...
 
     async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:

@@ -22,7 +22,8 @@ class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
     `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
-    the one whose calls the turn's user answers instead of a server.
+    the one whose calls the turn's user answers instead of a server. `definition` is a digest of the tool and
+    its server: it changes with anything that decides what a call does and where it goes.
     """
 
     server: str
@@ -33,6 +34,16 @@ class Tool:
     is_own: bool = False
     effect: ToolEffect = ToolEffect.WRITE
     asks_user: bool = False
+    definition: str = ""
+
+    @property
+    def grant(self) -> "Grant":
+        """What a user allows who allows every call of this tool."""
+        return self.server, self.name, self.definition
+
+
+Grant = tuple[str, str, str]
+"""A server, its tool, and the tool's definition: every call of it is allowed in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from threadkeep.log.writer import persist
 from threadkeep.ports.approvals import Answered, Approval
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.access import own_turn
 
@@ -146,8 +147,8 @@ class TurnApprovals:
         """When a request expires that can wait at most this long."""
         return min(self._clock() + int(seconds * 1000), self.expires_at)
 
-    async def granted(self) -> frozenset[tuple[str, str]]:
-        """The servers and tools that the user has allowed in this conversation."""
+    async def granted(self) -> frozenset[Grant]:
+        """The tools that the user has allowed in this conversation."""
         return await self._store.approvals.granted(self._turn.conversation_id)
 
     async def ask(self, asking: Asking) -> None:
@@ -167,6 +168,7 @@ class TurnApprovals:
             arguments=asking.arguments if request.kind is ApprovalKind.TOOL else None,
             schema=tool.input_schema if request.kind is ApprovalKind.TOOL else request.schema,
             url=request.url,
+            tool_definition=tool.definition,
         )
         await persist(lambda: self._store.approvals.add(approval))
 

@@ -9,6 +9,7 @@ import msgspec
 from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.approvals import Answered, Approval
+from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.columns import to_json, to_json_or_null
 from threadkeep.storage.database import Database, Plan, Row, Statement
@@ -16,14 +17,14 @@ from threadkeep.storage.turn_log import SqlTurnLog
 
 _ADD = Statement(
     """INSERT INTO tk_approvals (id, turn_id, conversation_id, kind, message, tool_call_id, tool_name, server,
-        arguments, schema, url, created_at, expires_at)
+        arguments, schema, url, created_at, expires_at, tool_definition)
     VALUES (:request_id, :turn_id, :conversation_id, :kind, :message, :tool_call_id, :tool_name, :server,
-        :arguments, :schema, :url, :created_at, :expires_at)
+        :arguments, :schema, :url, :created_at, :expires_at, :tool_definition)
     ON CONFLICT (id) DO NOTHING"""
 )
 _COLUMNS = """asked.id, asked.turn_id, asked.conversation_id, asked.kind, asked.message, asked.created_at,
     asked.expires_at, asked.tool_call_id, asked.tool_name, asked.server, asked.arguments, asked.schema,
-    asked.url, asked.answer"""
+    asked.url, asked.answer, asked.tool_definition"""
 _GET = Statement(
     f"SELECT {_COLUMNS} FROM tk_approvals AS asked WHERE id = :request_id AND turn_id = :turn_id"
 )
@@ -42,8 +43,8 @@ _OPEN_OF_TURN = Statement(
 )
 _ANSWERS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :turn_id AND answer IS NOT NULL")
 _GRANTED = Statement(
-    """SELECT DISTINCT server, tool_name FROM tk_approvals
-    WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted"""
+    """SELECT DISTINCT server, tool_name, tool_definition FROM tk_approvals
+    WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted AND tool_definition IS NOT NULL"""
 )
 # Locks the turn first: it may be about to wait, or another answer may arrive at the same moment.
 _LOCK_TURN = Statement(
@@ -100,6 +101,7 @@ class SqlApprovals:
                 url=approval.url,
                 created_at=approval.created_at,
                 expires_at=approval.expires_at,
+                tool_definition=approval.tool_definition,
             )
         )
 
@@ -118,10 +120,10 @@ class SqlApprovals:
         rows = await self._database.fetch(_ANSWERS(turn_id=turn_id))
         return {id_: _decode_answer(answer) for id_, answer in rows}
 
-    async def granted(self, conversation_id: ConversationId) -> frozenset[tuple[str, str]]:
-        """The servers and tools that a conversation's user allows in it."""
+    async def granted(self, conversation_id: ConversationId) -> frozenset[Grant]:
+        """The tools that a conversation's user allows in it."""
         rows = await self._database.fetch(_GRANTED(conversation_id=conversation_id))
-        return frozenset((server, tool_name) for server, tool_name in rows)
+        return frozenset((server, tool_name, definition) for server, tool_name, definition in rows)
 
     async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
         """Stores the first answer to a request; a waiting turn becomes the node's own with it.
@@ -178,7 +180,7 @@ def _is_same(one: Answer, other: Answer) -> bool:
 def _approval(row: Row) -> Approval:
     (
         request_id, turn_id, conversation_id, kind, message, created_at, expires_at, tool_call_id, tool_name,
-        server, arguments, schema, url, answer,
+        server, arguments, schema, url, answer, tool_definition,
     ) = row  # fmt: skip
     return Approval(
         request_id=request_id,
@@ -195,4 +197,5 @@ def _approval(row: Row) -> Approval:
         schema=_decode_object(schema) if schema else None,
         url=url,
         answer=_decode_answer(answer) if answer else None,
+        tool_definition=tool_definition,
     )
