@@ -73,10 +73,15 @@ export function unsentIn(items: readonly Item[], conversationId: string): readon
   return items.filter(({ entry }) => entry.conversationId === conversationId);
 }
 
-/** Where the text goes that comes back: to its conversation, or where the next one with its agent is written. */
-export function draftOf({ conversationId, agentId }: OutgoingMessage, error?: unknown): string {
+/** The conversation to which the text goes that comes back; null for a new one with the same agent. */
+export function placeOf({ conversationId }: OutgoingMessage, error?: unknown): string | null {
   const isGone = error instanceof ApiError && error.code === "CONVERSATION_NOT_FOUND";
-  return conversationId === null || isGone ? `new.${agentId ?? ""}` : conversationId;
+  return isGone ? null : conversationId;
+}
+
+/** The draft for a message, or for another version of one. */
+export function draftKeyOf(conversationId: string, editedId?: string): string {
+  return editedId === undefined ? conversationId : `${conversationId}.${editedId}`;
 }
 
 /** Sends something and waits until the server has it: true; false if its user took it back. A refusal is thrown. */
@@ -100,7 +105,8 @@ export function shownFile({ key, fileName, size, kept }: OutgoingFile): KeptFile
 
 function giveBack(entry: Entry, error?: unknown): void {
   if (entry.kind !== "message") return;
-  const draftKey = draftOf(entry, error);
+  const place = placeOf(entry, error);
+  const draftKey = place === null ? `new.${entry.agentId ?? ""}` : draftKeyOf(place, entry.edited?.id);
   returnDraft(draftKey, entry.content);
   keepFiles(draftKey, entry.files.flatMap(({ kept }) => (kept ? [kept] : [])));
   const sources = entry.files.flatMap((it) => (it.kept || !it.source ? [] : [asFile(it)]));
