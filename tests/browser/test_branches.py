@@ -121,10 +121,10 @@ def test_escape_leaves_the_message_and_brings_the_draft_back(page: Page, model: 
 
 def test_edit_that_cannot_be_sent_is_kept(page: Page, model: ScriptedModel):
     talk(page, model, 1)
-    refused = {"error": {"code": "STORAGE_UNAVAILABLE", "message": "The database is away.", "requestId": "r"}}
-    page.route("**/messages", lambda route: route.fulfill(status=503, json=refused), times=1)
+    refused = {"error": {"code": "BUDGET_EXCEEDED", "message": "The budget is spent.", "requestId": "r"}}
+    page.route("**/messages", lambda route: route.fulfill(status=402, json=refused), times=1)
     edit(page, "q1", "q1 better")
-    expect(page.get_by_role("alert")).to_contain_text("The database is away.")
+    expect(page.get_by_role("alert")).to_contain_text("The budget is spent.")
     expect(box(page)).to_have_value("q1 better")
     expect_path(page, "q1", "a1")
     model.script([Say("b1.")])

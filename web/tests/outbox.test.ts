@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
 import { laneOf, type Entry, type OutgoingFile, type OutgoingMessage } from "../src/outbox/entry";
-import { Outbox, type EntryStore, type Item, type NewEntry, type OutboxEvent, type TabNews } from "../src/outbox/outbox";
+import { Outbox, canTakeBack, type EntryStore, type Item, type NewEntry, type OutboxEvent, type TabNews } from "../src/outbox/outbox";
 import { verdictOn, type Failure } from "../src/outbox/verdict";
 
 /** What several tabs, and one tab after the other, find in the browser. */
@@ -40,6 +40,7 @@ class Server {
   fails: unknown[] = [];
   loses: unknown[] = [];
   onAsked = () => {};
+  beforeUpload: Promise<void> | null = null;
 
   #meet(call: string, effect: () => void): void {
     this.asked.push(call);
@@ -52,6 +53,7 @@ class Server {
   }
 
   upload = async (file: OutgoingFile) => {
+    await this.beforeUpload;
     this.#meet(`upload ${file.fileName}`, () => this.uploads.push(file.fileName));
     return { fileId: `f${this.uploads.length}`, fileName: file.fileName, mediaType: "text/plain", size: 1 };
   };
@@ -361,6 +363,19 @@ describe("a message with files", () => {
     await new Tab().open();
     expect(server.uploads).toEqual(["a", "b"]);
     expect([...server.messages.values()]).toMatchObject([{ files: [{ kept: { fileId: "f1" } }, { kept: { fileId: "f2" } }] }]);
+  });
+
+  it("goes nowhere if it is taken back during an upload", async () => {
+    let arrive = () => {};
+    server.beforeUpload = new Promise((resolve) => (arrive = resolve));
+    const tab = await new Tab().open();
+    const entry = await tab.write({ content: "look", conversationId: null, files: [file("a")] });
+    expect(tab.items.map(canTakeBack)).toEqual([true]);
+    await tab.outbox.withdraw(entry.id);
+    arrive();
+    await quiet();
+    expect(server.asked).toEqual(["upload a"]);
+    expect([disk.entries.size, tab.told()]).toEqual([0, ["withdrawn"]]);
   });
 
   it("uploads one again that the server has forgotten, if the browser still has it", async () => {

@@ -112,9 +112,10 @@ export async function send<T>(
   path: string,
   body?: unknown,
   headers?: Record<string, string>,
+  signal?: AbortSignal,
 ): Promise<T> {
-  const answer = await ask(path, { method, body, headers });
-  return answer.status === 204 ? (undefined as T) : jsonOf<T>(answer);
+  const answer = await ask(path, { method, body, headers, signal });
+  return answer.status === 204 ? (undefined as T) : jsonOf<T>(answer, signal);
 }
 
 async function jsonOf<T>(answer: Response, signal?: AbortSignal): Promise<T> {

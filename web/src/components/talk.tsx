@@ -118,7 +118,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   return (
     <div className="thread">
       <TopBar onMenu={onMenu} title="" />
-      {first?.state === "waiting" ? (
+      {first ? (
         <div className="scroller">
           <div className="messages">
             <UnsentMessage item={first} />

@@ -6,6 +6,7 @@ import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
 import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
+import { draftKeyOf, outbox } from "../state/outbox";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
@@ -55,7 +56,17 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has a draft of its own: what was typed before is there when the editing ends.
   useFocusAfter(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
-  const draftOf = (message: Message | null) => (message ? `${thread.id}.${message.id}` : thread.id);
+  const draftOf = (message: Message | null) => draftKeyOf(thread.id, message?.id);
+  // A version that was refused or taken back is there to be edited again.
+  useEffect(
+    () =>
+      outbox.on(({ type, entry }) => {
+        if ((type !== "refused" && type !== "withdrawn") || entry.kind !== "message" || entry.conversationId !== thread.id) return;
+        const before = entry.edited && messageOf(thread, entry.edited.id);
+        if (before) setEdited(before);
+      }),
+    [thread],
+  );
   const agent = all.find((it) => it.id === conversation?.agentId);
   const title = conversation?.title || (conversation ? words.untitled : "");
   const isArchived = conversation?.status === "archived";
@@ -182,6 +193,12 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
       <TurnDrawerPlace conversationId={thread.id} turnId={turnId} onClose={closeTurn} />
     </div>
   );
+}
+
+/** A message of the path, also while another version of it is being sent. */
+function messageOf(thread: Thread, id: string): Message | undefined {
+  const { messages, shownBefore } = thread.state.get();
+  return (shownBefore?.messages ?? messages).find((it) => it.id === id);
 }
 
 /** The agent's name, which leads to its settings; the Guide has none. */

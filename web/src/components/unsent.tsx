@@ -1,6 +1,6 @@
 import { RotateCw, Undo2 } from "lucide-react";
 
-import { type Item } from "../outbox/outbox";
+import { canTakeBack, type Item } from "../outbox/outbox";
 import { outbox } from "../state/outbox";
 import { useWords } from "../words";
 
@@ -8,16 +8,22 @@ import { useWords } from "../words";
 export function Unsent({ item }: { item: Item }) {
   const words = useWords();
   const { entry, state, lasts } = item;
-  if (state === "sending") return <small className="unsent sending">{words.sending}</small>;
+  const isWaiting = state === "waiting";
   return (
-    <p className="unsent" role="status">
-      <span>{lasts ? words.unsent : words.unsentHere}</span>
-      <button type="button" className="link" onClick={() => outbox.retry()}>
-        <RotateCw aria-hidden /> {words.retry}
-      </button>
-      <button type="button" className="link" onClick={() => takeBack(entry.id)}>
-        <Undo2 aria-hidden /> {words.takeBack}
-      </button>
+    <p className={isWaiting ? "unsent" : "unsent sending"} role={isWaiting ? "status" : undefined}>
+      <span>{!isWaiting ? words.sending : lasts ? words.unsent : words.unsentHere}</span>
+      {canTakeBack(item) && (
+        <span className="choices">
+          {isWaiting && (
+            <button type="button" className="link" onClick={() => outbox.retry()}>
+              <RotateCw aria-hidden /> {words.retry}
+            </button>
+          )}
+          <button type="button" className="link" onClick={() => takeBack(entry.id)}>
+            <Undo2 aria-hidden /> {words.takeBack}
+          </button>
+        </span>
+      )}
     </p>
   );
 }

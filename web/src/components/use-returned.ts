@@ -1,6 +1,6 @@
 import { useEffect } from "react";
 
-import { draftOf, outbox } from "../state/outbox";
+import { outbox, placeOf } from "../state/outbox";
 import { go, route, type Route } from "../state/route";
 import { toast } from "../state/toasts";
 import { problemOf } from "../thread/thread";
@@ -15,7 +15,8 @@ export function useReturned(): void {
       outbox.on((event) => {
         const { type, entry } = event;
         if (type !== "refused" || entry.kind !== "message") return;
-        const place = placeOf(draftOf(entry, event.error), entry.agentId);
+        const id = placeOf(entry, event.error);
+        const place: Place = id === null ? { name: "new", agentId: entry.agentId } : { name: "conversation", id };
         if (isAt(place)) return;
         const reason = describeProblem(words, problemOf(event.error));
         toast(words.notSent(reason), { label: words.open, run: () => go(place) });
@@ -25,10 +26,6 @@ export function useReturned(): void {
 }
 
 type Place = Extract<Route, { name: "new" | "conversation" }>;
-
-function placeOf(draftKey: string, agentId: string | null): Place {
-  return draftKey.startsWith("new.") ? { name: "new", agentId } : { name: "conversation", id: draftKey };
-}
 
 function isAt(place: Place): boolean {
   const now = route.get();

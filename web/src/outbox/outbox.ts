@@ -60,6 +60,11 @@ export type OutboxEvent<C, O> =
   /** Its user took it back. */
   | { type: "withdrawn"; entry: Entry };
 
+/** Whether its user can take it back: it waits, or nothing of it is on its way but files. */
+export function canTakeBack({ entry, state }: Item): boolean {
+  return state === "waiting" || (entry.kind === "message" && entry.files.some(({ kept }) => !kept));
+}
+
 type NewMessage = Omit<OutgoingMessage, "id" | "account" | "createdAt">;
 type NewAnswer = Omit<Extract<Entry, { kind: "answer" }>, "id" | "account" | "createdAt">;
 export type NewEntry = NewMessage | NewAnswer;
@@ -226,6 +231,7 @@ export class Outbox<C, O> {
     if (signal.aborted) return "done";
     try {
       const entry = await this.#prepared(item.entry, signal);
+      if (!entry) return "more"; // taken back meanwhile
       const outcome = await this.transport.send(entry);
       await this.#remove(entry.id);
       this.#forget(entry.id);
@@ -236,20 +242,22 @@ export class Outbox<C, O> {
     }
   }
 
-  /** The entry with what it needs on the server: its files and its conversation. Each step is stored. */
-  async #prepared(entry: Entry, signal: AbortSignal): Promise<Entry> {
+  /** The entry with what it needs on the server: its files and its conversation. Each step is stored.
+
+  Null if it was taken back meanwhile. */
+  async #prepared(entry: Entry, signal: AbortSignal): Promise<Entry | null> {
     if (entry.kind === "answer") return entry;
     let ready = entry;
     for (const file of entry.files) {
       if (file.kept) continue;
       const kept = await this.transport.upload(file);
       ready = { ...ready, files: ready.files.map((it) => (it.key === file.key ? { ...it, kept } : it)) };
-      await this.#keep(ready, signal);
+      if (!(await this.#keep(ready, signal))) return null;
     }
     if (ready.conversationId !== null) return ready;
     const { id, conversation } = await this.transport.create(ready.agentId, ready.id);
     ready = { ...ready, conversationId: id };
-    await this.#keep(ready, signal);
+    if (!(await this.#keep(ready, signal))) return null;
     this.#emit({ type: "created", entry: ready, conversation });
     return ready;
   }
@@ -292,11 +300,17 @@ export class Outbox<C, O> {
     return this.store.put(entry).catch(() => false);
   }
 
-  async #keep(entry: Entry, signal: AbortSignal): Promise<void> {
-    // One that was taken back meanwhile must not return.
-    if (!this.#items.has(entry.id) || signal.aborted) return;
+  /** Stores how far an entry has got; false if it was taken back: then it must not return. */
+  async #keep(entry: Entry, signal: AbortSignal): Promise<boolean> {
+    if (!this.#items.has(entry.id) || signal.aborted) return false;
     const lasts = await this.#put(entry);
+    if (signal.aborted) return false;
+    if (!this.#items.has(entry.id)) {
+      await this.#remove(entry.id);
+      return false;
+    }
     this.#update(entry, { lasts });
+    return true;
   }
 
   async #remove(id: string): Promise<void> {

@@ -21,6 +21,9 @@ export type PageOutboxEvent = OutboxEvent<ConversationView, SentView>;
 /** What is not sent yet, in order. */
 export const unsent = new Store<readonly Item[]>([]);
 
+/** Taking a message takes a server milliseconds; a connection that says nothing for this long is dead. */
+const PATIENCE_MS = 40_000;
+
 /** Tabs of other servers below another path are not concerned. */
 const server = () => new URL(".", document.baseURI).href;
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel(`threadkeep.outbox.${server()}`);
@@ -70,10 +73,15 @@ export function unsentIn(items: readonly Item[], conversationId: string): readon
   return items.filter(({ entry }) => entry.conversationId === conversationId);
 }
 
-/** Where the text goes that comes back: to its conversation, or where the next one with its agent is written. */
-export function draftOf({ conversationId, agentId }: OutgoingMessage, error?: unknown): string {
+/** The conversation to which the text goes that comes back; null for a new one with the same agent. */
+export function placeOf({ conversationId }: OutgoingMessage, error?: unknown): string | null {
   const isGone = error instanceof ApiError && error.code === "CONVERSATION_NOT_FOUND";
-  return conversationId === null || isGone ? `new.${agentId ?? ""}` : conversationId;
+  return isGone ? null : conversationId;
+}
+
+/** The draft for a message, or for another version of one. */
+export function draftKeyOf(conversationId: string, editedId?: string): string {
+  return editedId === undefined ? conversationId : `${conversationId}.${editedId}`;
 }
 
 /** Sends something and waits until the server has it: true; false if its user took it back. A refusal is thrown. */
@@ -97,7 +105,8 @@ export function shownFile({ key, fileName, size, kept }: OutgoingFile): KeptFile
 
 function giveBack(entry: Entry, error?: unknown): void {
   if (entry.kind !== "message") return;
-  const draftKey = draftOf(entry, error);
+  const place = placeOf(entry, error);
+  const draftKey = place === null ? `new.${entry.agentId ?? ""}` : draftKeyOf(place, entry.edited?.id);
   returnDraft(draftKey, entry.content);
   keepFiles(draftKey, entry.files.flatMap(({ kept }) => (kept ? [kept] : [])));
   const sources = entry.files.flatMap((it) => (it.kept || !it.source ? [] : [asFile(it)]));
@@ -117,7 +126,7 @@ async function uploaded(file: OutgoingFile): Promise<KeptFile> {
 
 async function create(agentId: string | null, key: string): Promise<{ id: string; conversation: ConversationView }> {
   const chosen = agentId ?? (await defaultAgent());
-  const conversation = await send<ConversationView>("POST", `/api/agents/${chosen}/conversations`, {}, { "Idempotency-Key": key });
+  const conversation = await once<ConversationView>(`/api/agents/${chosen}/conversations`, {}, key);
   return { id: conversation.id, conversation };
 }
 
@@ -135,7 +144,8 @@ export function chosenAgent(all: readonly AgentView[], id: string | null): Agent
 }
 
 function post(entry: Entry): Promise<SentView> {
-  if (entry.kind === "answer") return send("POST", `/api/turns/${entry.turnId}/approvals/${entry.requestId}`, entry.body);
+  // The same answer a second time changes nothing, so that the server needs no key.
+  if (entry.kind === "answer") return once(`/api/turns/${entry.turnId}/approvals/${entry.requestId}`, entry.body, entry.id);
   const { id, conversationId, content, files, tip, edited, whenBusy } = entry;
   const body: MessageBody = {
     content,
@@ -144,7 +154,12 @@ function post(entry: Entry): Promise<SentView> {
     ...(edited && { parentId: edited.parentId }),
     ...(whenBusy && { whenBusy }),
   };
-  return send("POST", `/api/conversations/${conversationId}/messages`, body, { "Idempotency-Key": id });
+  return once(`/api/conversations/${conversationId}/messages`, body, id);
+}
+
+/** A request that can be repeated, and is if nothing comes back in time. */
+function once<T>(path: string, body: object, key: string): Promise<T> {
+  return send<T>("POST", path, body, { "Idempotency-Key": key }, AbortSignal.timeout(PATIENCE_MS));
 }
 
 function failureIn(error: unknown): Failure {

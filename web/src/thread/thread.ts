@@ -13,6 +13,7 @@ import {
 import { socket, type News } from "../api/socket";
 import { pause } from "../api/sse";
 import { type OutgoingFile, type OutgoingMessage } from "../outbox/entry";
+import { canTakeBack } from "../outbox/outbox";
 import { markExpired } from "../state/attachments";
 import { settleTurn } from "../state/conversations";
 import { onMyEvent } from "../state/my-events";
@@ -318,7 +319,7 @@ export class Thread {
   async stop(): Promise<void> {
     const { sendingId } = this.state.get();
     const item = unsent.get().find(({ entry }) => entry.id === sendingId);
-    if (item?.state === "waiting") return outbox.withdraw(item.entry.id);
+    if (item && canTakeBack(item)) return outbox.withdraw(item.entry.id);
     this.#dispatch({ type: "stopping" });
     try {
       await send<AbortView>("POST", `/api/conversations/${this.id}/abort`);
