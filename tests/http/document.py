@@ -191,7 +191,9 @@ def operation_of(method: str, path: str) -> Operation | None:
 
 
 async def check_answer(response: httpx.Response) -> None:
-    """Fails unless the document promises this answer; see `check`."""
+    """Fails unless the document promises this answer, see `check`, or if it sends a header twice."""
+    names = [name for name, _ in response.headers.multi_items() if name not in {"set-cookie", "vary"}]
+    assert len(names) == len({*names}), f"{response.request.url}: {names}"
     operation = operation_of(response.request.method, response.request.url.path)
     if operation is not None:
         check(operation, response.status_code, response.headers, await response.aread())

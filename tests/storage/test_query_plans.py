@@ -24,6 +24,7 @@ from threadkeep.storage.branches import through
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database import Database, Plan, Query
+from threadkeep.storage.file_contents import TableFileContents
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
@@ -231,7 +232,8 @@ def branch_rows(id_: ConversationId, length: int) -> Iterator[dict[str, object]]
 
 asking = cast("Database", Asking())
 rows = ConversationRows(SecretBox())
-conversations, messages = SqlConversations(asking, rows), SqlMessages(asking, rows)
+conversations = SqlConversations(asking, rows, TableFileContents(asking))
+messages = SqlMessages(asking, rows)
 briefings = SqlBriefings(asking)
 receipts = SqlReceipts(asking)
 

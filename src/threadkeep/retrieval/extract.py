@@ -154,10 +154,14 @@ _BLOCKS = {
     "pre", "dt", "dd", "figure", "figcaption", "hr", "main", "nav", "aside", "form",
 }  # fmt: skip
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+MOST_UNCLOSED = 100
+"""The parser searches the whole file for the end of each tag: one long word of `<a` would take hours."""
+MOST_COLUMN_NAME = 100
+"""Each value of a CSV file repeats the name of its column: a long one would make a small file a huge text."""
 
 
 class _HtmlText(HTMLParser):
-    """Reads what a page shows; skips scripts and the like."""
+    """Reads what a page shows; skips scripts and the like. Fails if too many tags or comments have no end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,6 +169,28 @@ class _HtmlText(HTMLParser):
         self._text: list[str] = []
         self._heading: str | None = None
         self._skipping = 0
+        self._unclosed = 0
+
+    def parse_starttag(self, i: int) -> int:
+        return self._closed(super().parse_starttag(i))
+
+    def parse_endtag(self, i: int) -> int:
+        return self._closed(super().parse_endtag(i))
+
+    def parse_pi(self, i: int) -> int:
+        return self._closed(super().parse_pi(i))
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        return self._closed(super().parse_comment(i, report))
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self._closed(super().parse_html_declaration(i))
+
+    def _closed(self, end: int) -> int:
+        self._unclosed += end < 0
+        if self._unclosed > MOST_UNCLOSED:
+            raise ExtractionFailed("The HTML file has too many tags or comments without an end.")
+        return end
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag in _SKIPPED:
@@ -230,7 +256,7 @@ def _read_csv(path: Path) -> Iterator[Section]:
         for row in rows:
             # Each row names its values, so that it can be understood alone.
             named = (
-                f"{header[place]}: {value}" if place < len(header) else value
+                f"{header[place][:MOST_COLUMN_NAME]}: {value}" if place < len(header) else value
                 for place, value in enumerate(row)
                 if value.strip()
             )
