@@ -64,6 +64,7 @@ class Server:
     ) -> None:
         self.lines: list[str] = []
         self.data = folder / "data"
+        self._signs_in = "jwt_secret" in settings or "jwks_url" in settings
         self._announced = threading.Event()
         self.process = subprocess.Popen(
             [sys.executable, *program, "serve", "--port", "0", "--data", "data", *arguments],
@@ -102,14 +103,19 @@ class Server:
         """The port of `url`."""
         return int(self.url.rpartition(":")[2])
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request of the local user has: the token, without which no program can be added."""
+        return {} if self._signs_in else {"Authorization": f"Bearer {make_token(self.data)}"}
+
     def client(self, token: str | None = None) -> httpx.Client:
         """A client that speaks to it over a socket, as somebody or as the local user."""
-        headers = {"Authorization": f"Bearer {token or make_token(self.data)}"}
+        headers = {"Authorization": f"Bearer {token}"} if token else self.headers
         return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=START_S)
 
     def async_client(self, token: str | None = None) -> httpx.AsyncClient:
         """The same, for many requests at once."""
-        headers = {"Authorization": f"Bearer {token or make_token(self.data)}"}
+        headers = {"Authorization": f"Bearer {token}"} if token else self.headers
         return httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False, timeout=START_S)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:

@@ -147,7 +147,12 @@ class Watched:
 @pytest.fixture
 def context(browser: Browser, server: Server) -> Iterator[BrowserContext]:
     """A person's browser profile; the test fails where a page complained."""
-    context = browser.new_context(viewport=WIDE, locale="en-GB", base_url=server.url)  # pyright: ignore[reportArgumentType]
+    context = browser.new_context(
+        viewport=WIDE,  # pyright: ignore[reportArgumentType]
+        locale="en-GB",
+        base_url=server.url,
+        extra_http_headers=server.headers,
+    )
     context.set_default_timeout(PATIENCE_MS)
     watched = Watched(context, server.url)
     yield context

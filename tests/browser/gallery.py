@@ -76,7 +76,10 @@ def screens(browser: Browser, server: Server, model: Answering, names: Sequence[
     """Each screen, by a user who begins with nothing."""
     for name in names:
         context = browser.new_context(
-            viewport={"width": 1280, "height": 800}, locale="en-GB", base_url=server.url
+            viewport={"width": 1280, "height": 800},
+            locale="en-GB",
+            base_url=server.url,
+            extra_http_headers=server.headers,
         )
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()

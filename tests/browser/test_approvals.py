@@ -235,7 +235,7 @@ def test_approval_survives_a_restart_and_the_turn_goes_on(
     model.script(note("buy tea"), [Say("It is noted.")])
     settings = {**settings_for(model), **TOOLS}
     with Server(tmp_path, **settings) as server:
-        page = browser.new_page(locale="en-GB", base_url=server.url)
+        page = browser.new_page(locale="en-GB", base_url=server.url, extra_http_headers=server.headers)
         page.goto("/")
         new_conversation(page)
         say(page, "Note it")

@@ -236,7 +236,12 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
     ]
     settings = {**settings_for(model), **TOOLS}
     with Server(tmp_path, **settings) as server:
-        page = browser.new_page(viewport=WIDE, base_url=server.url, locale="en-GB")  # pyright: ignore[reportArgumentType]
+        page = browser.new_page(
+            viewport=WIDE,  # pyright: ignore[reportArgumentType]
+            base_url=server.url,
+            locale="en-GB",
+            extra_http_headers=server.headers,
+        )
         page.set_default_timeout(PATIENCE_MS)
         page.goto("/")
         say(new_conversation(page), "Draw")

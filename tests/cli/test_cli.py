@@ -43,7 +43,7 @@ def test_token_of_a_server_without_a_sign_in_is_printed(
     assert "--user" in capsys.readouterr().err
 
 
-def test_page_is_opened_with_the_token_where_it_is_needed(
+def test_page_is_opened_with_the_token_unless_people_sign_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     opened: list[str] = []
@@ -56,11 +56,14 @@ def test_page_is_opened_with_the_token_where_it_is_needed(
     open_page = ["open", "--data", "data", "--port"]
     assert main([*open_page, "1"]) == 1
     assert "threadkeep serve" in capsys.readouterr().err
-    with Server(tmp_path, gateway="openai") as server:
+    secret = "s3cret-" * 8
+    with Server(tmp_path, gateway="openai", jwt_secret=secret) as server:
         port = server.url.rpartition(":")[2]
+        monkeypatch.setenv("THREADKEEP_JWT_SECRET", secret)
         assert main([*open_page, port]) == 0
         assert opened.pop() == f"{server.url}/"
-    with Server(tmp_path, "--require-token", gateway="openai") as server:
+        monkeypatch.delenv("THREADKEEP_JWT_SECRET")
+    with Server(tmp_path, gateway="openai") as server:
         port = server.url.rpartition(":")[2]
         assert main([*open_page, port, "--print"]) == 0
         token = Path("data", "token").read_text().strip()
