@@ -192,6 +192,50 @@ async def test_read_from_a_strange_page_is_answered_but_not_for_that_page_to_see
                     assert "access-control-allow-origin" not in answer.headers
 
 
+OTHER_SITES = [{"Sec-Fetch-Site": site} for site in ("cross-site", "same-site")]
+CLICKED = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}
+
+
+async def test_read_by_a_page_of_another_site_is_refused_wherever_there_is_data(tmp_path: Path):
+    paths = {
+        filled(route.path) for route in ROUTES if route.method == "GET" and route.path.startswith("/api")
+    }
+    async with client_of(app_with(tmp_path)) as client:
+        for path in sorted({*paths, "/metrics"}):
+            for headers in (*OTHER_SITES, {**OTHER_SITES[0], "Origin": EVIL}):
+                refusal(await client.get(path, headers=headers), 403, "FORBIDDEN", "Sec-Fetch-Site")
+                assert (await client.head(path, headers=headers)).status_code == 403
+        # The page itself, what the address bar asks for, and what is no browser.
+        for path in ("/", "/docs", "/healthz", "/openapi.json"):
+            assert (await client.get(path, headers=CLICKED)).status_code == 200
+        for site in ({"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {}):
+            refusal(await client.get("/api/me", headers=site), 401, "UNAUTHENTICATED")
+
+
+async def test_file_is_saved_when_a_person_clicks_on_its_link_in_a_sandboxed_report(tmp_path: Path):
+    async with client_of(app_with(tmp_path)) as client:
+        for kind in ("artifacts", "files"):
+            path = f"/api/{kind}/{SOME_ID}"
+            refusal(await client.get(path, headers=CLICKED), 401, "UNAUTHENTICATED")
+            for lacking in ("Sec-Fetch-Mode", "Sec-Fetch-User"):  # a picture, a script, a window of its own
+                headers = {name: value for name, value in CLICKED.items() if name != lacking}
+                refusal(await client.get(path, headers=headers), 403, "FORBIDDEN", "Sec-Fetch-Site")
+        refusal(await client.get("/api/me", headers=CLICKED), 403, "FORBIDDEN", "Sec-Fetch-Site")
+
+
+async def test_page_of_a_listed_origin_reads_from_another_site(tmp_path: Path):
+    async with client_of(app_with(tmp_path, cors_origins=LISTED)) as client:
+        for site in OTHER_SITES:
+            answer = await client.get("/api/me", headers={**site, "Origin": LISTED})
+            refusal(answer, 401, "UNAUTHENTICATED")
+            refusal(
+                await client.get("/api/me", headers={**site, "Origin": EVIL}),
+                403,
+                "FORBIDDEN",
+                "Sec-Fetch-Site",
+            )
+
+
 @pytest.mark.parametrize("listed", [LISTED, "https://app.example/", "https://App.Example"])
 async def test_page_of_a_listed_origin_may_call(tmp_path: Path, listed: str):
     async with client_of(app_with(tmp_path, cors_origins=(listed,))) as client:

@@ -29,6 +29,8 @@ MOST_HOST_CHARACTERS = 300
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 _READING = {"GET", "HEAD", "OPTIONS"}
+_OTHER_SITES = {b"cross-site", b"same-site"}
+_FILE_PATHS = ("/api/artifacts/", "/api/files/")
 _HEADERS = ((b"threadkeep-version", __version__.encode()), (b"x-content-type-options", b"nosniff"))
 
 
@@ -98,8 +100,15 @@ class Edge:
                 param="Host",
             )
         origin = headers[b"origin"].decode("latin-1") if b"origin" in headers else None
+        is_ours = origin is not None and self._is_ours(origin, host)
         writes = scope["type"] == "websocket" or scope["method"] not in _READING
-        if writes and origin is not None and not self._is_ours(origin, host):
+        if not writes and not is_ours and _comes_from_another_site(scope, headers):
+            return Forbidden(
+                "Pages of other sites can't read from this server. The operator can add their origin to "
+                "THREADKEEP_CORS_ORIGINS.",
+                param="Sec-Fetch-Site",
+            )
+        if writes and origin is not None and not is_ours:
             return Forbidden(
                 f"Pages from {_shown(origin)} can't call this server. The operator can add the origin to "
                 "THREADKEEP_CORS_ORIGINS.",
@@ -114,6 +123,21 @@ class Edge:
         # Behind a proxy that terminates TLS, we are called by http while the page is https: name and port
         # decide, with the page's scheme for a missing port.
         return parsed in self._origins or parsed[1:] == (_origin(f"{parsed[0]}://{host}") or ())[1:]
+
+
+def _comes_from_another_site(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a browser says that another site's page wants our data; what is no browser says nothing.
+
+    Anybody may link to the page. A file is saved when a person clicks on its link, also in a report, whose
+    sandbox makes it another site.
+    """
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))  # a host may have mounted us
+    if scope["method"] == "OPTIONS" or not (path.startswith("/api/") or path == "/metrics"):
+        return False
+    if headers.get(b"sec-fetch-site") not in _OTHER_SITES:
+        return False
+    is_clicked = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-user") == b"?1"
+    return not (is_clicked and path.startswith(_FILE_PATHS))
 
 
 def new_request_id() -> str:

@@ -269,6 +269,29 @@ async def test_running_agents_are_listed_and_destroyed_and_nothing_is_lost(talk:
         assert [it.text or it.blocks for it in history.entries] == ["Go", ["half"]]
 
 
+async def test_agent_that_was_started_is_listed_and_destroyed_by_the_id_of_the_list(
+    talk: Talk, model: ScriptedModel
+):
+    model.script([Say("Hello.")])
+    async with agentx(talk) as client, agentx(talk) as other:
+        run, sent, idle = [await create(client) for _ in range(3)]
+        container = {"containerId": run["containerId"]}
+        await client.request("image_run", imageId=run["imageId"])
+        hook = AgentHook(client, sent["imageId"])
+        await hook.send("Hi")
+        await hook.ended()
+        listed = (await client.request("agent_list", **container))["agents"]
+        assert [it["imageId"] for it in listed] == [run["imageId"], sent["imageId"]]
+        assert (await other.request("agent_list", **container))["agents"] == []
+        for number, it in enumerate(listed, 1):
+            destroyed = await client.request("agent_destroy", agentId=it["agentId"])
+            assert destroyed == {"agentId": it["agentId"], "success": True}
+            assert (await client.request("agent_list", **container))["agents"] == listed[number:]
+        await client.request("image_run", imageId=idle["imageId"])
+        await client.request("agent_destroy_all", **container)
+        assert (await client.request("agent_list", **container))["agents"] == []
+
+
 async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("half"), Wait(gate)])

@@ -44,6 +44,7 @@ from threadkeep.protocols.agentx.decode import (
 from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.messages import Shown, history
 from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
+from threadkeep.protocols.agentx.started import StartedAgents
 
 log = logging.getLogger("threadkeep.ws")
 
@@ -58,19 +59,43 @@ ROWS_AT_ONCE = 100
 Data = dict[str, Any]
 
 
-async def answer(services: Services, sign_in: Callable[[], Awaitable[User]], request: Request) -> Data:
+async def answer(
+    services: Services,
+    sign_in: Callable[[], Awaitable[User]],
+    request: Request,
+    started: StartedAgents,
+) -> Data:
     """The answer to a request, an error included. Checks the user each time, because tokens expire."""
     try:
         user = await sign_in()
         if request.refusal is not None:
             raise request.refusal
         kind, handle = _find(request.name)
-        return await handle(services, user, _body(request, kind))
+        body = _body(request, kind)
+        data = await handle(services, user, body)
+        started.note(request.name, data)
+        return await _with_started(services, user, request.name, body, data, started)
     except ThreadkeepError as exc:
         return _error(exc)
     except Exception:
         log.exception("%s_request failed", request.name)
         return _error(internal_error())
+
+
+async def _with_started(
+    services: Services, user: User, name: str, body: Struct, data: Data, started: StartedAgents
+) -> Data:
+    """A list of agents with those that this client has started; none is left if all are destroyed."""
+    if name not in {"agent_list", "agent_destroy_all"} or not isinstance(body, Container):
+        return data
+    container_id = await _listed_container(services, body.container_id)
+    found = await started.of(services.conversations, user, container_id)
+    if name == "agent_destroy_all":
+        started.end(found)
+        return data
+    listed = {it["agentId"] for it in data["agents"]}
+    more = [_named(it) | {"containerId": it.agent_id} for it in found if it.id not in listed]
+    return {"agents": [*data["agents"], *more]}
 
 
 def internal_error() -> ThreadkeepError:
@@ -259,9 +284,7 @@ async def _container(services: Services, user: User, container_id: str) -> Agent
 
 async def _conversations(services: Services, user: User, container_id: str | None) -> list[Conversation]:
     """The user's conversations, newest activity first: all, or those with an agent, even a deleted one."""
-    if container_id == DEFAULT_CONTAINER:
-        container_id = (await services.agents.default()).id
-    which = ConversationFilter(AgentId(container_id.lower()) if container_id is not None else None)
+    which = ConversationFilter(await _listed_container(services, container_id))
     found: list[Conversation] = []
     while len(found) < MOST_LISTED:
         after = (found[-1].updated_at, found[-1].id) if found else None
@@ -270,6 +293,13 @@ async def _conversations(services: Services, user: User, container_id: str | Non
         if len(page) < ROWS_AT_ONCE:
             break
     return found
+
+
+async def _listed_container(services: Services, container_id: str | None) -> AgentId | None:
+    """The agent whose conversations are listed, which may be deleted; None for all."""
+    if container_id == DEFAULT_CONTAINER:
+        return (await services.agents.default()).id
+    return None if container_id is None else AgentId(container_id.lower())
 
 
 def _conversation_id(body: ImageOrAgent) -> str:

@@ -31,6 +31,7 @@ from threadkeep.protocols.agentx.idle import IdleSockets
 from threadkeep.protocols.agentx.requests import answer, internal_error
 from threadkeep.protocols.agentx.sessions import Reader, Subscription
 from threadkeep.protocols.agentx.sign_in import BEARER, SocketSignIn
+from threadkeep.protocols.agentx.started import StartedAgents
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.ws")
@@ -115,6 +116,7 @@ class Socket:
         """Set unless a request is being answered: its answer precedes the events that it causes."""
         self._may_send_events.set()
         self._subscriptions: dict[str, Subscription] = {}
+        self._started = StartedAgents()
         self._strange = 0
         self._is_closing = False
         self._has_signed_in = False
@@ -310,7 +312,7 @@ class Socket:
     async def _answer(self, request: Request) -> None:
         self._may_send_events.clear()
         try:
-            data = await answer(self._services, self._sign_in.user, request)
+            data = await answer(self._services, self._sign_in.user, request, self._started)
             await self._send(f"{request.name}_response", {"requestId": request.request_id, **data})
         finally:
             self._may_send_events.set()

@@ -1,0 +1,58 @@
+"""The agents that a client has started: in AgentX, an agent exists until it is destroyed, turn or not."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import ConversationNotFound
+from threadkeep.domain.user import User
+from threadkeep.services.conversations import Conversations
+
+MOST_STARTED = 1_000
+
+Data = dict[str, Any]
+
+
+class StartedAgents:
+    """The conversations that one socket has run or written to, and not stopped."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, None] = {}
+
+    def note(self, name: str, data: Data) -> None:
+        """Remembers what a request has started or ended."""
+        match name:
+            case "image_run" | "message_send":
+                self._ids.pop(data["imageId"], None)
+                self._ids[data["imageId"]] = None
+                if len(self._ids) > MOST_STARTED:
+                    del self._ids[next(iter(self._ids))]
+            case "image_stop" | "image_delete":
+                self._forget([data["imageId"]])
+            case "agent_destroy":
+                self._forget([data["agentId"]])
+            case _:
+                pass
+
+    async def of(
+        self, conversations: Conversations, user: User, container_id: str | None
+    ) -> list[Conversation]:
+        """The started ones of an agent that still exist."""
+        found: list[Conversation] = []
+        for id_ in tuple(self._ids):
+            try:
+                conversation = await conversations.get(user, id_)
+            except ConversationNotFound:
+                self._forget([id_])
+                continue
+            if container_id in {None, conversation.agent_id}:
+                found.append(conversation)
+        return found
+
+    def end(self, conversations: Iterable[Conversation]) -> None:
+        """Forgets them: they are destroyed."""
+        self._forget(it.id for it in conversations)
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        for id_ in ids:
+            self._ids.pop(id_.lower(), None)
