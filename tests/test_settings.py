@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -43,7 +44,8 @@ def test_blank_value_counts_as_missing(name: str, tmp_path: Path):
     usual, file = Settings.load({}), tmp_path / "threadkeep.toml"
     for blank in BLANK:
         assert Settings.load({f"THREADKEEP_{name.upper()}": blank}) == usual
-        assert Settings.load({}, **{name: blank}) == usual
+        given: dict[str, Any] = {name: blank}
+        assert Settings.load({}, **given) == usual
         file.write_text(f"{name} = {json.dumps(blank)}\n")
         # A list in a file can be empty on purpose: no program, no variable.
         of_file = getattr(Settings.load({}, file), name)

@@ -171,7 +171,7 @@ async def test_user_who_goes_takes_documents_and_index_along(store: Store, datab
     await keep_document(store, agent.id, "words of carol")
     other = await keep_agent(store, ALICE)
     await keep_document(store, other.id, "words of alice")
-    assert await store.users.delete(UserId("carol"), NOW) == Purged([agent.id], [], [])
+    assert await store.users.delete(UserId("carol"), NOW) == Purged([agent.id], [])
     assert (await rows(database))[0][:2] == (1, 1)
     assert await found(store, agent, "words") == []
     assert await found(store, other, "words") == ["words of alice"]

@@ -110,7 +110,7 @@ async def test_files_of_chatgpt_that_the_archive_has_are_files_of_messages(
     assert [(part.type, part.file_name) for part in q2.parts] == [("file", "evil.png")]
     assert (a2.content, q3.content) == ("Hm.\n\n[image]\n\nGone.", "[image]\n\nAnd?")
     async with opened_store(here) as store:
-        assert await store.files.sent_by(ALICE, picture.file_id) is not None
+        assert await store.files.visible(ALICE, [picture.file_id])
     told = capsys.readouterr().out
     assert "Added: 1 conversation, 5 messages, 4 files." in told
     assert "lists a file by name only: bomb.png: This image is larger than" in told

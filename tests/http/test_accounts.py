@@ -17,12 +17,13 @@ from tests.talking import Talk, talking
 from threadkeep import Settings, create_app
 from threadkeep.bootstrap import Runtime
 from threadkeep.client import Client
+from threadkeep.domain.data_folder import TOKEN_REQUIRED
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import StdioServer
 from threadkeep.http import accounts as accounts_module
 from threadkeep.http import auth
 from threadkeep.http.accounts import Accounts, Address
-from threadkeep.http.local_token import REQUIRED_NAME, is_token_required, make_token, read_token
+from threadkeep.http.local_token import is_token_required, make_token, read_token
 from threadkeep.http.server import SignalFreeServer
 from threadkeep.mcp.programs import ServerKey
 
@@ -137,11 +138,11 @@ async def test_program_that_was_saved_before_the_start_needs_the_token(settings:
         )
     # It may have left a process behind, which needs no more of us than our address.
     await _check_is_required(settings)
-    (settings.data / REQUIRED_NAME).unlink()
+    (settings.data / TOKEN_REQUIRED).unlink()
     async with talking(settings) as talk, httpx.AsyncClient(base_url=talk.url) as plain:
         assert (await plain.get("/api/me")).status_code == 200
         await talk.client.patch(f"/api/agents/{made['id']}", json=PROGRAM)
-    (settings.data / REQUIRED_NAME).unlink()  # as in a restored backup, or an older version's folder
+    (settings.data / TOKEN_REQUIRED).unlink()  # as in a restored backup, or an older version's folder
     await _check_is_required(settings)
 
 

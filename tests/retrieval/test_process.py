@@ -11,6 +11,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,10 +169,14 @@ def test_start_that_is_cancelled_twice_leaves_nothing_open(after: int):
 
 async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch):
     """Nobody read what it wrote, and asyncio closes a pipe only once it has been read."""
-    monkeypatch.setattr("threadkeep.retrieval.process.isolated_command", lambda *_, **__: ("seq", "6000"))
+
+    def count(*_: object, **__: object) -> tuple[str, ...]:
+        return ("seq", "6000")
+
+    monkeypatch.setattr("threadkeep.retrieval.process.isolated_command", count)
     worker = await start_worker("threadkeep.mcp.digest", limit=1024)
-    transport = worker._transport  # pyright: ignore
-    pipe = transport.get_pipe_transport(1).get_extra_info("pipe")  # pyright: ignore
+    transport: Any = worker._transport  # pyright: ignore
+    pipe = transport.get_pipe_transport(1).get_extra_info("pipe")
     await until(lambda: worker.returncode is not None)
     assert not pipe.closed
     await end_process(worker)

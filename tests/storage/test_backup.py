@@ -11,7 +11,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import pytest
 from PIL import Image
@@ -21,18 +21,20 @@ from threadkeep.cli.open_page import _way_to  # pyright: ignore[reportPrivateUsa
 from threadkeep.client import Client
 from threadkeep.domain.data_folder import KINDS, PAYLOADS, RESTORING, SECRET_KEY, Kind, is_backed_up, kind_of
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.domain.ids import AgentId, ConversationId, DocumentId, PayloadId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, ContentId, ConversationId, DocumentId, UserId, new_uuid
 from threadkeep.domain.payload import content_hash
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.http.local_token import make_token
+from threadkeep.http.local_token import make_token, require_token
 from threadkeep.mcp.personal import prepare
 from threadkeep.mcp.programs import _private_folders  # pyright: ignore[reportPrivateUsage]
 from threadkeep.storage import archive, backup
 from threadkeep.storage.archive import Unreadable
 from threadkeep.storage.backup import back_up, copy_beside, restore
+from threadkeep.storage.database import Database
 from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.folder_contents import MOST_FOLDERS, Found, open_file
 from threadkeep.storage.payload_folder import FolderContents
 from threadkeep.storage.prompt_files import FolderPromptFiles
@@ -142,11 +144,13 @@ async def write_every_kind(data: Path) -> None:
     workspace = workspaces.of(AGENT)
     SecretBox(key_file=data / SECRET_KEY).seal(Secret("s"))
     make_token(data)
+    require_token(data)
     _way_to(data, "http://127.0.0.1:8710/")
     copy_beside(data / "threadkeep.db", 9)
     await payloads.write(CONVERSATION, content_hash(b"large"), b"large")
     uploaded = put(data / "uploads" / "tmp1" / "original", b"unsent")
-    await payloads.stage(PayloadId(new_uuid()), {"original": uploaded, "model": uploaded})
+    files = FolderFileContents(data / PAYLOADS, cast("Database", None))
+    await files.stage({ContentId(new_uuid()): uploaded})
     await FolderPromptFiles(workspaces).write(AGENT, PromptComponent.RULES, "Be brief.")
     await FolderDocumentFiles(workspaces).keep(AGENT, DocumentId(new_uuid()), io.BytesIO(b"law"))
     prepare(workspace, UserId("u"))

@@ -357,7 +357,7 @@ async def test_deleting_a_user_leaves_no_row_of_theirs_in_any_table(database: Da
     before = await counts(database, theirs)
     empty = {where for where, number in (await counts(database, ours)).items() if number == 0}
     assert empty == {"tk_audit.agent_id"}, "ROWS lacks a table or column"
-    assert await SqlUsers(database, TableFileContents(database)).delete(ALICE, NOW)
+    assert await SqlUsers(database, TableFileContents(database), b"").delete(ALICE, NOW)
     assert set((await counts(database, ours)).values()) == {0}
     assert await counts(database, theirs) == before
 
