@@ -110,6 +110,7 @@ SHORT_LIVED = {
     # One thing each; the caller waits for it.
     "threadkeep.http.key_set.KeySet.key": "one download; the next request tries again",
     "threadkeep.http.server._Stopping.begin": "the end of the process",
+    "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
     "threadkeep.retrieval.process.start_worker": "the start of a worker",
     "threadkeep.retrieval.process.end_process": "the end of a worker",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
