@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ UNSENT = "Not sent yet. We’ll keep trying."
 
 
 @contextmanager
-def cut(context: BrowserContext, *paths: str) -> Iterator[None]:
+def cut(context: BrowserContext, *paths: str) -> Generator[None]:
     """Nothing that changes something below these paths reaches the server."""
 
     def break_off(route: Route) -> None:
