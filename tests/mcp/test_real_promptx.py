@@ -68,6 +68,7 @@ async def office(
         model,
         data=tmp_path / "data",
         promptx_command=f"node {node}/node_modules/dpml-prompt/src/bin/promptx.js mcp-server",
+        mcp_readable=(str(node),),
         mcp_connect_budget_s=60,
     )
     app = create_app(settings, current_user=lambda request: User(UserId(request.headers["x-user"])))
