@@ -15,6 +15,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
+from threadkeep.storage import payloads
 from threadkeep.storage.database import Database, Statement
 from threadkeep.storage.payload_folder import HOUR_S
 from threadkeep.storage.payloads import HOUR_MS
@@ -202,8 +203,11 @@ async def test_deleting_a_user_tells_whose_contents_are_to_go(kept: Kept):
     assert await kept.store.users.delete(ALICE, NOW) is None
 
 
-async def test_content_without_a_payload_is_collected_after_an_hour_and_no_other(kept: Kept):
+async def test_content_without_a_payload_is_collected_after_an_hour_and_no_other(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+):
     """As it is left by a process that is killed between the content and its row."""
+    monkeypatch.setattr(payloads, "COLLECTED_AT_ONCE", 1)
     conversation = await talk(kept)
     named = await add(kept, conversation)
     await leave_behind(kept, conversation, b"nobody names this")

@@ -36,7 +36,6 @@ from threadkeep.storage import (
     chunk_index,
     conversations,
     history,
-    payloads,
     receipts,
     turn_log,
     users,
@@ -55,8 +54,7 @@ MOST_STEPS, MOST_BLOCKS = 3_000, 60
 """A walk over one table would take ten times as many."""
 
 # These read much and write nothing, so that nobody waits for them: they find what a stopped node left undone.
-# Contents are collected by walking over all of them, where the database keeps them.
-READ_EVERYTHING = {history.BEHIND, chunk_index.WAITING, users.AFTER, payloads.COLLECT}
+READ_EVERYTHING = {history.BEHIND, chunk_index.WAITING, users.AFTER}
 
 
 class Recording:
@@ -102,7 +100,7 @@ class Captured:
 
     steps: dict[str, Step]
 
-    def __init__(self, steps: dict[str, Step]) -> None:
+    def __init__(self, steps: dict[str, Step], *_: object) -> None:
         Captured.steps = steps
 
     async def close(self) -> None: ...
@@ -218,8 +216,9 @@ def bystanders(series: str, number: str, uuid: str) -> Iterator[str]:
             "status": "'ready'", "progress": 1, "chunk_count": 0, "created_at": old, "updated_at": old,
         },
         "tk_files": {
-            "id": uuid, "user_id": "'alice'", "conversation_id": uuid, "file_name": "'f'",
-            "media_type": "'m'", "size": 1, "sha256": "'s'", "renditions": "'{}'", "created_at": old,
+            "id": uuid, "user_id": "'alice'", "file_name": "'f'", "media_type": "'m'", "size": 1,
+            "sha256": "'s'", "renditions": "'{}'", "created_at": old,
+            "unsent_since": f"CASE WHEN {number} % 2 = 0 THEN {young} END",
         },
         "tk_jobs": {
             "id": uuid, "kind": "'another'", "arguments": f"CAST({number} AS text)", "attempts": 0,

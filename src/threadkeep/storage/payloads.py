@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId, is_uuid
+from threadkeep.domain.ids import FIRST_UUID, ContentId, ConversationId, PayloadId, UserId, is_uuid
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.columns import to_json
@@ -197,11 +197,19 @@ READ = Statement(
     """SELECT content FROM tk_payload_contents
     WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
 )
-COLLECT = with_clock(
-    f"""DELETE FROM tk_payload_contents WHERE written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
+COLLECTED_AT_ONCE = 500
+_UNNAMED = f"""content.written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
         SELECT 1 FROM tk_payloads AS payload
-        WHERE payload.conversation_id = tk_payload_contents.conversation_id
-            AND payload.sha256 = tk_payload_contents.sha256)
+        WHERE payload.conversation_id = content.conversation_id AND payload.sha256 = content.sha256)"""
+# A walk over all contents, some at a time: nothing tells which lost their payload in a crash.
+WALK = with_clock(
+    f"""SELECT content.conversation_id, content.sha256, {_UNNAMED} FROM tk_payload_contents AS content
+    WHERE (content.conversation_id, content.sha256) > (:conversation_id, :sha256)
+    ORDER BY content.conversation_id, content.sha256 LIMIT :limit"""
+)
+_COLLECT = with_clock(
+    f"""DELETE FROM tk_payload_contents AS content
+    WHERE content.conversation_id = :conversation_id AND content.sha256 = :sha256 AND {_UNNAMED}
     RETURNING sha256"""
 )
 
@@ -240,7 +248,13 @@ class TableContents:
 
     async def collect(self, database: Database) -> int:
         """Removes contents that no payload names."""
-        return len(await database.execute(COLLECT()))
+        removed, last = 0, {"conversation_id": FIRST_UUID, "sha256": ""}
+        while found := await database.fetch(WALK(**last, limit=COLLECTED_AT_ONCE)):
+            for conversation_id, sha256, is_unnamed in found:
+                last = {"conversation_id": conversation_id, "sha256": sha256}
+                if is_unnamed:
+                    removed += len(await database.execute(_COLLECT(**last)))
+        return removed
 
 
 def payload_values(payload: Payload) -> dict[str, Any]:
