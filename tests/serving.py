@@ -47,6 +47,7 @@ def environment(settings: dict[str, str], source: Path | str = SOURCE) -> dict[s
         "PYTHONPATH": str(source),
         "THREADKEEP_SHUTDOWN_GRACE_S": "0",
         "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
+        "THREADKEEP_USER_UPLOADS_PER_MINUTE": "0",
         **named,
     }
 

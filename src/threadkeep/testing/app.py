@@ -73,5 +73,6 @@ def scripted_settings(model: ScriptedModel, **settings: Any) -> Settings:
         "model": "scripted",
         "database_pool_size": 4,
         "user_turns_per_minute": 0,
+        "user_uploads_per_minute": 0,
     }
     return Settings.load({}, Path(os.devnull), **{**usual, **settings})
