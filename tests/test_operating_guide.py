@@ -17,7 +17,7 @@ from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor.internet import check_internet
 from threadkeep.http.stream import HEARTBEAT_EVERY_S
-from threadkeep.mcp.sandbox import sandbox_kind
+from threadkeep.mcp.sandbox import sandbox_kinds
 from threadkeep.protocols.agentx.routes import PING_EVERY_S
 from threadkeep.settings import misnamed
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
@@ -181,7 +181,7 @@ def test_page_for_the_internet_followed_to_the_letter_leaves_nothing_to_do(
     points = set(re.findall(r"^\| `([^`]+)` \|", section(INTERNET), re.MULTILINE))
     # What the machine of the tests lacks, the doctor has to see.
     lacking = {"account"} if os.geteuid() == 0 else set[str]()
-    lacking |= {"sandbox"} if sandbox_kind() is None else set()
+    lacking |= set() if sandbox_kinds() else {"sandbox"}
     assert {it["check"] for it in found if it["verdict"] == "problem"} == lacking
     assert not [it for it in found if it["verdict"] == "warning" and it["check"] in points]
     assert points == {it.check for it in check_internet(DEFAULTS)} | {"data folder", "sandbox"}
