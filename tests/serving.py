@@ -48,6 +48,7 @@ def environment(settings: dict[str, str], source: Path | str = SOURCE) -> dict[s
         "THREADKEEP_SHUTDOWN_GRACE_S": "0",
         "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
         "THREADKEEP_USER_UPLOADS_PER_MINUTE": "0",
+        "THREADKEEP_MCP_READABLE": str(Path(__file__).parents[1]),  # programs of the tests, be it in a home
         **named,
     }
 

@@ -96,6 +96,7 @@ async def running_chaos(
         mcp_allowed_commands=tuple(allowed),
         mcp_pass_environment=("PATH", "HOME", "npm_config_registry"),
         mcp_connect_budget_s=budget_s,
+        mcp_readable=(str(CHAOS.parent),),
         mcp_writable=(str(noted),),
         mcp_allow_private=True,
     )
