@@ -273,7 +273,7 @@ async def test_agent_that_was_started_is_listed_and_destroyed_by_the_id_of_the_l
     talk: Talk, model: ScriptedModel
 ):
     model.script([Say("Hello.")])
-    async with agentx(talk) as client, agentx(talk) as other:
+    async with agentx(talk) as client:
         run, sent, idle = [await create(client) for _ in range(3)]
         container = {"containerId": run["containerId"]}
         await client.request("image_run", imageId=run["imageId"])
@@ -282,14 +282,32 @@ async def test_agent_that_was_started_is_listed_and_destroyed_by_the_id_of_the_l
         await hook.ended()
         listed = (await client.request("agent_list", **container))["agents"]
         assert [it["imageId"] for it in listed] == [run["imageId"], sent["imageId"]]
-        assert (await other.request("agent_list", **container))["agents"] == []
+        assert await client.request("agent_get", agentId=idle["imageId"]) == {"exists": False}
         for number, it in enumerate(listed, 1):
+            found = {"agentId": it["agentId"], **container, "exists": True}
+            assert await client.request("agent_get", agentId=it["agentId"]) == found
             destroyed = await client.request("agent_destroy", agentId=it["agentId"])
             assert destroyed == {"agentId": it["agentId"], "success": True}
+            assert await client.request("agent_get", agentId=it["agentId"]) == {"exists": False}
             assert (await client.request("agent_list", **container))["agents"] == listed[number:]
         await client.request("image_run", imageId=idle["imageId"])
         await client.request("agent_destroy_all", **container)
         assert (await client.request("agent_list", **container))["agents"] == []
+
+
+async def test_agents_are_the_same_for_all_clients_of_their_user_and_for_nobody_else(guarded: Talk):
+    alice, bob = signed("alice"), signed("bob")
+    async with agentx(guarded, **bob) as other, agentx(guarded, **alice) as second:
+        async with agentx(guarded, **alice) as first:
+            records = [await create(first) for _ in range(2)]
+            for record in records:
+                await first.request("image_run", imageId=record["imageId"])
+            listed = (await second.request("agent_list", containerId="default"))["agents"]
+            assert [it["imageId"] for it in listed] == [it["imageId"] for it in records]
+            assert (await other.request("agent_list", containerId="default"))["agents"] == []
+            await second.request("agent_destroy", agentId=listed[0]["agentId"])
+            assert (await first.request("agent_list", containerId="default"))["agents"] == listed[1:]
+        assert (await second.request("agent_list", containerId="default"))["agents"] == listed[1:]
 
 
 async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, model: ScriptedModel):

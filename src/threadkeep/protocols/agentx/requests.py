@@ -44,7 +44,7 @@ from threadkeep.protocols.agentx.decode import (
 from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.messages import Shown, history
 from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
-from threadkeep.protocols.agentx.started import StartedAgents
+from threadkeep.protocols.agentx.started import StartedAgents, StartedByUser
 
 log = logging.getLogger("threadkeep.ws")
 
@@ -63,7 +63,7 @@ async def answer(
     services: Services,
     sign_in: Callable[[], Awaitable[User]],
     request: Request,
-    started: StartedAgents,
+    started_by: StartedByUser,
 ) -> Data:
     """The answer to a request, an error included. Checks the user each time, because tokens expire."""
     try:
@@ -73,6 +73,7 @@ async def answer(
         kind, handle = _find(request.name)
         body = _body(request, kind)
         data = await handle(services, user, body)
+        started = started_by.of(user.id)
         started.note(request.name, data)
         return await _with_started(services, user, request.name, body, data, started)
     except ThreadkeepError as exc:
@@ -85,7 +86,10 @@ async def answer(
 async def _with_started(
     services: Services, user: User, name: str, body: Struct, data: Data, started: StartedAgents
 ) -> Data:
-    """A list of agents with those that this client has started; none is left if all are destroyed."""
+    """Started agents exist like those with a running turn; none is left if all are destroyed."""
+    if name == "agent_get":
+        exists = data["exists"] or data.get("agentId", "") in started
+        return data | {"exists": True} if exists else {"exists": False}
     if name not in {"agent_list", "agent_destroy_all"} or not isinstance(body, Container):
         return data
     container_id = await _listed_container(services, body.container_id)
@@ -227,7 +231,11 @@ async def _get_agent(services: Services, user: User, body: RunningAgent) -> Data
         conversation = await services.conversations.get(user, body.agent_id)
     except ConversationNotFound:
         return {"exists": False}
-    return {"agentId": agent_id_of(conversation), "containerId": conversation.agent_id, "exists": True}
+    return {
+        "agentId": agent_id_of(conversation),
+        "containerId": conversation.agent_id,
+        "exists": is_online(conversation),
+    }
 
 
 async def _list_agents(services: Services, user: User, body: Container) -> Data:

@@ -31,7 +31,7 @@ from threadkeep.protocols.agentx.idle import IdleSockets
 from threadkeep.protocols.agentx.requests import answer, internal_error
 from threadkeep.protocols.agentx.sessions import Reader, Subscription
 from threadkeep.protocols.agentx.sign_in import BEARER, SocketSignIn
-from threadkeep.protocols.agentx.started import StartedAgents
+from threadkeep.protocols.agentx.started import StartedByUser
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.ws")
@@ -75,7 +75,7 @@ def web_socket(
     presence: Presence, services: Callable[[], Awaitable[Services]], limits: SocketLimits
 ) -> Callable[[WebSocket], Awaitable[None]]:
     """The function that serves `/ws`."""
-    idle = IdleSockets(limits.most_idle)
+    idle, started = IdleSockets(limits.most_idle), StartedByUser()
 
     async def serve(websocket: WebSocket) -> None:
         signed = SocketSignIn(websocket, presence)
@@ -87,7 +87,7 @@ def web_socket(
             log.warning("/ws: %s", exc.message)
             await websocket.close(_TRY_LATER, "Try again later.")
             return
-        await Socket(websocket, signed, ready, idle, limits).run()
+        await Socket(websocket, signed, ready, idle, started, limits).run()
 
     return serve
 
@@ -106,6 +106,7 @@ class Socket:
         sign_in: SocketSignIn,
         services: Services,
         idle: IdleSockets,
+        started: StartedByUser,
         limits: SocketLimits,
     ) -> None:
         self._websocket = websocket
@@ -116,7 +117,7 @@ class Socket:
         """Set unless a request is being answered: its answer precedes the events that it causes."""
         self._may_send_events.set()
         self._subscriptions: dict[str, Subscription] = {}
-        self._started = StartedAgents()
+        self._started = started
         self._strange = 0
         self._is_closing = False
         self._has_signed_in = False

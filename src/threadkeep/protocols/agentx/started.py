@@ -1,23 +1,43 @@
-"""The agents that a client has started: in AgentX, an agent exists until it is destroyed, turn or not."""
+"""The agents that users have started: in AgentX, an agent exists until it is destroyed, turn or not."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.services.conversations import Conversations
 
 MOST_STARTED = 1_000
+MOST_USERS = 1_000
 
 Data = dict[str, Any]
 
 
+class StartedByUser:
+    """The started agents of each user, the same for all their clients; only of the users seen last."""
+
+    def __init__(self) -> None:
+        self._users: dict[UserId, StartedAgents] = {}
+
+    def of(self, user_id: UserId) -> "StartedAgents":
+        """Those of one user."""
+        started = self._users.pop(user_id, None) or StartedAgents()
+        self._users[user_id] = started
+        if len(self._users) > MOST_USERS:
+            del self._users[next(iter(self._users))]
+        return started
+
+
 class StartedAgents:
-    """The conversations that one socket has run or written to, and not stopped."""
+    """The conversations that one user has run or written to over AgentX, and not stopped."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._ids
 
     def note(self, name: str, data: Data) -> None:
         """Remembers what a request has started or ended."""
