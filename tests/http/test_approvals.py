@@ -1,7 +1,7 @@
 """Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -170,16 +170,13 @@ async def test_leave_for_the_conversation_is_asked_for_once(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda server: {"url": f"{server['url']}?to=elsewhere"},
-        lambda server: {"headers": {"Account": "another"}},
+        {"url": "{url}?to=elsewhere"},
+        {"headers": {"Account": "another"}},
     ],
     ids=["address", "account"],
 )
 async def test_leave_for_the_conversation_ends_with_the_definition_of_the_tool(
-    talk: Talk,
-    model: ScriptedModel,
-    server: ToolServer,
-    change: Callable[[dict[str, Any]], dict[str, Any]],
+    talk: Talk, model: ScriptedModel, server: ToolServer, change: dict[str, Any]
 ):
     once = [UseTool("post__send", {"to": "Ada"})]
     model.script(once, [Say("One.")], once)
@@ -188,7 +185,9 @@ async def test_leave_for_the_conversation_ends_with_the_definition_of_the_tool(
     await answer(talk, asked, action="allow", scope="conversation")
     await reply(talk, asked["turnId"])
     agent = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
-    changed = {**server.settings, "trustAnnotations": True, **change(server.settings)}
+    if address := change.get("url"):
+        change = {"url": address.format(**server.settings)}
+    changed = {**server.settings, "trustAnnotations": True, **change}
     body = {"settings": {"mcpServers": {"post": changed}}}
     assert (await talk.client.patch(f"/api/agents/{agent}", json=body)).status_code == 200
     await waiting(talk, conversation, "Again.")

@@ -27,6 +27,7 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.errors import STATUSES, error_response
 from threadkeep.http.routes import ROUTES
 from threadkeep.version import __version__
+from threadkeep.wire.inside import INSIDE
 
 WRITES = ["POST", "PUT", "PATCH", "DELETE", "FOO"]
 EVIL = "https://evil.example"
@@ -48,8 +49,13 @@ def app_with(tmp_path: Path, **settings: Any) -> Threadkeep:
 
 
 def client_of(app: Any, host: str = "localhost") -> httpx.AsyncClient:
+    """A client in this process, which without sign-in is the user `local`."""
+
+    async def inside(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, "extensions": {INSIDE: {}}}, receive, send)
+
     return httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://localhost", headers={"Host": host}
+        transport=httpx.ASGITransport(inside), base_url="http://localhost", headers={"Host": host}
     )
 
 

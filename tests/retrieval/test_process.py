@@ -175,8 +175,7 @@ async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pyte
 
     monkeypatch.setattr("threadkeep.retrieval.process.isolated_command", count)
     worker = await start_worker("threadkeep.mcp.digest", limit=1024)
-    transport: Any = worker._transport  # pyright: ignore
-    pipe = transport.get_pipe_transport(1).get_extra_info("pipe")
+    pipe: Any = worker._transport.get_pipe_transport(1).get_extra_info("pipe")  # pyright: ignore
     await until(lambda: worker.returncode is not None)
     assert not pipe.closed
     await end_process(worker)
