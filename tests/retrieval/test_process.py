@@ -11,7 +11,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -175,7 +175,8 @@ async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pyte
 
     monkeypatch.setattr("threadkeep.retrieval.process.isolated_command", count)
     worker = await start_worker("threadkeep.mcp.digest", limit=1024)
-    pipe: Any = worker._transport.get_pipe_transport(1).get_extra_info("pipe")  # pyright: ignore
+    transport = cast("Any", worker)._transport
+    pipe = transport.get_pipe_transport(1).get_extra_info("pipe")
     await until(lambda: worker.returncode is not None)
     assert not pipe.closed
     await end_process(worker)
