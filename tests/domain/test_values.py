@@ -135,12 +135,15 @@ def test_bad_compactions_are_refused(first: int, last: int, summary: str):
 
 def test_definition_of_a_tool_changes_with_what_a_call_does_and_where_it_goes():
     known: dict[str, Any] = {"name": "send", "description": "Sends.", "input_schema": {"type": "object"}}
+    changes: list[dict[str, Any]] = [
+        {"name": "drop"},
+        {"description": "Drops."},
+        {"input_schema": {"type": "object", "required": []}},
+    ]
     server = RemoteServer("https://example.com/mcp", {"Key": Secret("a")})
     definitions = [
         definition_of(server, **known),
-        definition_of(server, **known | {"name": "drop"}),
-        definition_of(server, **known | {"description": "Drops."}),
-        definition_of(server, **known | {"input_schema": {"type": "object", "required": []}}),
+        *(definition_of(server, **known | change) for change in changes),
         definition_of(RemoteServer("https://example.org/mcp", {"Key": Secret("a")}), **known),
         definition_of(RemoteServer("https://example.com/mcp", {"Key": Secret("b")}), **known),
         definition_of(StdioServer("npx", ("a",)), **known),
