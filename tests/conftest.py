@@ -48,8 +48,17 @@ settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests begin first, so that no processor waits for the last of them."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/faults/"))
+    """The longest tests begin first, so that no processor waits for the last of them.
+
+    Each worker begins with its share of the list: the first one with the browser, which keeps a processor
+    busy, the second with the faults, which mostly wait. Whoever is done takes over from the others' ends.
+    """
+    browser = [item for item in items if item.nodeid.startswith("tests/browser/")]
+    faults = [item for item in items if item.nodeid.startswith("tests/faults/")]
+    long = {*browser, *faults}
+    others = [item for item in items if item not in long]
+    share = max(len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) - len(browser), 0)
+    items[:] = [*browser, *others[:share], *faults, *others[share:]]
 
 
 @pytest.fixture(scope="session")
