@@ -15,7 +15,7 @@ from threadkeep.testing import Say, ScriptedModel, UseTool
 def server(browser: Browser, tmp_path: Path, model: ScriptedModel) -> Iterator[SimpleNamespace]:
     """The application; the page of the chat is built by then."""
     with running_todo(tmp_path, gateway="openai", gateway_url=model.url, model="scripted") as url:
-        yield SimpleNamespace(url=url)
+        yield SimpleNamespace(url=url, headers={})
 
 
 def test_person_signs_in_and_has_the_chat_add_a_task(page: Page, model: ScriptedModel):

@@ -157,10 +157,10 @@ class Turns:
         """Starts the turn of a held message; the other held messages follow it. The same key returns the
         same turn.
         """
-        id_ = to_message_id(message_id)
-        key = IdempotencyKey.of(idempotency_key, f"{_SEND_HELD}{id_}")
+        key = IdempotencyKey.of(idempotency_key, f"{_SEND_HELD}{message_id.lower()}")
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
+            id_ = to_message_id(message_id)
             if key and (found := await self._begun_before(conversation, key)):
                 return found
             agent = await self._agent_of(user, conversation)
