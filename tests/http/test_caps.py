@@ -192,7 +192,7 @@ async def test_user_in_a_hurry_is_told_when_to_try_again(capped: Capped, model: 
 
 
 async def test_two_nodes_begin_no_more_of_a_users_turns_than_one(
-    postgres: Any, model: ScriptedModel, tmp_path: Path
+    postgres: Any, model: ScriptedModel, tmp_path: Path, crowded: None
 ):
     gate = Gate()
     model.otherwise = [Wait(gate), Say("Because.")]
