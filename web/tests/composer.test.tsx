@@ -52,6 +52,24 @@ it("keeps the text that was not taken", async () => {
   expect(readDraft("c1")).toBe("hello");
 });
 
+it("takes another text, too, on which Enter was pressed while the first was being stored", async () => {
+  const stored: ((taken: boolean) => void)[] = [];
+  const onSend = vi.fn((_: string) => new Promise<boolean>((resolve) => stored.push(resolve)));
+  const { box } = composer({ onSend });
+  await type(box, "first");
+  await press(box, "Enter");
+  await type(box, "second");
+  await press(box, "Enter");
+  expect(onSend).toHaveBeenCalledTimes(1);
+  await act(async () => {
+    stored[0]!(true);
+    await new Promise((resolve) => setTimeout(resolve));
+  });
+  expect(onSend.mock.calls.map(([text]) => text)).toEqual(["first", "second"]);
+  await act(async () => stored[1]!(true));
+  expect(box.value).toBe("");
+});
+
 it("has the text until it is stored elsewhere, takes it once, and leaves what was typed since", async () => {
   let store = (_: boolean) => {};
   const onSend = vi.fn(() => new Promise<boolean>((resolve) => (store = resolve)));

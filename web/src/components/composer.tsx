@@ -43,8 +43,10 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   const text = useDraft(draftKey);
   const attachments = useStore(attachmentsOf(draftKey));
   const { add, drop } = useAttaching(draftKey, disabled);
-  /** From Enter until the outbox has stored the message: the draft stays that long. */
-  const isTaking = useRef(false);
+  /** What the outbox is storing, from Enter on: the draft stays that long. */
+  const taking = useRef<string | null>(null);
+  /** Set if Enter was pressed meanwhile on another text; whether it steers. */
+  const isNext = useRef<boolean | null>(null);
   const input = useRef<HTMLTextAreaElement>(null);
   const bar = useId();
   const isEditing = onCancelEdit !== undefined;
@@ -61,17 +63,28 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   const ready = (text.trim() !== "" || hasFiles) && !hasFailed && over <= 0 && (!running || queues) && !disabled;
   const isQueueing = running && queues && !waiting;
   const submit = async (steers: boolean) => {
-    if (!ready || isTaking.current) return;
-    isTaking.current = true;
+    if (!ready) return;
     const sent = text.trim();
+    if (taking.current !== null) {
+      if (taking.current !== sent) isNext.current = steers;
+      return;
+    }
+    taking.current = sent;
     try {
       if (!(await onSend(sent, steers && isQueueing && !hasFiles, outgoingFiles(attachments)))) return;
       dropSent(draftKey, sent);
       dropSentFiles(draftKey, attachments);
     } finally {
-      isTaking.current = false;
+      taking.current = null;
+      const next = isNext.current;
+      isNext.current = null;
+      if (next !== null) setTimeout(() => void latestSubmit.current(next)); // once the draft is what remains
     }
   };
+  const latestSubmit = useRef(submit);
+  useEffect(() => {
+    latestSubmit.current = submit;
+  });
   const onKeyDown = (event: KeyboardEvent) => {
     // When writing Chinese, Enter chooses characters and Escape drops them.
     if (event.nativeEvent.isComposing) return;
