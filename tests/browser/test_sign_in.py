@@ -67,6 +67,14 @@ def test_next_person_sees_nothing_of_the_one_before(page: Page):
     expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
 
 
+def test_link_with_a_token_signs_in_where_the_page_is_open_already(page: Page):
+    expect(page.get_by_label("Access token")).to_be_visible()
+    token = issue_token(SECRET, User(UserId("alice")), 600)
+    page.goto(f"/#token={token}")  # only the fragment changes
+    expect(page.get_by_role("button", name="Profile: alice")).to_be_visible()
+    assert token not in page.url
+
+
 def test_wrong_token_is_refused_and_another_can_be_tried(page: Page):
     page.get_by_label("Access token").fill("nonsense")
     page.get_by_role("button", name="Sign in").click()

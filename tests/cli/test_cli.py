@@ -76,6 +76,17 @@ def test_page_is_opened_with_the_token_unless_people_sign_in(
     assert f"{server.url}/#token={token}" in Path("data", "open.html").read_text()
 
 
+def test_page_is_not_opened_with_the_token_of_another_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with Server(tmp_path, "--require-token", gateway="openai") as server:
+        port = server.url.rpartition(":")[2]
+        assert main(["open", "--print", "--data", str(tmp_path / "other"), "--port", port]) == 1
+    told = capsys.readouterr()
+    assert "--data" in told.err
+    assert not told.out
+
+
 def test_own_commands_send_the_token_that_a_server_wants(tmp_path: Path):
     (tmp_path / "note.txt").write_text("The tenant pays on the first.")
     with Server(tmp_path, "--require-token", gateway="openai") as server:

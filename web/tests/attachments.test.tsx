@@ -130,6 +130,15 @@ it("keeps what is refused with the server's reason, spoils nothing else, and wai
   expect(onSend.mock.calls[0]).toMatchObject(["Look", false, [{ kept: kept("a.txt") }]]);
 });
 
+it("sends a message along with a file that could not be uploaded for want of a connection", async () => {
+  const { box, onSend, names } = composer();
+  await paste(box, ["a.txt"]);
+  await act(async () => Upload.named("a.txt").onerror());
+  await press(box, "Enter");
+  expect(onSend.mock.calls[0]![2]).toMatchObject([{ fileName: "a.txt", kept: null, source: { name: "a.txt" } }]);
+  expect(names()).toEqual([]);
+});
+
 it("retries after a lost connection", async () => {
   const { drawn, box } = composer();
   await paste(box, ["a.txt"]);

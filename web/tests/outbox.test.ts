@@ -1,24 +1,34 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
 import { laneOf, type Entry, type OutgoingFile, type OutgoingMessage } from "../src/outbox/entry";
-import { Outbox, canTakeBack, type EntryStore, type Item, type NewEntry, type OutboxEvent, type TabNews } from "../src/outbox/outbox";
+import { Outbox, canTakeBack, type EntryStore, type Item, type NewEntry, type OutboxEvent, type Stored, type TabNews } from "../src/outbox/outbox";
 import { verdictOn, type Failure } from "../src/outbox/verdict";
 
 /** What several tabs, and one tab after the other, find in the browser. */
 class Disk implements EntryStore {
   entries = new Map<string, Entry>();
   isFull = false;
+  isUnreadable = false;
+  /** What it could not store, and keeps as long as the page is open. */
+  unstored = new Map<string, Entry>();
 
-  async all(): Promise<Entry[]> {
-    return [...this.entries.values()];
+  async all(): Promise<Stored[]> {
+    const stored = (entries: Map<string, Entry>, lasts: boolean) => [...entries.values()].map((entry) => ({ entry, lasts }));
+    return [...stored(this.entries, true), ...stored(this.unstored, false)];
+  }
+  async get(id: string): Promise<Entry | undefined> {
+    if (this.isUnreadable) throw new Error("unreadable");
+    return this.entries.get(id);
   }
   async put(entry: Entry): Promise<boolean> {
-    if (this.isFull) throw new Error("full");
+    if (this.isFull) this.unstored.set(entry.id, entry);
+    if (this.isFull) return false;
     this.entries.set(entry.id, structuredClone(entry));
     return true;
   }
   async remove(id: string): Promise<void> {
     this.entries.delete(id);
+    this.unstored.delete(id);
   }
 }
 
@@ -85,6 +95,7 @@ let server: Server;
 let locks: Locks;
 let tabs: Tab[];
 let ids = 0;
+let clock: () => number;
 
 class Tab {
   events: OutboxEvent<string, string>[] = [];
@@ -105,7 +116,7 @@ class Tab {
       transport,
       {
         freshId: () => `k${++ids}`,
-        now: () => ids,
+        now: () => clock(),
         pause: (ms, signal) =>
           new Promise((resolve) => {
             this.pauses.push({ ms, end: resolve });
@@ -162,6 +173,7 @@ beforeEach(() => {
   server = new Server();
   locks = new Locks();
   tabs = [];
+  clock = () => ids;
 });
 
 describe("a message", () => {
@@ -212,6 +224,24 @@ describe("a message", () => {
     expect(tab.items.map(({ state }) => state)).toEqual(["waiting", "waiting"]);
     await tab.wake();
     expect(contents()).toEqual(["elsewhere", "one", "two"]);
+  });
+
+  it("follows the one before it even if the clock was set back meanwhile", async () => {
+    server.fails = [UNREACHABLE];
+    const tab = await new Tab().open();
+    await tab.write({ content: "one", whenBusy: "queue" });
+    clock = () => -1000;
+    await tab.write({ content: "two", whenBusy: "queue" });
+    await tab.write({ content: "three", whenBusy: "queue" });
+    await tab.wake();
+    expect(contents()).toEqual(["one", "two", "three"]);
+  });
+
+  it("is not taken for sent because the browser can't read what it stored", async () => {
+    disk.isUnreadable = true;
+    const tab = await new Tab().open();
+    const entry = await tab.write({ content: "hi" });
+    expect(tab.events).toEqual([{ type: "sent", entry, outcome: `took ${entry.id}` }]);
   });
 
   it("is tried ever more seldom, at once when asked for, and when the server says", async () => {
@@ -268,6 +298,15 @@ describe("a message", () => {
     await tab.wake();
     expect(contents()).toEqual(["hi"]);
   });
+
+  it("that the browser can't store still says so after its user has signed in again", async () => {
+    disk.isFull = true;
+    server.fails = [refused(401, "UNAUTHENTICATED"), UNREACHABLE];
+    const tab = await new Tab().open();
+    await tab.write({ content: "hi" });
+    await tab.open();
+    expect(tab.items).toMatchObject([{ state: "waiting", lasts: false }]);
+  });
 });
 
 describe("an entry of somebody else", () => {
@@ -307,6 +346,17 @@ describe("two tabs", () => {
     expect(server.asked).toEqual(["send hi", "send hi", "send hi"]);
     expect([one, two].map((it) => it.events.at(-1)!.type)).toEqual(["sent", "sent"]);
     expect([one.items, two.items, disk.entries.size]).toEqual([[], [], 0]);
+  });
+
+  it("go on where the other one has stopped", async () => {
+    const files = [{ key: "a", fileName: "a", mediaType: "text/plain", size: 1, kept: null, source: new Blob(["a"]) }];
+    server.fails = [UNREACHABLE, UNREACHABLE, undefined, UNREACHABLE];
+    const [one, two] = [await new Tab().open(), await new Tab().open()];
+    await one.write({ content: "look", files });
+    await one.wake();
+    one.crash();
+    await two.wake();
+    expect([server.uploads, contents()]).toEqual([["a"], ["look"]]);
   });
 
   it("leave each other alone as long as one of them sends, and help when it is gone", async () => {

@@ -4,6 +4,7 @@ import argparse
 import html
 import os
 import webbrowser
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx2
@@ -11,6 +12,7 @@ import httpx2
 from threadkeep.cli.commands import runs
 from threadkeep.client.errors import NotReached
 from threadkeep.domain.data_folder import OPEN_PAGE
+from threadkeep.domain.errors import Unauthenticated
 from threadkeep.http.local_token import make_token
 from threadkeep.settings import Settings
 
@@ -32,8 +34,12 @@ def add_open(command: argparse.ArgumentParser) -> None:
 def _open(settings: Settings, given: argparse.Namespace) -> int:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{settings.port}/"
-    _check_running(url)
     token = None if settings.signs_in else make_token(settings.data)
+    if not _is_let_in(url, token):
+        raise Unauthenticated(
+            f"The server at {url} doesn't accept the token in {settings.data.absolute()}. Run this in the "
+            "folder where you started the server, or name its data folder with --data."
+        )
     address = f"{url}#token={token}" if token else url
     if given.print:
         print(address)
@@ -42,11 +48,16 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
     return 0
 
 
-def _check_running(url: str) -> None:
+def _is_let_in(url: str, token: str | None) -> bool:
+    """Whether the server accepts our token, if we have one."""
+    path, headers = ("api/me", {"Authorization": f"Bearer {token}"}) if token else ("healthz", {})
     try:
-        httpx2.get(f"{url}healthz", timeout=ANSWER_S, trust_env=False)
+        answer = httpx2.get(f"{url}{path}", headers=headers, timeout=ANSWER_S, trust_env=False)
     except httpx2.HTTPError as exc:
-        raise NotReached(f"No server is running at {url}. Start it with `threadkeep serve`.") from exc
+        raise NotReached(
+            f"No server is running at {url}. Start it with `threadkeep serve`, or name its port with --port."
+        ) from exc
+    return answer.status_code != HTTPStatus.UNAUTHORIZED
 
 
 def _way_to(data: Path, address: str) -> str:

@@ -72,7 +72,9 @@ async def find_agent(client: Client, name: str | None) -> AgentView:
         found = [agent async for agent in client.agents()]
     except ClientError as exc:
         if exc.code == Unauthenticated.code:
-            hint = "Sign in with --token. To create a token, run `threadkeep token --user NAME`."
+            hint = (
+                "Pass the token with --token; if people sign in, `threadkeep token --user NAME` creates one."
+            )
             raise Unauthenticated(f"{exc.message} {hint}") from exc
         if exc.code == RouteNotFound.code:
             raise NotReached(

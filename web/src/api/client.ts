@@ -35,12 +35,13 @@ export function setToken(value: string | null): void {
 
 const GIVEN = /^#token=([\w.~+/=-]+)$/;
 
-/** Keeps the token that `threadkeep open` put into the address, and removes it from there. */
-export function takeGivenToken(): void {
+/** Keeps the token that `threadkeep open` put into the address, and removes it from there; false if there is none. */
+export function takeGivenToken(): boolean {
   const given = GIVEN.exec(location.hash)?.[1];
-  if (given === undefined) return;
+  if (given === undefined) return false;
   history.replaceState(null, "", location.pathname + location.search);
   setToken(given);
+  return true;
 }
 
 let signedOut = () => {};

@@ -26,6 +26,7 @@ export function AgentServers({ agent, onChange }: Props) {
   };
   const refused = (error: unknown) => setProblem(pageProblemOf(error));
   const add = async (servers: Record<string, McpServerSettingsView>) => {
+    setProblem(null); // the form shows its own faults
     await write(servers);
     setAdding(false);
   };

@@ -2,7 +2,7 @@ import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, type KeyboardEvent } from "react";
 
 import { type OutgoingFile } from "../outbox/entry";
-import { attachmentsOf, dropSentFiles, outgoingFiles } from "../state/attachments";
+import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../state/attachments";
 import { dropSent, keepDraft, useDraft } from "../state/drafts";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
@@ -58,7 +58,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   }, [draftKey, isEditing]);
 
   const over = limit ? [...text.trim()].length - limit : 0;
-  const hasFailed = attachments.some((it) => it.status.state === "failed");
+  const hasFailed = attachments.some(isStuck);
   const hasFiles = attachments.length > 0;
   const ready = (text.trim() !== "" || hasFiles) && !hasFailed && over <= 0 && (!running || queues) && !disabled;
   const isQueueing = running && queues && !waiting;

@@ -5,6 +5,7 @@ import { type MeView } from "../api/schema";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
+import { isLocal } from "../state/session";
 import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { Menu, type MenuGroup } from "./menu";
@@ -17,7 +18,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
   const isSignedIn = useStore(token) !== null;
   const spoken = useStore(language);
   const worn = useStore(themeChoice);
-  const name = isSignedIn ? me.id : words.you;
+  const name = isSignedIn && !isLocal ? me.id : words.you;
   const groups: MenuGroup[] = [
     {
       items: [

@@ -1,6 +1,6 @@
 import { useState, type FormEvent } from "react";
 
-import { findOut, signIn } from "../state/session";
+import { findOut, isLocal, signIn } from "../state/session";
 import { useWords } from "../words";
 import { Appearance } from "./appearance";
 import { Mark } from "./mark";
@@ -8,8 +8,7 @@ import { Mark } from "./mark";
 /** Within an application that signs people in itself, a token would be of no use. */
 const isEmbedded = document.documentElement.dataset["embedded"] === "True";
 
-/** Without sign-in, the token in the server's data folder is the only one. */
-const isLocal = document.documentElement.dataset["signsIn"] === "False";
+const USUAL_PORT = "8710";
 
 export function SignIn({ refused }: { refused: boolean }) {
   return (
@@ -47,7 +46,7 @@ function TokenForm({ refused }: { refused: boolean }) {
       <h1>
         <Mark /> Threadkeep
       </h1>
-      <p>{isLocal ? words.signInLocal : words.signInHint}</p>
+      <p>{isLocal ? withCode(words.signInLocal(openCommand())) : words.signInHint}</p>
       <label>
         {words.token}
         <input
@@ -68,7 +67,18 @@ function TokenForm({ refused }: { refused: boolean }) {
       <button type="submit" className="primary" disabled={!given.trim()}>
         {words.signIn}
       </button>
-      {!isLocal && <p className="hint">{words.signInOperator}</p>}
+      {!isLocal && <p className="hint">{withCode(words.signInOperator)}</p>}
     </form>
   );
+}
+
+/** What opens this page with the token. */
+function openCommand(): string {
+  const { port } = location;
+  return port && port !== USUAL_PORT ? `threadkeep open --port ${port}` : "threadkeep open";
+}
+
+/** A sentence with commands, each between two backticks. */
+function withCode(sentence: string) {
+  return sentence.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part));
 }

@@ -1,18 +1,27 @@
 /** Entries in IndexedDB, which keeps files, too; what it does not take is kept for as long as the page is open. */
 
 import { type Entry } from "./entry";
-import { type EntryStore } from "./outbox";
+import { type EntryStore, type Stored } from "./outbox";
 
 const NAME = "threadkeep.outbox";
 const TABLE = "entries";
+/** A browser whose database is stuck says nothing at all; a message is not held up by that. */
+const OPENS_WITHIN_MS = 5000;
 
 export class BrowserStore implements EntryStore {
   #opening: Promise<IDBDatabase> | null = null;
   #unstored = new Map<string, Entry>();
 
-  async all(): Promise<Entry[]> {
+  async all(): Promise<Stored[]> {
     const stored = await this.#run<Entry[]>("readonly", (table) => table.getAll()).catch(() => []);
-    return [...stored.filter((it) => !this.#unstored.has(it.id)), ...this.#unstored.values()];
+    return [
+      ...stored.filter((it) => !this.#unstored.has(it.id)).map((entry) => ({ entry, lasts: true })),
+      ...[...this.#unstored.values()].map((entry) => ({ entry, lasts: false })),
+    ];
+  }
+
+  async get(id: string): Promise<Entry | undefined> {
+    return this.#unstored.get(id) ?? this.#run<Entry | undefined>("readonly", (table) => table.get(id));
   }
 
   async put(entry: Entry): Promise<boolean> {
@@ -46,6 +55,7 @@ export class BrowserStore implements EntryStore {
   #open(): Promise<IDBDatabase> {
     return (this.#opening ??= new Promise<IDBDatabase>((resolve, reject) => {
       const request = indexedDB.open(NAME, 1);
+      setTimeout(() => reject(new Error("The browser's database does not answer")), OPENS_WITHIN_MS);
       request.onupgradeneeded = () => request.result.createObjectStore(TABLE, { keyPath: "id" });
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {

@@ -6,10 +6,18 @@ import { type KeptFile } from "../turn/files";
 
 /** Where entries outlive the page. */
 export interface EntryStore {
-  all(): Promise<Entry[]>;
+  all(): Promise<Stored[]>;
+  /** Undefined only if it is not there; what can't be read is an error. */
+  get(id: string): Promise<Entry | undefined>;
   /** Whether it will still be there after a reload. */
   put(entry: Entry): Promise<boolean>;
   remove(id: string): Promise<void>;
+}
+
+export interface Stored {
+  entry: Entry;
+  /** Whether it outlives the page. */
+  lasts: boolean;
 }
 
 /** How entries reach the server. `C` is a new conversation, `O` what the server answers. */
@@ -41,12 +49,9 @@ export type TabNews =
   | { type: "gone"; id: string };
 
 /** An entry as the page shows it. */
-export interface Item {
-  entry: Entry;
+export interface Item extends Stored {
   /** `waiting`: an attempt failed, and the next one comes later. */
   state: "sending" | "waiting";
-  /** Whether it outlives the page. */
-  lasts: boolean;
 }
 
 export type OutboxEvent<C, O> =
@@ -77,6 +82,7 @@ export class Outbox<C, O> {
   #items = new Map<string, Item>();
   #attempts = new Map<string, number>();
   #lanes = new Set<string>();
+  #newest = -Infinity;
   #hurry = new AbortController();
   #closing = new AbortController();
   #listeners = new Set<(event: OutboxEvent<C, O>) => void>();
@@ -121,7 +127,7 @@ export class Outbox<C, O> {
   /** The entry for something new, which `add` stores and sends: it can be shown before. */
   prepare(written: NewEntry): Entry {
     if (!this.#account) throw new Error("nobody is signed in");
-    return { ...written, id: this.around.freshId(), account: this.#account, createdAt: this.around.now() };
+    return { ...written, id: this.around.freshId(), account: this.#account, createdAt: this.#after(this.around.now()) };
   }
 
   /** Returns when it is stored; it is sent after that. */
@@ -139,9 +145,9 @@ export class Outbox<C, O> {
     const account = this.#account;
     const stored = await this.store.all();
     if (!account || this.#account !== account) return;
-    for (const entry of stored.filter((it) => isOf(it, account) && !this.#items.has(it.id))) {
+    for (const { entry, lasts } of stored.filter((it) => isOf(it.entry, account) && !this.#items.has(it.entry.id))) {
       const state = this.#stateIn(laneOf(entry));
-      this.#items.set(entry.id, { entry, state, lasts: true });
+      this.#items.set(entry.id, { entry, state, lasts });
       if (state === "waiting") this.#emit({ type: "waiting", entry, unreachable: false });
     }
     this.#changed();
@@ -181,6 +187,12 @@ export class Outbox<C, O> {
     }
     if (news.type === "stored") await this.around.pause(HELP_AFTER_MS, this.#closing.signal);
     await this.reload();
+  }
+
+  /** A time after that of every other entry, also if the clock was set back: entries are sent in this order. */
+  #after(now: number): number {
+    const others = [...this.#items.values()].map(({ entry }) => entry.createdAt);
+    return (this.#newest = Math.max(now, ...[this.#newest, ...others].map((it) => it + 1)));
   }
 
   /** Whoever stands behind one that waits, waits, too. */
@@ -223,14 +235,16 @@ export class Outbox<C, O> {
     if (signal.aborted) return "done";
     const item = this.items().find(({ entry }) => laneOf(entry) === lane);
     if (!item) return "done";
-    if (item.lasts && !(await this.#isStored(item.entry.id))) {
+    const latest = await this.#latest(item);
+    if (!latest) {
       // Another tab has sent it while this one waited, and said so unless it was closed.
       await this.heard({ type: "gone", id: item.entry.id });
       return "more";
     }
     if (signal.aborted) return "done";
+    this.#update(latest, {});
     try {
-      const entry = await this.#prepared(item.entry, signal);
+      const entry = await this.#prepared(latest, signal);
       if (!entry) return "more"; // taken back meanwhile
       const outcome = await this.transport.send(entry);
       await this.#remove(entry.id);
@@ -292,8 +306,10 @@ export class Outbox<C, O> {
     return "done";
   }
 
-  async #isStored(id: string): Promise<boolean> {
-    return (await this.store.all()).some((it) => it.id === id);
+  /** An entry as another tab may have stored it meanwhile; nothing if it is gone. */
+  async #latest({ entry, lasts }: Item): Promise<Entry | undefined> {
+    // If the store can't tell, it is sent: its key keeps it from happening twice.
+    return lasts ? this.store.get(entry.id).catch(() => entry) : entry;
   }
 
   async #put(entry: Entry): Promise<boolean> {

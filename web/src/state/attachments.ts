@@ -39,6 +39,11 @@ function readyFiles(attachments: readonly Attachment[]): KeptFile[] {
   return attachments.flatMap(({ status }) => (status.state === "ready" ? [status.file] : []));
 }
 
+/** Whether a message can't take it along: the server refused it, or nobody has it. Without a connection, the outbox uploads it. */
+export function isStuck({ status, source }: Attachment): boolean {
+  return status.state === "failed" && !(source && status.problem.code === "UNREACHABLE");
+}
+
 /** The files as a message takes them along, also those that are on their way. */
 export function outgoingFiles(attachments: readonly Attachment[]): OutgoingFile[] {
   return attachments.map(({ key, fileName, mediaType, size, status, source }) => {

@@ -17,6 +17,9 @@ export type Session =
   | { state: "out"; refused: boolean }
   | { state: "in"; me: MeView };
 
+/** Without sign-in everyone is `local`, and the token in the server's data folder is the only one. */
+export const isLocal = document.documentElement.dataset["signsIn"] === "False";
+
 export const session = new Store<Session>({ state: "asking" });
 
 /** A tab answers within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */

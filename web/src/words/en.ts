@@ -302,9 +302,9 @@ export const en = {
 
   signIn: "Sign in",
   signInHint: "Paste your access token.",
-  signInLocal:
-    "This server requires its token, for example because it runs programs. In a terminal, run threadkeep open: it opens this page signed in. Or paste here what threadkeep token prints.",
-  signInOperator: "Administrators create one with: threadkeep token --user NAME. On your own machine: threadkeep open",
+  signInLocal: (open: string) =>
+    `This server requires its token, for example because it runs programs. In the folder where you started it, run \`${open}\`: it opens this page signed in. Or paste here what \`threadkeep token\` prints there.`,
+  signInOperator: "Administrators create one with `threadkeep token --user NAME`. On your own machine: `threadkeep open`",
   signInElsewhere: "Sign in to the application first, then come back.",
   token: "Access token",
   tokenRefused: "This token is invalid or has expired.",

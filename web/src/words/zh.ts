@@ -300,9 +300,9 @@ export const zh: Words = {
 
   signIn: "登录",
   signInHint: "请粘贴访问令牌",
-  signInLocal:
-    "此服务器需要令牌，例如因为它会运行程序。请在终端运行 threadkeep open，它会打开已登录的页面；或者粘贴 threadkeep token 输出的内容。",
-  signInOperator: "管理员生成令牌：threadkeep token --user 用户名；本机使用：threadkeep open",
+  signInLocal: (open) =>
+    `此服务器需要令牌，例如因为它会运行程序。请在启动服务器的文件夹中运行 \`${open}\`，它会打开已登录的页面；或者在此粘贴 \`threadkeep token\` 在那里输出的内容。`,
+  signInOperator: "管理员生成令牌：`threadkeep token --user 用户名`；本机使用：`threadkeep open`",
   signInElsewhere: "请先登录应用，再返回此页面。",
   token: "访问令牌",
   tokenRefused: "令牌无效或已过期",
