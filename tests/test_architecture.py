@@ -19,7 +19,7 @@ from threadkeep.cli import COMMANDS
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
 
-COMMON = {"clock", "logs", "loopback", "loops", "metrics", "tasks", "version", "choices"}
+COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks", "version", "choices"}
 """Small modules for the layers that have all of the engine below them."""
 
 LAYERS: dict[str, set[str]] = {
@@ -43,13 +43,14 @@ LAYERS: dict[str, set[str]] = {
     # A worker process is started, limited and ended in one way, and PDFs are opened in one.
     "files": {"retrieval", "ports", "domain"},
     # What a stranger's schema costs is limited in the same kind of process.
-    "schemas": {"retrieval", "ports", "domain"},
+    "schemas": {"retrieval", "ports", "domain", "fair_slots"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},
     "choices": set(),
     "clock": set(),
+    "fair_slots": {"domain"},
     "logs": {"domain"},
     "loops": {"domain"},
     "metrics": {"domain"},

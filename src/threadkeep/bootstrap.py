@@ -17,6 +17,7 @@ from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.fair_slots import FairSlots
 from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
 from threadkeep.gateways.anthropic import AnthropicGateway
@@ -75,7 +76,6 @@ from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
-from threadkeep.services.fair_slots import FairSlots
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.services.history import History

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.making import ALICE, BOB, NOW, keep_agent, keep_begun, keep_conversation, keep_file
+from tests.making import ALICE, BOB, NOW, chunk_of, keep_agent, keep_begun, keep_conversation, keep_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageRefused
+from threadkeep.domain.events import ToolResulted
 from threadkeep.domain.ids import PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import content_hash
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.uploaded_file import ORIGINAL, PreparedFile, UploadedFile
 from threadkeep.ports.files import Room
 from threadkeep.ports.payloads import Lost
@@ -251,6 +253,24 @@ async def test_image_of_a_tool_that_is_kept_again_after_a_lost_answer_is_there_o
     artifact = await kept.store.payloads.artifact(ALICE, image.file.id)
     assert artifact and artifact.conversation_id == conversation.id
     assert await kept.store.files.latest(conversation.id, limit=9) == [image.file]
+
+
+async def test_image_of_a_running_turn_stays_when_a_queued_message_with_it_is_removed(
+    kept: Kept, tmp_path: Path
+):
+    conversation = await keep_conversation(kept.store, await keep_agent(kept.store))
+    begun = conversation.begin_turn("Draw.", NOW)
+    await keep_begun(kept.store, begun)
+    image, own = prepared(tmp_path, "pixels", "own")
+    await kept.store.files.add_returned(conversation, image)
+    await kept.store.files.add(ALICE, [own], anything)
+    resulted = ToolResulted("call", "draw", "ok", artifact_ids=(image.file.id,))
+    await kept.store.log.append([(chunk_of(begun.turn.id, 2, resulted), 1)])
+    queued = QueuedMessage.of(conversation.id, "This?", NOW, files=(image.file.part, own.file.part))
+    await kept.store.queue.add(queued, begun.turn.id)
+    assert await kept.store.queue.remove(conversation.id, queued.id, NOW)
+    assert await kept.read(image.file.id) == b"pixels"  # the reply that is being written shows it
+    assert await kept.read(own.file.id) is None
 
 
 async def test_files_given_to_somebody_else_share_the_bytes_that_both_have(kept: Kept):

@@ -742,7 +742,7 @@ async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():
 
 async def test_call_whose_arguments_cannot_be_checked_within_the_limits_is_not_made():
     class Exhausted:
-        async def problem(self, schema: Mapping[str, Any], value: Any) -> str | None:
+        async def problem(self, user_id: str, schema: Mapping[str, Any], value: Any) -> str | None:
             return NOT_CHECKED
 
     tools = InMemoryTools(adds=adds)

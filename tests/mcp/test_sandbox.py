@@ -336,6 +336,27 @@ def test_argument_that_a_program_would_not_see_is_explained(
             environment.program(key, StdioServer("tool", args))
 
 
+@pytest.mark.parametrize("kinds", HERE[-1:])
+def test_argument_in_a_folder_of_tools_is_one_that_a_program_sees(
+    place: Place, use: Use, kinds: tuple[Kind, ...]
+):
+    use(kinds)
+    tools, code = place.folder / "project" / "node_modules" / ".bin", "project/node_modules/server/index.js"
+    for folder in (tools, (place.folder / code).parent):
+        folder.mkdir(parents=True)
+    (place.folder / code).write_text("words")
+    searched = {"PATH": os.pathsep.join((str(tools), os.environ["PATH"]))}
+    box = Sandbox("auto", [place.data, place.folder])
+    environment = ServerEnvironment(place.workspaces, searched, sandbox=box)
+    server = StdioServer("cat", (str(place.folder / code),))
+    program = environment.program(ServerKey(place.agent_id, "tool", None), server)
+    ran = subprocess.run(
+        [*program.wrapper, program.command, *program.args],
+        env=dict(program.env), cwd=program.cwd, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout == "words"
+
+
 def test_programs_are_kept_from_what_the_system_runs_programs_with():
     assert {"/run/user", "/run/dbus", "/run/docker.sock"} <= {*sandbox._OF_THE_SYSTEM}  # pyright: ignore[reportPrivateUsage]
 

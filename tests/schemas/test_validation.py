@@ -1,6 +1,7 @@
 """Values are checked against strangers' schemas; a strange schema harms nobody."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -10,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hostile.work import counted
+from tests.making import ALICE, BOB
 from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.schemas.validation import find_problem
 from threadkeep.schemas.work import Budget, TooMuchWork, Unlimited
+from threadkeep.testing import until
 
 
 def problem(schema: Any, value: Any) -> str | None:
@@ -151,7 +154,7 @@ def test_check_in_our_process_is_cheap_whatever_the_schema(make: Make):
 
 
 async def test_everybody_else_continues_while_a_costly_check_runs_and_is_refused():
-    checking = asyncio.create_task(SchemaChecker(most_cpu_s=1).problem(blow_up(), {"a": 1}))
+    checking = asyncio.create_task(SchemaChecker(most_cpu_s=1).problem(ALICE, blow_up(), {"a": 1}))
     ticks = 0
     while not checking.done():
         await asyncio.sleep(0)
@@ -163,14 +166,35 @@ async def test_everybody_else_continues_while_a_costly_check_runs_and_is_refused
 async def test_large_value_is_checked_elsewhere():
     checker = SchemaChecker()
     schema = {"type": "array", "uniqueItems": True, "items": {"required": ["name"]}}
-    assert await checker.problem(schema, rows(5_000)) is None
-    assert await checker.problem(schema, [*rows(5_000), rows(1)[0]]) == "$: has items that are not unique"
-    said = await checker.problem(schema, [*rows(5_000), {}])
+    assert await checker.problem(ALICE, schema, rows(5_000)) is None
+    assert (
+        await checker.problem(ALICE, schema, [*rows(5_000), rows(1)[0]]) == "$: has items that are not unique"
+    )
+    said = await checker.problem(ALICE, schema, [*rows(5_000), {}])
     assert said == "$[5000]: 'name' is a required property"
 
 
+async def test_users_take_turns_for_the_processes_that_check(monkeypatch: pytest.MonkeyPatch):
+    checker, begun, ended = SchemaChecker(), list[str](), asyncio.Semaphore(0)
+
+    async def run(question: bytes) -> bytes:
+        begun.append(json.loads(question)[1]["of"])
+        await ended.acquire()
+        return b"null"
+
+    monkeypatch.setattr(checker, "_run_worker", run)
+    checks = [
+        asyncio.create_task(checker.problem(user, blow_up(), {"of": user})) for user in [ALICE] * 8 + [BOB]
+    ]
+    await until(lambda: len(begun) == 2)
+    for _ in checks:
+        ended.release()
+    await asyncio.gather(*checks)
+    assert begun == [ALICE, ALICE, BOB, *[ALICE] * 6]
+
+
 async def test_what_is_too_large_to_hand_over_is_refused():
-    assert await SchemaChecker().problem({"type": "string"}, "x" * 5_000_000) == NOT_CHECKED
+    assert await SchemaChecker().problem(ALICE, {"type": "string"}, "x" * 5_000_000) == NOT_CHECKED
 
 
 @pytest.mark.parametrize(

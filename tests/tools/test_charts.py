@@ -19,7 +19,7 @@ ROWS = [{"month": "一月", "sales": 3, "cost": 2.5}, {"month": "二月", "sales
 
 async def make(**arguments: Any) -> Outcome:
     """What the tool gives; its arguments fit its own schema."""
-    assert await SchemaChecker().problem(MAKE_CHART.input_schema, arguments) is None
+    assert await SchemaChecker().problem(ALICE, MAKE_CHART.input_schema, arguments) is None
     (outcome,) = [step async for step in ChartServer().call(CALLER, "make_chart", arguments)]
     assert isinstance(outcome, Outcome)
     return outcome
@@ -95,4 +95,4 @@ async def test_what_cannot_be_drawn_is_told(arguments: dict[str, Any], says: str
     ],
 )
 async def test_what_does_not_fit_the_schema_does_not_get_that_far(arguments: dict[str, Any]):
-    assert await SchemaChecker().problem(MAKE_CHART.input_schema, arguments) is not None
+    assert await SchemaChecker().problem(ALICE, MAKE_CHART.input_schema, arguments) is not None

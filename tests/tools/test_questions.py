@@ -37,7 +37,7 @@ async def test_model_may_ask_only_where_the_owner_allows_it():
     ],
 )
 async def test_question_is_a_text_with_or_without_choices(arguments: dict[str, Any], *, is_good: bool):
-    problem = await SchemaChecker().problem(ASK_USER.input_schema, arguments)
+    problem = await SchemaChecker().problem(ALICE, ASK_USER.input_schema, arguments)
     assert (problem is None) == is_good
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
@@ -58,6 +59,10 @@ KeepImage = Callable[[ProducedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""
 
 
+NOBODY = UserId("")
+"""Whose calls they are where nobody has to take turns."""
+
+
 async def no_image(file: ProducedFile) -> FilePart | None:
     """Where images are files like any other."""
     return None
@@ -74,11 +79,13 @@ class Toolbox:
         *,
         found: Sequence[RetrievalHit] = (),
         turn_id: str = "",
+        user_id: UserId = NOBODY,
         keep_image: KeepImage = no_image,
         file_rules: FileRules = NO_FILES,
     ) -> None:
         self._session = session
         self._turn_id = turn_id
+        self._user_id = user_id
         self._large_values = large_values
         self._schemas = schemas
         self._numbers = PassageNumbers(found)
@@ -143,7 +150,7 @@ class Toolbox:
         tool = self.tool(use)
         if tool is None:
             return f"Tool {use.name!r} not found."
-        problem = await self._schemas.problem(tool.input_schema, arguments)
+        problem = await self._schemas.problem(self._user_id, tool.input_schema, arguments)
         if problem is None or problem == NOT_CHECKED:
             return problem
         return f"The arguments don't match the tool's schema. {problem}"

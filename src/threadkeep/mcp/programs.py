@@ -75,17 +75,18 @@ class ServerEnvironment:
             args, readable, writable = server.args, [workspace / ROLES], [cwd]
         else:
             args, readable, writable = launched_args(server.command, server.args), [], [workspace]
-        self._check_visible(args, workspace)
+        self._check_visible(server.command, args, env.get("PATH"), workspace)
         wrapper = self.sandbox.wrapper(server.command, env.get("PATH"), readable=readable, writable=writable)
         return Program(server.command, args, env, cwd, wrapper)
 
-    def _check_visible(self, args: Sequence[str], workspace: Path) -> None:
+    def _check_visible(self, command: str, args: Sequence[str], path: str | None, workspace: Path) -> None:
         """Explains what the program itself would only report as missing."""
         for arg in args:
-            path = Path(arg.rpartition("=")[2])
-            if path.is_absolute() and not path.is_relative_to(workspace) and self.sandbox.hides(path):
+            named = Path(arg.rpartition("=")[2])
+            is_elsewhere = named.is_absolute() and not named.is_relative_to(workspace)
+            if is_elsewhere and self.sandbox.hides(named, command, path):
                 raise LinkBroken(
-                    f"Its argument {path} is in a folder that programs can't see. The operator can allow "
+                    f"Its argument {named} is in a folder that programs can't see. The operator can allow "
                     "reading it with THREADKEEP_MCP_READABLE, or writing with THREADKEEP_MCP_WRITABLE."
                 )
 

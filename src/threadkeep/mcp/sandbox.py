@@ -123,12 +123,12 @@ class Sandbox:
         }
         return isolated_command("threadkeep.mcp.confine", json.dumps(confinement))
 
-    def hides(self, path: Path) -> bool:
-        """Whether programs can't see something that is there, unless it is in their own folder."""
-        if not self.kinds or not path.exists():
+    def hides(self, file: Path, command: str = "", path: str | None = None) -> bool:
+        """Whether a command can't see something that is there, unless it is in its own folder."""
+        if not self.kinds or not file.exists():
             return False
-        real = path.resolve()
-        open_to_them = {it.resolve() for it in (*self.shared, *self._shown("", None))}
+        real = file.resolve()
+        open_to_them = {it.resolve() for it in (*self.shared, *self._shown(command, path))}
         hidden = {*self._hidden(), *map(Path, PRIVATE)}
         nearest = next((it for it in (real, *real.parents) if it in open_to_them or it in hidden), None)
         return nearest in hidden and nearest not in open_to_them

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.ids import UserId
+from threadkeep.fair_slots import FairSlots
 from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.retrieval.process import end_process, start_worker
 from threadkeep.schemas.validation import find_problem
@@ -23,28 +25,31 @@ AT_ONCE = 2
 
 
 class SchemaChecker:
-    """Checks what is cheap here, and everything else in a worker that is killed when it takes too long."""
+    """Checks what is cheap here, and everything else in a worker that is killed when it takes too long.
+
+    Users take turns for the few workers.
+    """
 
     def __init__(self, *, most_cpu_s: int = MOST_CPU_S, most_s: float = MOST_S) -> None:
         self._most_cpu_s = most_cpu_s
         self._most_s = most_s
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._workers = FairSlots(AT_ONCE)
 
-    async def problem(self, schema: Mapping[str, Any], value: Any) -> str | None:
-        """Where a value doesn't match a schema; None if it does, or if the schema is broken."""
+    async def problem(self, user_id: UserId, schema: Mapping[str, Any], value: Any) -> str | None:
+        """Where a user's value doesn't match a schema; None if it does, or if the schema is broken."""
         try:
             return find_problem(schema, value, Budget(schema, value))
         except TooMuchWork:
-            return await self._ask_worker(schema, value)
+            return await self._ask_worker(user_id, schema, value)
 
-    async def _ask_worker(self, schema: Mapping[str, Any], value: Any) -> str | None:
+    async def _ask_worker(self, user_id: UserId, schema: Mapping[str, Any], value: Any) -> str | None:
         try:
             question = msgspec.json.encode((schema, value))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
             return NOT_CHECKED
         if len(question) > MOST_BYTES:
             return NOT_CHECKED
-        async with self._free:
+        async with self._workers.slot(user_id):
             answer = await self._run_worker(question)
         try:
             return msgspec.json.decode(answer, type=str | None)

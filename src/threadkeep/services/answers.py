@@ -186,6 +186,7 @@ class Answers:
                 self._schemas,
                 found=found,
                 turn_id=turn.id,
+                user_id=user.id,
                 keep_image=lambda file: self._keep_image(held.conversation, file),
                 file_rules=self.file_rules(turn.model),
             ),

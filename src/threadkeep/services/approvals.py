@@ -54,7 +54,7 @@ class Approvals:
         if asked is None:
             raise ApprovalNotFound
         _check(asked, answer)
-        await self._check_value(asked, answer)
+        await self._check_value(user, asked, answer)
         # Even if the request is cancelled meanwhile: a turn that this node has taken must run.
         answered = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, answer)))
         match answered.outcome:
@@ -76,7 +76,7 @@ class Approvals:
                 )
                 return await own_turn(self._store, user, turn_id)
 
-    async def _check_value(self, asked: Approval, answer: Answer) -> None:
+    async def _check_value(self, user: User, asked: Approval, answer: Answer) -> None:
         """Rejects arguments or an answer that don't match the request's schema."""
         match answer.action:
             case ApprovalAction.EDIT:
@@ -85,7 +85,9 @@ class Approvals:
                 param, value = "content", answer.content
             case _:
                 return
-        if asked.schema is not None and (problem := await self._schemas.problem(asked.schema, value)):
+        if asked.schema is None:
+            return
+        if problem := await self._schemas.problem(user.id, asked.schema, value):
             raise InvalidRequest(problem, param=param)
 
     async def _take(self, turn_id: TurnId, request_id: str, answer: Answer) -> Answered:

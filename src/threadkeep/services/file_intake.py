@@ -29,10 +29,10 @@ from threadkeep.domain.uploaded_file import (
     PreparedFile,
     UploadedFile,
 )
+from threadkeep.fair_slots import FairSlots
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.images import ImagePreparer
 from threadkeep.ports.pdfs import PdfInspector
-from threadkeep.services.fair_slots import FairSlots
 
 log = logging.getLogger("threadkeep.files")
 

@@ -66,12 +66,17 @@ LOCK_USED_IN = with_ids(
     postgres=" ORDER BY id FOR UPDATE",
 )
 # Parts name their files, so the parts are searched for the id: this is rare, and in one conversation only.
+# Those of a reply that is being written are in its turn's log.
 _STOP_USING = with_ids(
     """DELETE FROM tk_file_uses WHERE file_id IN (IDS) AND conversation_id = :conversation_id
     AND NOT EXISTS (SELECT 1 FROM tk_messages AS message WHERE message.conversation_id = :conversation_id
         AND message.parts LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')
     AND NOT EXISTS (SELECT 1 FROM tk_queued AS queued WHERE queued.conversation_id = :conversation_id
-        AND queued.files LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')"""
+        AND queued.files LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')
+    AND NOT EXISTS (SELECT 1 FROM tk_conversations AS conversation
+        JOIN tk_turn_chunks AS chunk ON chunk.turn_id = conversation.active_turn_id
+        WHERE conversation.id = :conversation_id
+            AND chunk.events LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')"""
 )
 CONTENTS_OF_FILES = with_ids("SELECT file_id, content_id FROM tk_file_forms WHERE file_id IN (IDS)")
 FORGET_UNUSED = with_ids(

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from threadkeep.domain.ids import UserId
-from threadkeep.services.fair_slots import FairSlots
+from threadkeep.fair_slots import FairSlots
 
 ALICE, BOB, CAROL = UserId("alice"), UserId("bob"), UserId("carol")
 
