@@ -36,6 +36,8 @@ _SOME = Statement(
 )
 _ANY = Statement("SELECT 1 FROM tk_files_before LIMIT 1")
 _TAKE = Statement("DELETE FROM tk_files_before WHERE id = :id RETURNING id")
+_CONVERSATION = "SELECT 1 FROM tk_conversations WHERE id = :id"
+_HOLD_CONVERSATION = Statement(_CONVERSATION, postgres=f"{_CONVERSATION} FOR KEY SHARE")
 _FORGET_PIECES = Statement("DELETE FROM tk_file_pieces_before WHERE file_id = :id")
 _FORGET_PAYLOADS = with_ids("DELETE FROM tk_payloads WHERE id IN (IDS)")
 _PIECES = Statement(
@@ -100,7 +102,7 @@ async def _convert(
         paths = await asyncio.to_thread(_existing, old.paths(payload_folder))
         await contents.stage({new[sha256].id: path for sha256, path in paths.items()})
     kept = await database.write(lambda: _move(contents, old, new, in_database=payload_folder is None))
-    if kept is None:  # another node was first
+    if kept is None:  # another node was first, or nobody has it any more
         await contents.remove(it.id for it in new.values())
     else:
         await contents.settle({it.id: kept[sha256] for sha256, it in new.items() if kept[sha256] != it.id})
@@ -113,7 +115,9 @@ def _move(
     ((is_waiting,),) = yield IS_WAITING()
     if not is_waiting or not (yield _TAKE(id=old.file.id)):
         return None
-    yield lock_user(old.user_id)
+    if not (yield from _is_wanted(old)):
+        yield _FORGET_PIECES(id=old.file.id)
+        return None
     kept = yield from add_contents(old.user_id, new)
     is_unsent = old.conversation_id is None
     yield from add_file(old.user_id, old.file, kept, old.file.created_at if is_unsent else None)
@@ -126,6 +130,16 @@ def _move(
     yield _FORGET_PIECES(id=old.file.id)
     yield _FORGET_PAYLOADS(ids=to_json([it.id for it in old.file.payloads(ConversationId(""))]))
     return kept
+
+
+def _is_wanted(old: _OldFile) -> Plan[bool]:
+    """Whether its user and conversation are still there, which then stay until the unit of work ends.
+
+    A node of an earlier version, or the application around us, may have deleted them since the migration.
+    """
+    if not (yield lock_user(old.user_id)):
+        return False
+    return old.conversation_id is None or bool((yield _HOLD_CONVERSATION(id=old.conversation_id)))
 
 
 def _content(old: _OldFile, name: str, sha256: str) -> Plan[bytes]:
