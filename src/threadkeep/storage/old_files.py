@@ -12,14 +12,21 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-import msgspec
-
-from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId
-from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile
+from threadkeep.domain.ids import ContentId, ConversationId, UserId
+from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
 from threadkeep.storage.file_contents import FileContents
-from threadkeep.storage.file_rows import USE, NewContent, add_contents, add_file, contents_of, lock_user
+from threadkeep.storage.file_rows import (
+    FILE_COLUMNS,
+    USE,
+    NewContent,
+    add_contents,
+    add_file,
+    contents_of,
+    lock_user,
+)
+from threadkeep.storage.files import to_file
 
 BATCH = 100
 _LOCK_KEY = 0x6669_6C65_73  # "files": nodes that start together take turns
@@ -30,9 +37,7 @@ IS_WAITING = Statement(
 )
 _ALONE = Statement("SELECT 1", postgres=f"SELECT pg_advisory_xact_lock({_LOCK_KEY})")
 _SOME = Statement(
-    """SELECT user_id, conversation_id, id, file_name, media_type, size, sha256, created_at, width, height,
-        pages, renditions
-    FROM tk_files_before ORDER BY id LIMIT :limit"""
+    f"SELECT user_id, conversation_id, {FILE_COLUMNS} FROM tk_files_before ORDER BY id LIMIT :limit"
 )
 _ANY = Statement("SELECT 1 FROM tk_files_before LIMIT 1")
 _TAKE = Statement("DELETE FROM tk_files_before WHERE id = :id RETURNING id")
@@ -50,7 +55,6 @@ _CONTENT = Statement(
 _DROP = (Statement("DROP TABLE tk_file_pieces_before"), Statement("DROP TABLE tk_files_before"))
 
 _STAGED = "staged"
-_decode = msgspec.json.Decoder(dict[str, KeptRendition]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +160,5 @@ def _existing(paths: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def _old_file(row: Row) -> _OldFile:
-    (
-        user_id, conversation_id, id_, file_name, media_type, size, sha256, created_at, width, height, pages,
-        renditions,
-    ) = row  # fmt: skip
-    file = UploadedFile(
-        id=PayloadId(id_),
-        file_name=file_name,
-        media_type=media_type,
-        size=size,
-        sha256=sha256,
-        created_at=created_at,
-        width=width,
-        height=height,
-        pages=pages,
-        renditions=_decode(renditions),
-    )
-    return _OldFile(user_id, conversation_id, file)
+    user_id, conversation_id, *file = row
+    return _OldFile(user_id, conversation_id, to_file(file))
