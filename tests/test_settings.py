@@ -136,6 +136,15 @@ def test_folder_that_programs_may_write_is_not_ours_and_does_not_hold_it(tmp_pat
         Settings.load({}, mcp_readable=("~/notes",))
 
 
+@pytest.mark.parametrize("folder", ["data", "data/token", "link/agents", "other/../data"])
+def test_folder_that_programs_may_read_is_not_ours_though_it_may_hold_it(tmp_path: Path, folder: str):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    with pytest.raises(SettingsError, match=r"MCP_READABLE.*another folder"):
+        Settings.load({}, data=tmp_path / "data", mcp_readable=(str(tmp_path / folder),))
+    Settings.load({}, data=tmp_path / "data", mcp_readable=(str(tmp_path),))
+
+
 def test_folder_that_programs_may_write_holds_nothing_that_decides_what_we_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

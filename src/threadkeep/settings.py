@@ -456,8 +456,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for folder in self.mcp_writable:
             self._check_writable(Path(folder))
         for folder in self.mcp_readable:
-            if not Path(folder).is_absolute():
-                raise SettingsError(f"THREADKEEP_MCP_READABLE: '{folder}' is not an absolute path.")
+            self._check_readable(Path(folder))
         if self.promptx_command is not None and not self.promptx_arguments:
             raise SettingsError("THREADKEEP_PROMPTX_COMMAND must name a program.")
         if any(len(key) < 32 for key in self.secret_keys):
@@ -468,6 +467,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise SettingsError(
                     f"THREADKEEP_CORS_ORIGINS: {origin!r} is not an origin such as https://app.example."
                 )
+
+    def _check_readable(self, folder: Path) -> None:
+        if not folder.is_absolute():
+            raise SettingsError(f"THREADKEEP_MCP_READABLE: '{folder}' is not an absolute path.")
+        theirs = folder.resolve()
+        # Around them it may be: they stay hidden in it.
+        if any(theirs.is_relative_to(ours.resolve()) for ours in self.private_paths):
+            raise SettingsError(
+                f"THREADKEEP_MCP_READABLE: '{folder}' belongs to Threadkeep's own data or settings, which "
+                "programs can't access. Choose another folder."
+            )
 
     def _check_writable(self, folder: Path) -> None:
         if not folder.is_absolute():

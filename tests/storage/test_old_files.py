@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.making import ALICE, NOW, keep_agent, keep_conversation
+from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
 from tests.postgres import Postgres
 from tests.storage.test_constraints import insert
 from threadkeep.domain.conversation import Conversation
@@ -73,8 +73,8 @@ class OldFiles:
         )
         about = {"media_type": "image/png", "size": len(content), "sha256": content_hash(content)}
         row = {
-            "id": id_, "user_id": ALICE, "conversation_id": conversation_id, "file_name": "a.png", **about,
-            "renditions": to_json({"preview": preview}), "created_at": NOW,
+            "id": id_, "user_id": self.conversation.user_id, "conversation_id": conversation_id,
+            "file_name": "a.png", **about, "renditions": to_json({"preview": preview}), "created_at": NOW,
         }  # fmt: skip
         await self.database.execute(insert("tk_files", row))
         if conversation_id:
@@ -120,6 +120,11 @@ async def test_old_files_are_read_sent_again_and_kept_once(
         files = OldFiles(database, folder, conversation)
         waiting, sent = await files.waiting("waiting"), await files.sent("sent")
         twice, lost = [await files.waiting("sent"), await files.sent("lost")]
+        purged, deleted = [
+            await keep_conversation(store, await keep_agent(store), user_id) for user_id in (ALICE, BOB)
+        ]
+        await OldFiles(database, folder, purged).sent("purged")
+        await OldFiles(database, folder, deleted).waiting("deleted")
         if folder:
             (folder / conversation.id / content_hash(b"lost")).unlink()
         await database.close()
@@ -127,6 +132,11 @@ async def test_old_files_are_read_sent_again_and_kept_once(
     database = await open_database(fresh_url, pool_size=2)
     with pytest.raises(StorageRefused):
         await open_snapshot(fresh_url)  # not before the server has moved them
+    with monkeypatch.context() as old:  # a node of the earlier version still runs, and deletes
+        old.setattr("threadkeep.storage.store.convert_files", nothing)
+        store = await store_on(database)
+        await store.conversations.purge(ALICE, purged.id)
+        await store.users.delete(BOB, NOW)
 
     monkeypatch.setattr(old_files, "BATCH", 1)
     with monkeypatch.context() as killed:

@@ -87,19 +87,19 @@ class SqlFiles:
     async def visible(self, user_id: UserId, ids: Iterable[PayloadId]) -> Mapping[PayloadId, UploadedFile]:
         """The user's files that wait for a message or are in a conversation that is not deleted, by id."""
         rows = await self._database.fetch(VISIBLE(user_id=user_id, ids=to_json(list(ids))))
-        return {(file := _to_file(row)).id: file for row in rows}
+        return {(file := to_file(row)).id: file for row in rows}
 
     async def used(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, UploadedFile]:
         """A conversation's files, by id."""
         rows = await self._database.fetch(USED(conversation_id=conversation_id, ids=to_json(list(ids))))
-        return {(file := _to_file(row)).id: file for row in rows}
+        return {(file := to_file(row)).id: file for row in rows}
 
     async def latest(self, conversation_id: ConversationId, *, limit: int) -> Sequence[UploadedFile]:
         """A conversation's files, newest first."""
         query = LATEST_USED(conversation_id=conversation_id, limit=limit)
-        return [_to_file(row) for row in await self._database.fetch(query)]
+        return [to_file(row) for row in await self._database.fetch(query)]
 
     async def open(self, form_id: PayloadId, size: int) -> StoredBytes | None:
         """The bytes of a form of a file; None if they are lost."""
@@ -233,7 +233,8 @@ def _paths(prepared: Sequence[PreparedFile]) -> dict[str, Path]:
     return {it.file.hashes[name]: path for it in prepared for name, path in it.contents.items()}
 
 
-def _to_file(row: Row | Sequence[Any]) -> UploadedFile:
+def to_file(row: Row | Sequence[Any]) -> UploadedFile:
+    """A row of `tk_files`, with FILE_COLUMNS."""
     id_, file_name, media_type, size, sha256, created_at, width, height, pages, renditions = row
     return UploadedFile(
         id=PayloadId(id_),

@@ -12,14 +12,21 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-import msgspec
-
-from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId
-from threadkeep.domain.uploaded_file import KeptRendition, UploadedFile
+from threadkeep.domain.ids import ContentId, ConversationId, UserId
+from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
 from threadkeep.storage.file_contents import FileContents
-from threadkeep.storage.file_rows import USE, NewContent, add_contents, add_file, contents_of, lock_user
+from threadkeep.storage.file_rows import (
+    FILE_COLUMNS,
+    USE,
+    NewContent,
+    add_contents,
+    add_file,
+    contents_of,
+    lock_user,
+)
+from threadkeep.storage.files import to_file
 
 BATCH = 100
 _LOCK_KEY = 0x6669_6C65_73  # "files": nodes that start together take turns
@@ -30,12 +37,12 @@ IS_WAITING = Statement(
 )
 _ALONE = Statement("SELECT 1", postgres=f"SELECT pg_advisory_xact_lock({_LOCK_KEY})")
 _SOME = Statement(
-    """SELECT user_id, conversation_id, id, file_name, media_type, size, sha256, created_at, width, height,
-        pages, renditions
-    FROM tk_files_before ORDER BY id LIMIT :limit"""
+    f"SELECT user_id, conversation_id, {FILE_COLUMNS} FROM tk_files_before ORDER BY id LIMIT :limit"
 )
 _ANY = Statement("SELECT 1 FROM tk_files_before LIMIT 1")
 _TAKE = Statement("DELETE FROM tk_files_before WHERE id = :id RETURNING id")
+_CONVERSATION = "SELECT 1 FROM tk_conversations WHERE id = :id"
+_HOLD_CONVERSATION = Statement(_CONVERSATION, postgres=f"{_CONVERSATION} FOR KEY SHARE")
 _FORGET_PIECES = Statement("DELETE FROM tk_file_pieces_before WHERE file_id = :id")
 _FORGET_PAYLOADS = with_ids("DELETE FROM tk_payloads WHERE id IN (IDS)")
 _PIECES = Statement(
@@ -48,7 +55,6 @@ _CONTENT = Statement(
 _DROP = (Statement("DROP TABLE tk_file_pieces_before"), Statement("DROP TABLE tk_files_before"))
 
 _STAGED = "staged"
-_decode = msgspec.json.Decoder(dict[str, KeptRendition]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ async def _convert(
         paths = await asyncio.to_thread(_existing, old.paths(payload_folder))
         await contents.stage({new[sha256].id: path for sha256, path in paths.items()})
     kept = await database.write(lambda: _move(contents, old, new, in_database=payload_folder is None))
-    if kept is None:  # another node was first
+    if kept is None:  # another node was first, or nobody has it any more
         await contents.remove(it.id for it in new.values())
     else:
         await contents.settle({it.id: kept[sha256] for sha256, it in new.items() if kept[sha256] != it.id})
@@ -113,7 +119,9 @@ def _move(
     ((is_waiting,),) = yield IS_WAITING()
     if not is_waiting or not (yield _TAKE(id=old.file.id)):
         return None
-    yield lock_user(old.user_id)
+    if not (yield from _is_wanted(old)):
+        yield _FORGET_PIECES(id=old.file.id)
+        return None
     kept = yield from add_contents(old.user_id, new)
     is_unsent = old.conversation_id is None
     yield from add_file(old.user_id, old.file, kept, old.file.created_at if is_unsent else None)
@@ -126,6 +134,16 @@ def _move(
     yield _FORGET_PIECES(id=old.file.id)
     yield _FORGET_PAYLOADS(ids=to_json([it.id for it in old.file.payloads(ConversationId(""))]))
     return kept
+
+
+def _is_wanted(old: _OldFile) -> Plan[bool]:
+    """Whether its user and conversation are still there, which then stay until the unit of work ends.
+
+    A node of an earlier version, or the application around us, may have deleted them since the migration.
+    """
+    if not (yield lock_user(old.user_id)):
+        return False
+    return old.conversation_id is None or bool((yield _HOLD_CONVERSATION(id=old.conversation_id)))
 
 
 def _content(old: _OldFile, name: str, sha256: str) -> Plan[bytes]:
@@ -142,20 +160,5 @@ def _existing(paths: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def _old_file(row: Row) -> _OldFile:
-    (
-        user_id, conversation_id, id_, file_name, media_type, size, sha256, created_at, width, height, pages,
-        renditions,
-    ) = row  # fmt: skip
-    file = UploadedFile(
-        id=PayloadId(id_),
-        file_name=file_name,
-        media_type=media_type,
-        size=size,
-        sha256=sha256,
-        created_at=created_at,
-        width=width,
-        height=height,
-        pages=pages,
-        renditions=_decode(renditions),
-    )
-    return _OldFile(user_id, conversation_id, file)
+    user_id, conversation_id, *file = row
+    return _OldFile(user_id, conversation_id, to_file(file))
