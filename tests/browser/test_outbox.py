@@ -68,6 +68,7 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
     enter(page, "Are you there?")
     expect(page.get_by_text(UNSENT)).to_be_visible()
     expect(page.get_by_role("textbox", name="Message")).to_have_value("")
+    expect(page.get_by_text("Answering…")).to_have_count(0)
     _kill(profile)
     with suppress(Error):  # it may have noticed by itself
         person.close()

@@ -6,6 +6,7 @@ import { type AnswerBody } from "../src/api/schema";
 import { EntryView } from "../src/components/entry-view";
 import { loadRequests } from "../src/components/request-place";
 import { loadChunk } from "../src/components/use-chunk";
+import { unsent } from "../src/state/outbox";
 import { EMPTY, isRunning, isWaiting, reduce, type ThreadState } from "../src/thread/reduce";
 import { type Thread } from "../src/thread/thread";
 import { type TurnEvent } from "../src/turn/events";
@@ -116,6 +117,16 @@ describe("a call that needs leave", () => {
     expect(rows.slice(0, 2)).toEqual(["pa\\u200btha\\u202etxt.exe", "tagok\\udb40\\udc41\\u000d"]);
     expect(rows[2]!.endsWith("tail")).toBe(true);
     expect(button(drawn, "Allow once").getAttribute("aria-disabled")).toBe("false");
+  });
+
+  it("says which answer has not been sent yet, perhaps one of an earlier visit", async () => {
+    const account = { server: "", userId: "" };
+    const entry = { kind: "answer", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
+    unsent.set([{ entry, state: "waiting", lasts: true }]);
+    const drawn = draw(reply(new Turn(called("t1"), asked("r1", "t1")).state));
+    expect(drawn.find(".unsent").textContent).toContain("Your answer: Denied. Not sent yet.");
+    await act(async () => unsent.set([]));
+    expect(drawn.place.querySelector(".unsent")).toBeNull();
   });
 
   it.each<[string, AnswerBody]>([

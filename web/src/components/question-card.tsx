@@ -33,7 +33,7 @@ export function QuestionCard({ question, isOpen, onAnswer }: Props) {
       {isOpen ? (
         <>
           <Answering question={question} sending={sending} onAnswer={give} />
-          <AnswerProblem problem={problem} unsent={unsent} />
+          <AnswerProblem problem={problem} unsent={unsent} isQuestion />
         </>
       ) : (
         <>

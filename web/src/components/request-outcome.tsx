@@ -56,9 +56,12 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
 }
 
 /** Why an answer wasn't accepted, or hasn't arrived. */
-export function AnswerProblem({ problem, unsent }: { problem: Problem | null; unsent?: Item }) {
+export function AnswerProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: Item; isQuestion?: boolean }) {
   const words = useWords();
-  if (unsent?.state === "waiting") return <Unsent item={unsent} />;
+  if (unsent?.state === "waiting" && unsent.entry.kind === "answer") {
+    const { action, scope } = unsent.entry.body;
+    return <Unsent item={unsent} about={words.unsentAnswer(outcomeOf(words, action, scope, isQuestion))} />;
+  }
   if (!problem) return null;
   const messages: Record<string, string> = {
     APPROVAL_ANSWERED: words.answeredElsewhere,

@@ -187,7 +187,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         onStop={() => void thread.stop()}
       />
       <p className="unseen" role="status">
-        {waiting ? words.waitingForYou : running ? words.running : ""}
+        {waiting ? words.waitingForYou : running && !sending ? words.running : ""}
       </p>
       <ViewerPlace images={() => imagesOf(thread.state.get().messages)} />
       <TurnDrawerPlace conversationId={thread.id} turnId={turnId} onClose={closeTurn} />

@@ -5,13 +5,15 @@ import { outbox } from "../state/outbox";
 import { useWords } from "../words";
 
 /** Tells that something is on its way, or waits until the server can be reached, and what the user can do about it. */
-export function Unsent({ item }: { item: Item }) {
+export function Unsent({ item, about = "" }: { item: Item; about?: string }) {
   const words = useWords();
   const { entry, state, lasts } = item;
   const isWaiting = state === "waiting";
   return (
     <p className={isWaiting ? "unsent" : "unsent sending"} role={isWaiting ? "status" : undefined}>
-      <span>{!isWaiting ? words.sending : lasts ? words.unsent : words.unsentHere}</span>
+      <span>
+        {about} {!isWaiting ? words.sending : lasts ? words.unsent : words.unsentHere}
+      </span>
       {canTakeBack(item) && (
         <span className="choices">
           {isWaiting && (

@@ -212,6 +212,7 @@ export const en = {
   sending: "Sending…",
   unsent: "Not sent yet. We’ll keep trying.",
   unsentHere: "Not sent yet. Keep this page open: your browser can’t store it.",
+  unsentAnswer: (outcome: string) => `Your answer: ${outcome}.`,
   takeBack: "Take back",
   notSent: (reason: string) => `Message not sent. ${reason.replace(/\.?$/, ".")} Its text is back in the composer.`,
   signOutUnsent: "Sign out without sending?",

@@ -213,6 +213,7 @@ export const zh: Words = {
   sending: "正在发送…",
   unsent: "尚未发送，将继续重试",
   unsentHere: "尚未发送。浏览器无法保存，请勿关闭此页面",
+  unsentAnswer: (outcome) => `你的回应：${outcome}。`,
   takeBack: "撤回",
   notSent: (reason) => `有一条消息未能发送：${reason}。内容已放回输入框`,
   signOutUnsent: "退出登录并放弃未发送的消息？",
