@@ -18,13 +18,16 @@ from tests.serving import Server
 from threadkeep.cli.privacy import PROVIDER_KEYS
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.mcp import StdioServer
+from threadkeep.domain.secret import Secret
 from threadkeep.domain.user import User, UserRole
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.server import listen
 from threadkeep.mcp import confine, sandbox
+from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.own_ports import own_ports
+from threadkeep.mcp.process import ServerProcess
 from threadkeep.mcp.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.sandbox import Kind, Sandbox
 from threadkeep.retrieval.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
@@ -355,6 +358,36 @@ def test_argument_in_a_folder_of_tools_is_one_that_a_program_sees(
         env=dict(program.env), cwd=program.cwd, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert ran.stdout == "words"
+
+
+@pytest.mark.parametrize("kinds", HERE)
+async def test_environment_of_a_program_decides_nothing_outside_its_sandbox(
+    place: Place, use: Use, kinds: tuple[Kind, ...]
+):
+    use(kinds)
+    for name in ("bwrap", "python3"):
+        (place.own / name).write_text(f"#!/bin/sh\ntouch {place.beside}/escaped\n")
+        (place.own / name).chmod(0o755)
+    path = os.pathsep.join(map(str, (place.own, place.data, os.environ["PATH"])))
+    chosen = {
+        "PATH": path,
+        "LD_DEBUG": "files",
+        "LD_DEBUG_OUTPUT": f"{place.beside}/escaped",
+        "WORD": "words",
+    }
+    server = StdioServer(
+        "sh",
+        ("-c", f"echo $WORD; cat {place.data}/secret.key || echo hidden"),
+        {name: Secret(value) for name, value in chosen.items()},
+    )
+    box = Sandbox("auto", [place.data], shown=[place.folder])
+    environment = ServerEnvironment(place.workspaces, {"PATH": os.environ["PATH"]}, sandbox=box)
+    program = environment.program(ServerKey(place.agent_id, "tool", None), server)
+    process = await ServerProcess.start(program, ServerLog())
+    lines = [line async for line in process.lines()]
+    await process.close()
+    assert [line for line in lines if line in {b"words", b"hidden"}] == [b"words", b"hidden"]
+    assert [it.name for it in place.beside.iterdir()] == ["note"]
 
 
 def test_programs_are_kept_from_what_the_system_runs_programs_with():

@@ -29,6 +29,10 @@ from threadkeep.retrieval.landlock import CHANGE, READ, USE, NotConfined, Rule, 
 NOT_CONFINED = 126
 BUBBLEWRAP = "bwrap"
 BUBBLEWRAP_S = 10
+HELD = "THREADKEEP_PROGRAM_ENVIRONMENT"
+"""The program's environment as JSON. It takes effect in the sandbox: its owner chose it, and a PATH or an
+LD_PRELOAD would decide what runs before.
+"""
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 
 _LIMITS = {
@@ -48,10 +52,12 @@ def main(confinement: Mapping[str, Any], command: Sequence[str]) -> int:
             _limit(confinement["limits"])
         if "bubblewrap" in confinement["kinds"]:
             command = [*bubblewrap(confinement), *_within(confinement), *command]
-        elif "landlock" in confinement["kinds"]:
+            os.execvp(command[0], list(command))  # noqa: S606 - there is no shell on purpose
+        if "landlock" in confinement["kinds"]:
             restrict(_rules(confinement), closed_ports={*confinement["ports"]})
             drop_capabilities()
-        os.execvp(command[0], list(command))  # noqa: S606 - there is no shell on purpose
+        environment = json.loads(os.environ[HELD]) if HELD in os.environ else dict(os.environ)
+        os.execvpe(command[0], list(command), environment)  # noqa: S606 - there is no shell on purpose
     except (OSError, NotConfined) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else exc
         os.write(2, f"{command[0]}: {reason}\n".encode())
@@ -95,11 +101,10 @@ def bubblewrap(confinement: Mapping[str, Any]) -> list[str]:
 
 
 def _within(confinement: Mapping[str, Any]) -> Sequence[str]:
-    """What confines further inside bubblewrap, whose devices and temporary folders are the program's own."""
-    if "landlock" not in confinement["kinds"]:
-        return ()
+    """What goes on inside bubblewrap, whose devices and temporary folders are the program's own."""
     own = ["/dev", *confinement["private"]]
-    rest = {**confinement, "kinds": ["landlock"], "private": [], "limits": None}
+    kinds = [kind for kind in confinement["kinds"] if kind != "bubblewrap"]
+    rest = {**confinement, "kinds": kinds, "private": [], "limits": None}
     return isolated_command(
         "threadkeep.mcp.confine", json.dumps({**rest, "writable": [*confinement["writable"], *own]})
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 from asyncio.subprocess import SubprocessStreamProtocol
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from threadkeep.mcp import guard
+from threadkeep.mcp.confine import HELD
 from threadkeep.mcp.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
 from threadkeep.retrieval.isolated import isolated_command
+from threadkeep.retrieval.process import worker_environment
 
 PATIENCE_S = 1.0
 """How long a server may take to end by itself once its stdin is closed."""
@@ -33,6 +36,14 @@ class Program:
     cwd: Path
     wrapper: tuple[str, ...] = ()
     """Confines the command, then becomes it."""
+
+
+def _environment(program: Program) -> dict[str, str]:
+    """What the guard and the sandbox run with; without a sandbox, the program's own."""
+    if not program.wrapper:
+        return dict(program.env)
+    own = worker_environment() | {"PATH": os.environ.get("PATH", os.defpath)}
+    return own | {HELD: json.dumps(dict(program.env))}
 
 
 class _Protocol(SubprocessStreamProtocol):
@@ -74,7 +85,7 @@ class ServerProcess:
             transport, protocol = await asyncio.get_running_loop().subprocess_exec(
                 _Protocol,
                 *isolated_command("threadkeep.mcp.guard", str(end), *words),
-                env=dict(program.env),
+                env=_environment(program),
                 cwd=program.cwd,
                 pass_fds=(end,),
                 start_new_session=True,

@@ -75,8 +75,10 @@ class ServerEnvironment:
             args, readable, writable = server.args, [workspace / ROLES], [cwd]
         else:
             args, readable, writable = launched_args(server.command, server.args), [], [workspace]
-        self._check_visible(server.command, args, env.get("PATH"), workspace)
-        wrapper = self.sandbox.wrapper(server.command, env.get("PATH"), readable=readable, writable=writable)
+        # Ours, not the one in `env`: who configures a server doesn't choose what is hidden from it.
+        path = self.environment.get("PATH")
+        self._check_visible(server.command, args, path, workspace)
+        wrapper = self.sandbox.wrapper(server.command, path, readable=readable, writable=writable)
         return Program(server.command, args, env, cwd, wrapper)
 
     def _check_visible(self, command: str, args: Sequence[str], path: str | None, workspace: Path) -> None:
