@@ -3,12 +3,12 @@
 import os
 import signal
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect
 
 from tests.browser.conftest import QUIET, chromium, settings_for
 from tests.browser.going import choose
@@ -70,7 +70,8 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
     expect(page.get_by_role("textbox", name="Message")).to_have_value("")
     expect(page.get_by_text("Answering…")).to_have_count(0)
     _kill(profile)
-    person.close()
+    with suppress(Error):  # it may have noticed already that the browser is gone
+        person.close()
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         person = kind.launch_persistent_context(profile, base_url=server.url, **options)
         page = person.new_page()
