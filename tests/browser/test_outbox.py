@@ -70,7 +70,7 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
     expect(page.get_by_role("textbox", name="Message")).to_have_value("")
     expect(page.get_by_text("Answering…")).to_have_count(0)
     _kill(profile)
-    with suppress(Error):  # it may have noticed by itself
+    with suppress(Error):  # it may have noticed already that the browser is gone
         person.close()
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         person = kind.launch_persistent_context(profile, base_url=server.url, **options)

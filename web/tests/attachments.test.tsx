@@ -1,12 +1,13 @@
 import { act } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { setToken, whenSignedOut } from "../src/api/client";
+import { setToken } from "../src/api/client";
 import { type UploadedFileView } from "../src/api/schema";
 import { Composer } from "../src/components/composer";
 import { attachmentsOf, forgetAttachments, keepFiles, markExpired } from "../src/state/attachments";
 import { forgetDrafts, readDraft } from "../src/state/drafts";
 import { type OutgoingFile } from "../src/outbox/entry";
+import { session } from "../src/state/session";
 import { arrivalOf } from "../src/state/uploads";
 import { type KeptFile } from "../src/turn/files";
 import { click, draw, press, type } from "./draw";
@@ -161,16 +162,18 @@ it("says that an upload was lost where something else answers for the server", a
 });
 
 it("does not sign out whoever has signed in since, where an upload is refused", async () => {
-  const signedOut = vi.fn();
-  whenSignedOut(signedOut);
+  session.set({ state: "in", me: { id: "alice", role: "user" } });
   setToken("alice");
   const { box } = composer();
   await paste(box, ["a.txt", "b.txt"]);
   await Upload.named("a.txt").refuse(401, "UNAUTHORIZED", "no");
-  expect(signedOut).toHaveBeenCalledOnce();
+  expect(session.get()).toEqual({ state: "out", refused: true });
+  const bob = { state: "in", me: { id: "bob", role: "user" } } as const;
+  act(() => session.set(bob));
   act(() => setToken("bob"));
   await Upload.named("b.txt").refuse(401, "UNAUTHORIZED", "no");
-  expect(signedOut).toHaveBeenCalledOnce();
+  expect(session.get()).toEqual(bob);
+  act(() => session.set({ state: "asking" }));
   act(() => setToken(null));
 });
 
