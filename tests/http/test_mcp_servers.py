@@ -505,7 +505,10 @@ async def test_promptx_of_the_operator_is_shown_as_it_is(database_url: str, tmp_
             ("no-such-promptx", "failed", "The program `no-such-promptx` isn't installed on this machine."),
         )
     ):
-        async with open_to_admin(database_url, tmp_path / str(number), promptx_command=command) as admin:
+        readable = (str(Path(other_promptx.__file__).parent),)
+        async with open_to_admin(
+            database_url, tmp_path / str(number), promptx_command=command, mcp_readable=readable
+        ) as admin:
             path = await with_servers(admin)
             assert (await listed(admin, path))["promptx"]["status"] == "idle"
             tested = (await admin.post(f"{path}/mcp-servers/promptx/test")).json()
