@@ -45,9 +45,9 @@ from threadkeep.storage.jobs import SqlJobs
 
 T = TypeVar("T")
 
-ROWS = 30_000
-ROWS_OF_NARROW = 100_000
-"""PostgreSQL would rather walk over a smaller table than look up the hundred rows that it expects."""
+ROWS = 100_000
+ROWS_OF_NARROW = 330_000
+"""Together more than a million and a half that nothing may touch. PostgreSQL would rather walk over a smaller table than look up the hundred rows that it expects."""
 NARROW = {"tk_turn_chunks", "tk_prompt_texts", "tk_receipt_texts"}
 MUCH_LATER = NOW * 2
 MOST_STEPS, MOST_BLOCKS = 3_000, 60
