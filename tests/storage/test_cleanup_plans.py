@@ -47,7 +47,10 @@ T = TypeVar("T")
 
 ROWS = 100_000
 ROWS_OF_NARROW = 330_000
-"""Together more than a million and a half that nothing may touch. PostgreSQL would rather walk over a smaller table than look up the hundred rows that it expects."""
+"""PostgreSQL would rather walk over a smaller table than look up the hundred rows that it expects.
+
+Together, that is more than a million and a half rows that nothing may touch.
+"""
 NARROW = {"tk_turn_chunks", "tk_prompt_texts", "tk_receipt_texts"}
 MUCH_LATER = NOW * 2
 MOST_STEPS, MOST_BLOCKS = 3_000, 60
