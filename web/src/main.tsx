@@ -10,7 +10,7 @@ import { applyPreferences } from "./state/preferences";
 import { loadWords } from "./words";
 
 takeGivenToken();
-// In a tab that shows the page already, a link with a token changes only the fragment: the page begins anew with it.
+// In a tab that shows the page already, a link with a token changes only the fragment: reload the page to use it.
 window.addEventListener("hashchange", () => takeGivenToken() && location.reload());
 applyPreferences();
 await loadWords().catch(() => {}); // then it is in English

@@ -1,4 +1,4 @@
-"""What Threadkeep creates in a data folder: one list for whoever writes there, backs it up or restores it."""
+"""What Threadkeep creates in a data folder: one list for writing, backup and restore."""
 
 import re
 from dataclasses import dataclass, field

@@ -36,7 +36,7 @@ class Presence(SignIn):
     async def user(self, request: HTTPConnection) -> User:
         """The signed-in user; raises Unauthenticated if there is none, or none any more."""
         user = await self._door.user(request)
-        with suppress(StorageError):  # whatever needs the database says that it is away
+        with suppress(StorageError):  # the request itself reports the outage
             await (await self._services()).users.check_not_deleted(user)
         return user
 

@@ -243,7 +243,7 @@ class LogWriter:
         self._hurry.clear()
         try:
             await self._store_all(list(self._storing))
-        except BaseException as exc:  # nobody knows what was stored: whoever takes over the turns reads it
+        except BaseException as exc:  # what was stored is unknown; a node that takes over reads it
             for turn_log in self._storing:
                 turn_log.error = turn_log.error or _as_failure(exc)
             raise

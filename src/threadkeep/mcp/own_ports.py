@@ -1,4 +1,4 @@
-"""The ports on which this process listens, whoever opened them: us, or the application around us."""
+"""The ports on which this process listens, opened by Threadkeep or by its host application."""
 
 import os
 import socket

@@ -1,6 +1,6 @@
 """A backup as one file: a tar archive of regular files, and at its end a list of their hashes.
 
-Whoever writes one reads it again with the code that restores it.
+`back_up` verifies each archive with the code that restores it.
 """
 
 import hashlib

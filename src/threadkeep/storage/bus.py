@@ -55,7 +55,7 @@ class PostgresBus(LocalBus):
     """Nodes that share a PostgreSQL database. One connection listens and is reopened when it breaks.
 
     A NOTIFY is a commit of its own, so publishers don't wait for it: signals published meanwhile go out with
-    the next one, each once. If it fails, the other nodes are told later that they have missed some.
+    the next one, each once. If it fails, a later one tells the other nodes to catch up.
     """
 
     def __init__(self, database: Database, loops: Loops) -> None:

@@ -39,7 +39,7 @@ _RELEASE = Statement(
     WHERE holder = :holder"""
 )
 _RELEASE_ALL = Statement("UPDATE tk_jobs SET lease_until = NULL, holder = NULL WHERE holder IS NOT NULL")
-# Only by whoever claimed it last: a node that stalled may wake up when another one has claimed the job, or
+# Only the latest claim counts: a node that stalled may wake up when another one has claimed the job, or
 # when it has claimed the job again itself.
 _CLAIMED = "id = :id AND holder = :holder AND attempts = :attempts"
 _FINISH = Statement(f"DELETE FROM tk_jobs WHERE {_CLAIMED} RETURNING id")

@@ -41,7 +41,7 @@ _STATE = Statement(
 _FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
 _STEERS = f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position"
 _LOCK_STEERS = Statement(_STEERS, postgres=f"{_STEERS} FOR UPDATE")
-# A message that leaves the queue without a turn of its own leaves its key behind: whoever sends it again gets
+# A message that leaves the queue without a turn of its own leaves its key behind: sending it again returns
 # the same response, and nothing is sent twice. Its text is elsewhere, or unwanted.
 _FORGET = with_ids("DELETE FROM tk_queued WHERE message_id IN (IDS) AND idempotency_key IS NULL")
 _KEEP_KEYS = with_ids(

@@ -32,7 +32,7 @@ export interface OutgoingMessage extends Common {
   kind: "message";
   /** Null until its conversation, which is new, has been created. */
   conversationId: string | null;
-  /** With whom the conversation is; null for the default agent. */
+  /** The conversation's agent; null for the default one. */
   agentId: string | null;
   content: string;
   files: readonly OutgoingFile[];

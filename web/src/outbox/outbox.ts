@@ -195,7 +195,7 @@ export class Outbox<C, O> {
     return (this.#newest = Math.max(now, ...[this.#newest, ...others].map((it) => it + 1)));
   }
 
-  /** Whoever stands behind one that waits, waits, too. */
+  /** An entry behind a waiting one waits, too. */
   #stateIn(lane: string): Item["state"] {
     return [...this.#items.values()].some((it) => it.state === "waiting" && laneOf(it.entry) === lane) ? "waiting" : "sending";
   }
@@ -290,7 +290,7 @@ export class Outbox<C, O> {
     const verdict = verdictOn(failure, attempts);
     if (verdict.kind === "final") {
       this.#forget(id);
-      // Whoever gives the text back does so before the entry is removed: it is in one place at least.
+      // Listeners return the text before the entry is removed, so that it is always in at least one place.
       this.#emit({ type: "refused", entry: item.entry, error });
       await this.#remove(id);
       return "more";
