@@ -34,9 +34,20 @@ LAYERS: dict[str, set[str]] = {
     "jobs": {"context", "ports", "domain"} | COMMON,
     "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
     # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
-    "http": {"protocols", "services", "runtime", "log", "context", "wire", "ports", "domain", "settings"}
+    "http": {
+        "protocols",
+        "services",
+        "runtime",
+        "log",
+        "context",
+        "wire",
+        "ports",
+        "domain",
+        "settings",
+        "sse",
+    }
     | COMMON,
-    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain"} | COMMON,
+    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     # Adapters.
     "exchange": {"ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
