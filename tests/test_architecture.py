@@ -25,7 +25,7 @@ COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks"
 LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
-    "wire": {"ports", "domain"},
+    "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
     "engine": {"context", "ports", "domain"},
     "transfers": {"engine", "context", "ports", "domain"},

@@ -36,7 +36,6 @@ from threadkeep.exchange.items import items
 from threadkeep.gateways.tool_calls import sendable_name
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
-from threadkeep.http.requests.decoding import decode_body
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.protocols.agentx.encode import AgentXTurn, parse_cursor
 from threadkeep.protocols.dialect import TurnContext
@@ -49,6 +48,7 @@ from threadkeep.sse import EventReader, frame
 from threadkeep.tools.dpml import Resource, compose
 from threadkeep.tools.recollection import find
 from threadkeep.tools.results import find_places
+from threadkeep.wire.decoding import decode_body
 from threadkeep.wire.messages import message_view
 
 TURN = TurnId("t")
