@@ -31,7 +31,7 @@ from threadkeep.http.sign_in.methods import SharedSecretSignIn
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
 from threadkeep.mcp.large import CANNOT_READ, ENDS_BYTES, Inbox, Reading, Unreadable, answered_id, refusal
 from threadkeep.mcp.lines import ServerLog, read_lines
-from threadkeep.protocols.agentx.encode import parse_cursor
+from threadkeep.protocols.agentx.cursor import parse_cursor
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
 from threadkeep.wire.events import UnreadableEvent, decode_event
