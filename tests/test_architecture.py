@@ -95,7 +95,7 @@ SHORT_LIVED = {
     # A turn, and what belongs to one.
     "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
     "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
-    "threadkeep.runtime.steering.SteeringDesk.take_in": "one write; the turn waits for it",
+    "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
     "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
     "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.answer": "one write; the request waits for it",

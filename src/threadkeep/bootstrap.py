@@ -31,8 +31,8 @@ from threadkeep.http.services import Services
 from threadkeep.http.sign_in.auth import CurrentUser, sign_in
 from threadkeep.http.sign_in.local_token import require_token
 from threadkeep.jobs.cleaning import Cleaning
+from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
-from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
@@ -67,12 +67,10 @@ from threadkeep.search import terms as tokens
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
-from threadkeep.services.answers import Answers
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
-from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -80,11 +78,13 @@ from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
@@ -411,14 +411,14 @@ async def _start_agents(
 
 
 async def _start_turns(
-    settings: Settings, outside: Outside, node: Node, answers: Answers, caps: OperatorCaps
+    settings: Settings, outside: Outside, node: Node, replies: ModelReplies, caps: OperatorCaps
 ) -> Turns:
     """The turns; those that the previous process left continue immediately."""
-    turns = Turns(outside.store, node, answers, outside.allowances, system_clock, caps)
-    continuing = Continuing(
-        outside.store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
+    turns = Turns(outside.store, node, replies, outside.allowances, system_clock, caps)
+    resumed = ResumedTurns(
+        outside.store, replies, turns.prepare_next_of, within_hours=settings.resume_within_hours, caps=caps
     )
-    node.continue_with(continuing.steps, continuing.succession)
+    node.resume_with(resumed.steps, resumed.prepare_next_of)
     await node.recover_abandoned()
     return turns
 
@@ -431,7 +431,7 @@ async def _start_services(
     agents = await _start_agents(settings, store, catalog, caps, outside.on_program)
     compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
-    reading = Reading(
+    document_jobs = DocumentJobs(
         store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
     )
     history = History(store, loops)
@@ -439,7 +439,7 @@ async def _start_services(
     if outside.alone:  # no other process could be running a job
         await outside.jobs.release_all()
     user_events = UserEvents(outside.bus)
-    jobs = _jobs(outside, history, user_events, compactions, reading, caps, loops)
+    jobs = _jobs(outside, history, user_events, compactions, document_jobs, caps, loops)
     started.push_async_callback(jobs.close)
     node = Node(store, outside.bus, user_events, system_clock, metrics, loops, alone=outside.alone)
     started.push_async_callback(node.close)
@@ -450,7 +450,7 @@ async def _start_services(
     tools = _tools(settings, outside, catalog, roles, retriever, node)
     files = _files(settings, store, outside.allowances, caps)
     schemas = SchemaChecker()
-    answers = Answers(
+    replies = ModelReplies(
         store,
         models,
         prompts,
@@ -463,7 +463,7 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    turns = await _start_turns(settings, outside, node, answers, caps)
+    turns = await _start_turns(settings, outside, node, replies, caps)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
@@ -497,7 +497,7 @@ async def _start_services(
         gateway=models.gateway,
         cursors=Cursors(store.key),
     )
-    started.push_async_callback(_cleaning(settings, services, reading, jobs).close)
+    started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
     return services
 
 
@@ -530,7 +530,7 @@ def _jobs(
     history: History,
     user_events: UserEvents,
     compactions: Compactions,
-    reading: Reading,
+    document_jobs: DocumentJobs,
     caps: OperatorCaps,
     loops: Loops,
 ) -> Jobs:
@@ -547,8 +547,8 @@ def _jobs(
         {
             TITLE_JOB: Titles(outside.store, outside.models, titled, caps).give,
             COMPACTION_JOB: compactions.compact_later,
-            READ_JOB: reading.read,
-            EMBED_JOB: reading.embed,
+            READ_JOB: document_jobs.read,
+            EMBED_JOB: document_jobs.embed,
         },
         loops,
     )
@@ -572,13 +572,13 @@ def _tools(
     return AgentTools(own, catalog, outside.pool, store.seen_tools)
 
 
-def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
+def _cleaning(settings: Settings, services: Services, document_jobs: DocumentJobs, jobs: Jobs) -> Cleaning:
     """The hourly work."""
     store, conversations = services.store, services.conversations
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
     async def embed() -> None:
-        for arguments in await reading.embed_jobs():
+        for arguments in await document_jobs.embed_jobs():
             await jobs.add(EMBED_JOB, arguments)
 
     return Cleaning(
@@ -589,7 +589,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
             "receipt prompts": store.receipts.forget_texts,
             "leftovers of deleted users": services.users.sweep,
             "agent folders": services.prompts.remove_orphans,
-            "document files": reading.sweep,
+            "document files": document_jobs.sweep,
             "documents without vectors": embed,
             "conversations missing from search": services.history.catch_up,
             "files without a message": services.files.sweep,

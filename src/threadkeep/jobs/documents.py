@@ -46,7 +46,7 @@ def embed_job(agent_id: AgentId, user_id: str) -> dict[str, str]:
     return {"agent_id": agent_id, "user_id": user_id}
 
 
-class Reading:
+class DocumentJobs:
     """The jobs behind documents: extract their text, then embed it."""
 
     def __init__(

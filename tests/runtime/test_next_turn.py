@@ -19,13 +19,13 @@ from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.node import Node
+from threadkeep.runtime.prepared_turn import PreparedTurn
 from threadkeep.runtime.running import TurnControl
-from threadkeep.runtime.work import Successor
 from threadkeep.testing import until
 
 
 @dataclass
-class Succession:
+class NextTurns:
     """Has queued messages answered by scripted turns, and remembers which were prepared."""
 
     store: Store
@@ -35,7 +35,9 @@ class Succession:
     meanwhile: Callable[[], Awaitable[None]] | None = None
     """Happens once, when the next turn has been prepared and not begun."""
 
-    async def succeed(self, before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
+    async def prepare_next(
+        self, previous: Turn, conversation: Conversation, message: QueuedMessage
+    ) -> PreparedTurn:
         if self.refuses:
             raise AgentNotFound
         begun = conversation.begin_turn(message.content, NOW, message_id=message.id)
@@ -45,7 +47,9 @@ class Succession:
         if (meanwhile := self.meanwhile) is not None:
             self.meanwhile = None
             await meanwhile()
-        return Successor(begun, message, script.steps, self.succeed, by_admin=False, give_up=self.give_up)
+        return PreparedTurn(
+            begun, message, script.steps, self.prepare_next, by_admin=False, give_up=self.give_up
+        )
 
     async def give_up(self) -> None:
         self.given_up += 1
@@ -61,10 +65,10 @@ class Steered(Script):
         return super().steps(held, control)
 
 
-async def run(node: Node, store: Store, succession: Succession) -> tuple[BegunTurn, Script]:
+async def run(node: Node, store: Store, next_turns: NextTurns) -> tuple[BegunTurn, Script]:
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(begun, None, script.steps, succeed=succession.succeed)
+    await node.begin(begun, None, script.steps, prepare_next=next_turns.prepare_next)
     return begun, script
 
 
@@ -95,8 +99,8 @@ async def contents(store: Store, begun: BegunTurn) -> Sequence[str]:
 @pytest.mark.parametrize("fault", ["", "before", "after"])
 async def test_next_turn_begins_once_however_often_the_end_is_tried(nodes: Nodes, store: Store, fault: str):
     turns = Fault()
-    succession = Succession(store)
-    begun, script = await run(node := nodes.start(turns=turns), store, succession)
+    next_turns = NextTurns(store)
+    begun, script = await run(node := nodes.start(turns=turns), store, next_turns)
     for content in ("2?", "3?"):
         await queue(store, begun, content)
     turns.plan = ["", fault, "", fault] if fault else []
@@ -104,17 +108,17 @@ async def test_next_turn_begins_once_however_often_the_end_is_tried(nodes: Nodes
     await follow(node, begun.turn)
     await until_idle(store, begun)
     assert await contents(store, begun) == []
-    second, third = (it.turn for it in succession.prepared)
+    second, third = (it.turn for it in next_turns.prepared)
     for turn in (begun.turn, second, third):
         assert await store.turns.status(turn.id) is TurnStatus.COMPLETED
         assert kinds(await stored_events(store, turn.id)) == ["turn_start", "text", "done"]
-    assert succession.given_up == 0
+    assert next_turns.given_up == 0
 
 
 async def test_crash_leaves_either_both_turns_or_the_first_one_running(nodes: Nodes, store: Store):
     turns = Fault()
-    succession = Succession(store)
-    begun, script = await run(nodes.start(turns=turns), store, succession)
+    next_turns = NextTurns(store)
+    begun, script = await run(nodes.start(turns=turns), store, next_turns)
     await queue(store, begun, "2?")
     turns.plan = ["", *["before"] * 10]
     script.say(Text("x"), script.done())
@@ -130,8 +134,8 @@ async def test_crash_leaves_either_both_turns_or_the_first_one_running(nodes: No
 async def test_queue_that_changes_while_the_turn_ends_is_read_again(
     nodes: Nodes, store: Store, change: str, answered: list[str]
 ):
-    succession = Succession(store)
-    begun, script = await run(node := nodes.start(), store, succession)
+    next_turns = NextTurns(store)
+    begun, script = await run(node := nodes.start(), store, next_turns)
     message = await queue(store, begun, "2?")
 
     async def meanwhile() -> None:
@@ -142,22 +146,22 @@ async def test_queue_that_changes_while_the_turn_ends_is_read_again(
         else:
             await store.queue.remove(begun.conversation.id, message.id, NOW)
 
-    succession.meanwhile = meanwhile
+    next_turns.meanwhile = meanwhile
     script.say(Text("x"), script.done())
     await follow(node, begun.turn)
     await until_idle(store, begun)
     assert await contents(store, begun) == []
     asked = [
         it.user_message.content
-        for it in succession.prepared
+        for it in next_turns.prepared
         if it.user_message and await store.turns.status(it.turn.id) is TurnStatus.COMPLETED
     ]
-    assert (asked, succession.given_up) == (answered, 1)
+    assert (asked, next_turns.given_up) == (answered, 1)
 
 
 async def test_queue_is_held_where_no_turn_can_begin(nodes: Nodes, store: Store):
-    succession = Succession(store, refuses=True)
-    begun, script = await run(node := nodes.start(), store, succession)
+    next_turns = NextTurns(store, refuses=True)
+    begun, script = await run(node := nodes.start(), store, next_turns)
     await queue(store, begun, "2?")
     script.say(script.done())
     await follow(node, begun.turn)
@@ -166,12 +170,12 @@ async def test_queue_is_held_where_no_turn_can_begin(nodes: Nodes, store: Store)
 
 
 async def test_queue_is_held_after_a_turn_that_was_aborted(nodes: Nodes, store: Store):
-    succession = Succession(store)
-    begun, _ = await run(node := nodes.start(), store, succession)
+    next_turns = NextTurns(store)
+    begun, _ = await run(node := nodes.start(), store, next_turns)
     await queue(store, begun, "2?")
     assert await node.abort(begun.turn.id)
     assert await active_turn(store, begun) is None
-    assert (await contents(store, begun), succession.prepared) == (["2?"], [])
+    assert (await contents(store, begun), next_turns.prepared) == (["2?"], [])
 
 
 @pytest.mark.parametrize("fault", ["", "before", "after"])

@@ -14,28 +14,28 @@ from threadkeep.runtime.running import TurnControl
 Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
 """The steps of a new turn, after its start."""
 
-ContinuedSteps = Callable[[HeldTurn, Sequence[LogEntry], TurnControl, bool], AsyncGenerator[TurnStep]]
+ResumedSteps = Callable[[HeldTurn, Sequence[LogEntry], TurnControl, bool], AsyncGenerator[TurnStep]]
 """The steps of a turn that continues from its log; the flag says whether its node died."""
 
 
 @dataclass(frozen=True, slots=True)
-class Successor:
+class PreparedTurn:
     """A turn that is ready to begin with a queued message, and its steps."""
 
     begun: BegunTurn
     message: QueuedMessage
     steps: Steps
-    succeed: "Succeed"
+    prepare_next: "PrepareNextTurn"
     by_admin: bool
     give_up: Callable[[], Awaitable[None]]
     """Called if it doesn't begin after all."""
 
 
-Succeed = Callable[[Turn, Conversation, QueuedMessage], Awaitable[Successor]]
+PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[PreparedTurn]]
 """Prepares the turn of a queued message, in a conversation whose previous turn has just completed.
 
 Raises ThreadkeepError if no turn can begin; then the queue is held.
 """
 
-Succession = Callable[[HeldTurn, Sequence[LogEntry]], Succeed]
+PrepareNextOf = Callable[[HeldTurn, Sequence[LogEntry]], PrepareNextTurn]
 """How the next turn follows one that continued from its log."""

@@ -19,28 +19,28 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, LogChunk
 from threadkeep.ports.turns import NextTurn, WaitingEnd
 from threadkeep.runtime.leases import lease_of
+from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
 from threadkeep.runtime.signals import Signals
-from threadkeep.runtime.work import Succeed, Successor
 
 log = logging.getLogger("threadkeep.turns")
 
-TRIES_TO_SUCCEED = 5
+TRIES_TO_PREPARE_NEXT = 5
 """How often to prepare the next turn if something changes meanwhile; then the queue is held."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class OpenedTurn:
     """The next turn, which has begun on this node and is ready to run."""
 
-    successor: Successor
+    prepared: PreparedTurn
     held: HeldTurn
     log: TurnLog
 
 
-RunNext = Callable[[Begun], object]
+RunNext = Callable[[OpenedTurn], object]
 
 
-class EndWriter:
+class TurnEnds:
     """Ends turns that this node may write."""
 
     def __init__(
@@ -64,7 +64,7 @@ class EndWriter:
         held: HeldTurn,
         turn_log: TurnLog,
         *last: EventBody,
-        succeed: Succeed | None = None,
+        prepare_next: PrepareNextTurn | None = None,
         run_next: RunNext | None = None,
     ) -> None:
         """Stores what is pending, the last events, the reply and the turn's end together, then shows them.
@@ -76,9 +76,9 @@ class EndWriter:
         assert chunk is not None
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        begun = await self._store_end(held, ended, chunk, succeed)
-        if begun is not None and run_next is not None:
-            run_next(begun)  # readers who see the end can follow the next turn
+        opened = await self._store_end(held, ended, chunk, prepare_next)
+        if opened is not None and run_next is not None:
+            run_next(opened)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
         self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
         self._metrics.turn_ended(ended.turn)
@@ -86,36 +86,36 @@ class EndWriter:
         await self._signals.ended(ended, chunk)
 
     async def _store_end(
-        self, held: HeldTurn, ended: EndedTurn, chunk: LogChunk, succeed: Succeed | None
-    ) -> Begun | None:
+        self, held: HeldTurn, ended: EndedTurn, chunk: LogChunk, prepare_next: PrepareNextTurn | None
+    ) -> OpenedTurn | None:
         """Stores the end, with the queue's next turn if there is one; retries while the queue changes."""
-        version, following = 0, None
+        version, next_turn = 0, None
         for tries in count(1):
             try:
-                await self._store_once(ended, chunk, held.fence, version, following)
-                return following and following.begun
+                await self._store_once(ended, chunk, held.fence, version, next_turn)
+                return next_turn and next_turn.opened
             except StorageConflict as exc:
                 # The first try may have stored it, and only the response was lost.
                 if await self._is_stored(chunk):
-                    return following and following.begun
-                await _give_up(following)
+                    return next_turn and next_turn.opened
+                await _give_up(next_turn)
                 state = await persist(lambda: self._store.queue.state_for(held.turn.id, held.fence))
-                if state is None or (following is None and state.version == version):
+                if state is None or (next_turn is None and state.version == version):
                     raise TurnLost from exc
             except BaseException:
-                await _give_up(following)
+                await _give_up(next_turn)
                 raise
-            version, following = state.version, None
-            if state.first is not None and succeed is not None and tries <= TRIES_TO_SUCCEED:
-                following = await self._prepare_next(held, ended, state.first, succeed)
+            version, next_turn = state.version, None
+            if state.first is not None and prepare_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
+                next_turn = await self._prepare_next(held, ended, state.first, prepare_next)
         return None
 
     async def _store_once(
-        self, ended: EndedTurn, chunk: LogChunk, fence: int, version: int, following: "_Following | None"
+        self, ended: EndedTurn, chunk: LogChunk, fence: int, version: int, next_turn: "_NextTurn | None"
     ) -> None:
-        next_turn = following and following.next_turn
+        stored = next_turn and next_turn.stored
         await persist(
-            lambda: self._store.turns.end(ended, chunk, fence, queue_version=version, following=next_turn)
+            lambda: self._store.turns.end(ended, chunk, fence, queue_version=version, next_turn=stored)
         )
 
     async def _is_stored(self, chunk: LogChunk) -> bool:
@@ -123,8 +123,8 @@ class EndWriter:
         return [it.events for it in written] == [chunk.events]
 
     async def _prepare_next(
-        self, held: HeldTurn, ended: EndedTurn, message: QueuedMessage, succeed: Succeed
-    ) -> "_Following | None":
+        self, held: HeldTurn, ended: EndedTurn, message: QueuedMessage, prepare_next: PrepareNextTurn
+    ) -> "_NextTurn | None":
         """The turn of the first message in the queue; None if it can't start, and the queue is held."""
         if ended.turn.status is not TurnStatus.COMPLETED:
             return None
@@ -136,21 +136,21 @@ class EndWriter:
         at = ended.turn.ended_at or held.turn.started_at
         freed = conversation.end_turn(held.turn, ended.assistant_message, at).conversation
         try:
-            successor = await persist(lambda: succeed(held.turn, freed, message))
+            prepared = await persist(lambda: prepare_next(held.turn, freed, message))
         except StorageError:
             raise
         except ThreadkeepError as exc:
             log.info("the queue is on hold: %s", exc.message)
             return None
         lease = lease_of(self._node_id)
-        begun = successor.begun
+        begun = prepared.begun
         turn_log = self._writer.open(begun.turn.id, lease.fence)
-        opening = turn_log.take(*opening_entries(begun.turn, by_admin=successor.by_admin))
+        opening = turn_log.take(*opening_entries(begun.turn, by_admin=prepared.by_admin))
         assert opening is not None
         turn_log.live.extend([opening])  # nobody sees it before the turn runs
         next_held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        return _Following(
-            Begun(successor, next_held, turn_log), NextTurn(begun, lease, opening, successor.message)
+        return _NextTurn(
+            OpenedTurn(prepared, next_held, turn_log), NextTurn(begun, lease, opening, prepared.message)
         )
 
     def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
@@ -193,16 +193,16 @@ class EndWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Following:
+class _NextTurn:
     """The next turn, for this node and for the store."""
 
-    begun: Begun
-    next_turn: NextTurn
+    opened: OpenedTurn
+    stored: NextTurn
 
 
-async def _give_up(following: _Following | None) -> None:
-    if following is not None:
-        await following.begun.successor.give_up()
+async def _give_up(next_turn: _NextTurn | None) -> None:
+    if next_turn is not None:
+        await next_turn.opened.prepared.give_up()
 
 
 def _log_end(turn: Turn) -> None:

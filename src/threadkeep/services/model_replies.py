@@ -68,7 +68,7 @@ KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | 
 """Stores an image that a tool returned; None if it can't be shown."""
 
 
-class Answers:
+class ModelReplies:
     """Lets models answer. Without a model, no turn can start."""
 
     def __init__(

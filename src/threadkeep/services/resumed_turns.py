@@ -24,9 +24,9 @@ from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
 from threadkeep.runtime.running import TurnControl
-from threadkeep.runtime.work import Succeed
-from threadkeep.services.answers import Answers
+from threadkeep.services.model_replies import ModelReplies
 
 MOST_ATTEMPTS = 3
 """After this many losses of its node without a finished model call, a turn is not resumed."""
@@ -34,21 +34,21 @@ MOST_ATTEMPTS = 3
 HOUR_MS = 60 * 60 * 1000
 
 
-class Continuing:
+class ResumedTurns:
     """Resumes turns if that is allowed."""
 
     def __init__(
         self,
         store: Store,
-        answers: Answers,
-        succession: Callable[[User], Succeed],
+        replies: ModelReplies,
+        prepare_next_of: Callable[[User], PrepareNextTurn],
         *,
         within_hours: float,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._succession = succession
-        self._answers = answers
+        self._prepare_next_of = prepare_next_of
+        self._replies = replies
         self._within_ms = within_hours * HOUR_MS
         self._caps = caps
 
@@ -70,14 +70,14 @@ class Continuing:
             return
         opening = (TurnResumed(held.attempts),) if is_takeover else ()
         agent = self._caps.limited(agent)
-        steps = self._answers.steps(user, agent, held, control, state=state, opening=opening)
+        steps = self._replies.steps(user, agent, held, control, state=state, opening=opening)
         async with aclosing(steps):
             async for step in steps:
                 yield step
 
-    def succession(self, held: HeldTurn, entries: Sequence[LogEntry]) -> Succeed:
+    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
         """How queued messages follow a turn."""
-        return self._succession(_user_of(held, entries))
+        return self._prepare_next_of(_user_of(held, entries))
 
     def _refusal(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
         """Why a turn ends; None if it resumes."""
@@ -85,7 +85,7 @@ class Continuing:
         if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
             return ABANDONED
         try:
-            self._answers.model(agent)
+            self._replies.model(agent)
         except GatewayNotConfigured as exc:
             return Failed("INTERRUPTED", exc.message, retryable=True)
         return None
@@ -104,7 +104,7 @@ class Continuing:
             for ref in body.refs.values()
         ]
         large = await self._store.payloads.load(turn.conversation_id, refs)
-        files = self._answers.file_rules(turn.model)
+        files = self._replies.file_rules(turn.model)
         return replay(entries, rebuild_request(*sent), large, files)
 
 

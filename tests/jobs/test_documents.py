@@ -8,15 +8,15 @@ import httpx2
 import pytest
 
 from tests.making import ALICE, keep_agent, keep_document
-from tests.retrieval.embedding import reading_with
+from tests.retrieval.embedding import document_jobs_with
 from threadkeep import bootstrap
 from threadkeep.bootstrap import Runtime
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.services import Services
 from threadkeep.jobs import queue as jobs_module
+from threadkeep.jobs.documents import EMBED_JOB, read_job
 from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
-from threadkeep.jobs.reading import EMBED_JOB, read_job
 from threadkeep.loops import Loops
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
@@ -57,8 +57,8 @@ async def test_documents_get_their_vectors_when_the_endpoint_is_back_without_any
     monkeypatch.setattr(embedder, "_client", client)
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(20)))
-    reading = reading_with(embedder, store, tmp_path)
-    jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed}, Loops())
+    document_jobs = document_jobs_with(embedder, store, tmp_path)
+    jobs = Jobs(SqlJobs(database), {EMBED_JOB: document_jobs.embed}, Loops())
 
     async def has_tried_for_an_hour() -> bool:
         return endpoint.requests > 30  # with pauses of up to five minutes, more than two
@@ -113,11 +113,11 @@ async def test_text_that_the_endpoint_always_refuses_is_left_to_its_words_and_ho
     texts = [f"plain harbour {number}" for number in range(20)]
     await keep_document(store, agent.id, "an unspeakable lighthouse", *texts)
     embedder = PickyEmbedder()
-    reading = reading_with(embedder, store, tmp_path)
-    jobs = Jobs(SqlJobs(database), {EMBED_JOB: reading.embed}, Loops())
+    document_jobs = document_jobs_with(embedder, store, tmp_path)
+    jobs = Jobs(SqlJobs(database), {EMBED_JOB: document_jobs.embed}, Loops())
 
     async def is_done() -> bool:
-        return not await reading.unembedded() and not await database.fetch(
+        return not await document_jobs.unembedded() and not await database.fetch(
             Statement("SELECT 1 FROM tk_jobs")()
         )
 
@@ -138,7 +138,7 @@ async def test_text_that_the_endpoint_always_refuses_is_left_to_its_words_and_ho
     )
     assert "an unspeakable lighthouse" in [hit.text for hit in found.hits]
     # Another model may take it.
-    other = reading_with(PickyEmbedder("n"), store, tmp_path)
+    other = document_jobs_with(PickyEmbedder("n"), store, tmp_path)
     assert await other.unembedded() == [agent.id]
 
 
@@ -147,12 +147,12 @@ async def test_endpoint_that_goes_away_has_refused_nobody(store: Store, tmp_path
     await keep_document(store, agent.id, "one", "two")
     embedder = PickyEmbedder()
     embedder.is_away = True
-    reading = reading_with(embedder, store, tmp_path)
+    document_jobs = document_jobs_with(embedder, store, tmp_path)
     for _ in range(5):
         with pytest.raises(RetryLater):
-            await reading.embed({"agent_id": agent.id})
+            await document_jobs.embed({"agent_id": agent.id})
     embedder.is_away = False
-    assert await reading.embed({"agent_id": agent.id}) is None
+    assert await document_jobs.embed({"agent_id": agent.id}) is None
     assert len(await store.chunks.vectors(agent.id, "m", after=0, limit=5)) == 2
 
 
@@ -169,13 +169,13 @@ async def test_model_exchanged_behind_its_endpoint_breaks_no_search(store: Store
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "harbour one")
     embedder = SizedEmbedder()
-    reading = reading_with(embedder, store, tmp_path)
-    assert await reading.embed({"agent_id": agent.id}) is None
+    document_jobs = document_jobs_with(embedder, store, tmp_path)
+    assert await document_jobs.embed({"agent_id": agent.id}) is None
     index = DocumentIndex(store.chunks, embedder)
     assert len((await index.search(agent.id, "harbour", top_k=5, threshold=0.3)).hits) == 1
     embedder.size = 4
     await keep_document(store, agent.id, "harbour two", "harbour three")
-    assert await reading.embed({"agent_id": agent.id}) is None
+    assert await document_jobs.embed({"agent_id": agent.id}) is None
     for which in (index, DocumentIndex(store.chunks, embedder)):
         found = await which.search(agent.id, "harbour", top_k=5, threshold=0.3)
         assert {hit.text for hit in found.hits} == {"harbour one", "harbour two", "harbour three"}
@@ -242,35 +242,35 @@ class HeldEmbedder:
 
 async def test_two_jobs_for_one_agent_do_not_read_the_same_chunks_twice(store: Store, tmp_path: Path):
     embedder = HeldEmbedder()
-    reading = reading_with(embedder, store, tmp_path)
+    document_jobs = document_jobs_with(embedder, store, tmp_path)
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "one", "two")
     arguments = {"agent_id": agent.id}
-    first = asyncio.create_task(reading.embed(arguments))
+    first = asyncio.create_task(document_jobs.embed(arguments))
 
     async def has_begun() -> bool:
         return bool(embedder.asked)
 
     await until(has_begun)
-    later = await reading.embed(arguments)
+    later = await document_jobs.embed(arguments)
     assert isinstance(later, FollowUp)
     assert (later.kind, later.arguments) == (EMBED_JOB, arguments)
     assert later.delay_ms > 0
     embedder.may_answer.set()
     assert await first is None
     assert embedder.asked == [["one", "two"]]
-    assert await reading.embed(arguments) is None
+    assert await document_jobs.embed(arguments) is None
 
 
 async def test_vectors_of_one_owners_documents_count_as_that_owners_work(store: Store, tmp_path: Path):
     """Else a thousand agents of one user, each with a document, would hold up another's one."""
     agent = await keep_agent(store)
     document = await keep_document(store, agent.id, "text", ready=False)
-    reading = reading_with(PickyEmbedder(), store, tmp_path)
+    document_jobs = document_jobs_with(PickyEmbedder(), store, tmp_path)
     path = Workspaces(tmp_path).of(agent.id) / "documents" / document.id
     path.parent.mkdir(parents=True)
     path.write_text("text")
-    following = await reading.read(read_job(document, agent.owner_id))
+    following = await document_jobs.read(read_job(document, agent.owner_id))
     assert following is not None
     assert (following.kind, following.arguments["user_id"]) == (EMBED_JOB, agent.owner_id)
-    assert list(await reading.embed_jobs()) == [following.arguments]  # so it is one job and not two
+    assert list(await document_jobs.embed_jobs()) == [following.arguments]  # so it is one job and not two
