@@ -150,10 +150,10 @@ RESULTS = st.fixed_dictionaries(
 
 @bounded(60)
 @given(RESULTS)
-async def test_result_of_a_tool_is_an_outcome_or_no_result(result: dict[str, Any]):
+async def test_result_of_a_tool_is_read_or_refused(result: dict[str, Any]):
     with suppress(ValueError):
-        outcome = Inbox(Reading()).outcome(result)
-        assert outcome.status in {"ok", "error"}
+        returned = Inbox(Reading()).returned(result)
+        assert returned.status in {"ok", "error"}
 
 
 # Roles

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.mcp.digest import Answer, Digest, read_result, repaired
-from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
+from threadkeep.ports.tools import MOST_RESULT_BYTES, Returned, ReturnedFile
 from threadkeep.workers.process import end_process, start_worker
 
 log = logging.getLogger("threadkeep.mcp")
@@ -109,13 +109,13 @@ class Inbox:
             raise Unreadable(CANNOT_READ)
         return read.message if read.answer is None else self._put_by(read.message, read.answer)
 
-    def outcome(self, result: Mapping[str, Any]) -> Outcome:
+    def returned(self, result: Mapping[str, Any]) -> Returned:
         """How a call ended; ValueError if this isn't a call's result."""
         match result.get("structuredContent"):
             case {"threadkeep/claim": str(claim)} if claim in self._waiting:
-                return _outcome(self._waiting.pop(claim))
+                return _returned(self._waiting.pop(claim))
             case _:
-                return _outcome(read_result(result))
+                return _returned(read_result(result))
 
     def _put_by(self, message: bytes, answer: Answer) -> bytes:
         # A server cannot guess a claim, and could claim only its own.
@@ -135,8 +135,8 @@ def _value(given: Any) -> Any:
     return msgspec.Raw(given) if len(given) > LARGE_BYTES else msgspec.json.decode(given)
 
 
-def _outcome(answer: Answer) -> Outcome:
-    files = tuple(ProducedFile(file.name, file.media_type, file.content) for file in answer.files)
+def _returned(answer: Answer) -> Returned:
+    files = tuple(ReturnedFile(file.name, file.media_type, file.content) for file in answer.files)
     if answer.error is not None:
-        return Outcome("error", error=answer.error, files=files)
-    return Outcome("ok", answer.value, chart_data=answer.chart, files=files)
+        return Returned("error", error=answer.error, files=files)
+    return Returned("ok", answer.value, chart_data=answer.chart, files=files)
