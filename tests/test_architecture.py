@@ -98,7 +98,7 @@ SHORT_LIVED = {
     "threadkeep.runtime.steering.SteeringDesk.take_in": "one write; the turn waits for it",
     "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
     "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
-    "threadkeep.services.approvals.Approvals.answer": "one write; the request waits for it",
+    "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
