@@ -310,14 +310,14 @@ def look(query):
             os.kill(os.getpid(), signal.SIGKILL)
 
 if url.startswith("sqlite"):
-    from threadkeep.storage import sqlite
+    from threadkeep.storage.database import sqlite
     rows = sqlite._rows
     def run(connection, query):
         look(query)
         return rows(connection, query)
     sqlite._rows = run
 else:
-    from threadkeep.storage import postgres
+    from threadkeep.storage.database import postgres
     run_one = postgres._run
     async def run(connection, query):
         look(query)
