@@ -70,7 +70,7 @@ BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
-    "threadkeep.mcp.launch",
+    "threadkeep.mcp.sessions.launch",
     "threadkeep.cli.embedded",
     "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
@@ -106,11 +106,11 @@ SHORT_LIVED = {
     "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
     "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
-    "threadkeep.mcp.stdio.StdioLink.open": "a program's streams; their end closes the connection",
-    "threadkeep.mcp.connection.Connection.__init__": "a connection; the next call reconnects",
-    "threadkeep.mcp.connection.Connection.call": "one call; the caller waits for it",
-    "threadkeep.mcp.connection.Connection._elicit": "one question; the call waits for it",
-    "threadkeep.mcp.connection.Connection._look_after": "one ping",
+    "threadkeep.mcp.sessions.stdio.StdioLink.open": "a program's streams; their end closes the connection",
+    "threadkeep.mcp.sessions.session.ServerSession.__init__": "a connection; the next call reconnects",
+    "threadkeep.mcp.sessions.session.ServerSession.call": "one call; the caller waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._elicit": "one question; the call waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._look_after": "one ping",
     "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
     "threadkeep.gateways.local._Answer.begin": "one answer",

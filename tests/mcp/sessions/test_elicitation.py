@@ -17,8 +17,8 @@ from tests.making import NOW
 from tests.mcp.running import ALICE, BOB, LIMITS, Pooled, chaos, pooled
 from threadkeep.domain.approval import Answer, ApprovalAction
 from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope
-from threadkeep.mcp.elicitation import Question, elicit_result, question_of
-from threadkeep.mcp.open_call import MOST_QUESTIONS
+from threadkeep.mcp.sessions.elicitation import Question, elicit_result, question_of
+from threadkeep.mcp.sessions.open_call import MOST_QUESTIONS
 from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Step
 from threadkeep.testing import ToolServer
 

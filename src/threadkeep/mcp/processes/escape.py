@@ -1,6 +1,6 @@
 """Tries to get out of the sandbox in which it is started: prints `in` if it can't, else `out`.
 
-    … threadkeep.mcp.escape HIDDEN DATA OWN OUTSIDE
+    … threadkeep.mcp.processes.escape HIDDEN DATA OWN OUTSIDE
 
 HIDDEN is a file and DATA a folder that it must not read; it may write to OWN. It also writes to OUTSIDE: who
 started it sees whether that went anywhere but into the program's own temporary folder.

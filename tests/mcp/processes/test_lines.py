@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from threadkeep.mcp.lines import LOG_BYTES, LongLine, ServerLog, read_lines
+from threadkeep.mcp.processes.lines import LOG_BYTES, LongLine, ServerLog, read_lines
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 

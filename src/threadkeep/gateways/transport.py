@@ -28,8 +28,8 @@ class StreamTransport(httpx2.AsyncBaseTransport):
     def __init__(self, tls: ssl.SSLContext | None = None, *, resolve: Resolve = resolve) -> None:
         self._tls = tls
         self._resolve = resolve
-        self._idle: dict[_Origin, list[_Connection]] = {}
-        self._busy: set[_Connection] = set()
+        self._idle: dict[_Origin, list[_ProviderConnection]] = {}
+        self._busy: set[_ProviderConnection] = set()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request; returns the response once its head has arrived."""
@@ -57,7 +57,7 @@ class StreamTransport(httpx2.AsyncBaseTransport):
             connection.abort()
         self._idle.clear()
 
-    def _take(self, origin: _Origin) -> "_Connection | None":
+    def _take(self, origin: _Origin) -> "_ProviderConnection | None":
         loop = asyncio.get_running_loop()
         idle = self._idle.get(origin, [])
         while idle:
@@ -67,14 +67,14 @@ class StreamTransport(httpx2.AsyncBaseTransport):
             connection.abort()
         return None
 
-    def _keep(self, origin: _Origin, connection: "_Connection") -> None:
+    def _keep(self, origin: _Origin, connection: "_ProviderConnection") -> None:
         idle = self._idle.setdefault(origin, [])
         if connection.rest() and len(idle) < MOST_IDLE:
             idle.append(connection)
         else:
             connection.abort()
 
-    async def _connect(self, origin: _Origin, timeout_s: float | None) -> "_Connection":
+    async def _connect(self, origin: _Origin, timeout_s: float | None) -> "_ProviderConnection":
         scheme, host, port = origin
         loop = asyncio.get_running_loop()
         tls = (self._tls or tls_context()) if scheme == "https" else None
@@ -82,7 +82,10 @@ class StreamTransport(httpx2.AsyncBaseTransport):
             async with asyncio.timeout(timeout_s):
                 sock = await connect_first(await self._resolve(host, port))
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(loop), sock=sock, ssl=tls, server_hostname=host if tls else None
+                    lambda: _ProviderConnection(loop),
+                    sock=sock,
+                    ssl=tls,
+                    server_hostname=host if tls else None,
                 )
         except TimeoutError as exc:
             raise httpx2.ConnectTimeout("Connecting timed out.") from exc
@@ -112,7 +115,7 @@ def _encode(request: httpx2.Request) -> bytes:
 class _Body(httpx2.AsyncByteStream):
     """The rest of a response, as it arrives."""
 
-    def __init__(self, connection: "_Connection", release: Callable[[], None]) -> None:
+    def __init__(self, connection: "_ProviderConnection", release: Callable[[], None]) -> None:
         self._connection = connection
         self._release = release
 
@@ -124,7 +127,7 @@ class _Body(httpx2.AsyncByteStream):
         self._release()
 
 
-class _Connection(asyncio.Protocol):
+class _ProviderConnection(asyncio.Protocol):
     """One connection, carrying one request at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -8,9 +8,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from threadkeep.mcp.addresses import Network
-from threadkeep.mcp.http_client import http_client
-from threadkeep.mcp.large import Inbox
 from threadkeep.mcp.link import Link, LinkBroken, Streams, causes
+from threadkeep.mcp.sessions.http_client import http_client
+from threadkeep.mcp.sessions.incoming import IncomingMessages
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 
@@ -21,14 +21,14 @@ class RemoteLink(Link):
         self,
         url: str,
         headers: Mapping[str, str],
-        inbox: Inbox,
+        incoming: IncomingMessages,
         *,
         allow_private: bool,
         denied: Sequence[Network] = (),
     ) -> None:
         self._url = url
         self._headers = headers
-        self._inbox = inbox
+        self._incoming = incoming
         self._allow_private = allow_private
         self._denied = denied
         self._refusal: int | None = None
@@ -37,7 +37,7 @@ class RemoteLink(Link):
     async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[Streams]:
         """Connects to the server while the block runs. The other side never ends such a link."""
         client = http_client(
-            self._headers, self._inbox.small, allow_private=self._allow_private, denied=self._denied
+            self._headers, self._incoming.shrink, allow_private=self._allow_private, denied=self._denied
         )
         client.event_hooks = {"response": [self._take_note]}
         try:

@@ -9,7 +9,8 @@ from mcp_types import JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from threadkeep.mcp.addresses import Network, allowed_addresses
-from threadkeep.mcp.large import (
+from threadkeep.mcp.processes.lines import MESSAGE_COSTS, Pace
+from threadkeep.mcp.sessions.incoming import (
     ENDS_BYTES,
     LARGE_BYTES,
     NOT_ANSWERED,
@@ -21,7 +22,6 @@ from threadkeep.mcp.large import (
     is_notice,
     refusal,
 )
-from threadkeep.mcp.lines import MESSAGE_COSTS, Pace
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 # No read timeout: each call sets its own limit.

@@ -12,8 +12,19 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from tests.mcp.remote_servers import bad_server, on, serving_http
 from tests.mcp.running import MENDED, Limits, Pooled, chaos, pooled
 from threadkeep.domain.mcp import RemoteServer
-from threadkeep.mcp.digest import MOST_ERROR_CHARACTERS, MOST_TOOLS, MOST_TOOLS_BYTES, digest
-from threadkeep.mcp.large import CANNOT_READ, LARGE_BYTES, MOST_UNCLAIMED, Inbox, Reading
+from threadkeep.mcp.sessions.call_result import (
+    MOST_ERROR_CHARACTERS,
+    MOST_TOOLS,
+    MOST_TOOLS_BYTES,
+    extract_result,
+)
+from threadkeep.mcp.sessions.incoming import (
+    CANNOT_READ,
+    LARGE_BYTES,
+    MOST_UNCLAIMED,
+    IncomingMessages,
+    LargeMessageReader,
+)
 
 LIMITS = Limits(budget_s=60, connect_s=60, ping_s=60)
 ROWS = [{"id": number, "name": f"row {number}"} for number in range(10_000)]
@@ -32,7 +43,7 @@ def message(result: Any, number: int = 7) -> bytes:
 
 def left(given: bytes) -> Any:
     """What a session sees of a message."""
-    whole = msgspec.json.decode(digest(given).message)
+    whole = msgspec.json.decode(extract_result(given).message)
     assert (whole["jsonrpc"], whole["id"]) == ("2.0", 7)
     return whole
 
@@ -147,21 +158,21 @@ async def test_large_message_that_nobody_can_read_is_an_error(here: Pooled, monk
 
 async def test_large_notice_is_passed_over():
     notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": ROWS}}
-    assert await Inbox(Reading()).small(msgspec.json.encode(notice)) is None
+    assert await IncomingMessages(LargeMessageReader()).shrink(msgspec.json.encode(notice)) is None
 
 
 def test_claim_of_a_server_is_worth_nothing():
     claimed: dict[str, Any] = {"content": [], "structuredContent": {"threadkeep/claim": "0"}}
-    assert Inbox(Reading()).outcome(claimed).result == {"threadkeep/claim": "0"}
+    assert IncomingMessages(LargeMessageReader()).outcome(claimed).result == {"threadkeep/claim": "0"}
 
 
 async def test_answers_that_nobody_waits_for_are_not_kept_for_ever():
-    inbox = Inbox(Reading())
+    incoming = IncomingMessages(LargeMessageReader())
     large = message({"content": [{"type": "text", "text": "x" * LARGE_BYTES}]})
-    told = [await inbox.small(large) for _ in range(MOST_UNCLAIMED + 1)]
+    told = [await incoming.shrink(large) for _ in range(MOST_UNCLAIMED + 1)]
     first, *others = (msgspec.json.decode(small)["result"] for small in told if small)
-    assert "threadkeep/claim" in inbox.outcome(first).result
-    assert {len(inbox.outcome(other).result) for other in others} == {LARGE_BYTES}
+    assert "threadkeep/claim" in incoming.outcome(first).result
+    assert {len(incoming.outcome(other).result) for other in others} == {LARGE_BYTES}
 
 
 # What is left of them
@@ -170,9 +181,9 @@ async def test_answers_that_nobody_waits_for_are_not_kept_for_ever():
 def test_large_error_is_cut():
     given = {"jsonrpc": "2.0", "id": 7, "error": {"code": -1, "message": "x" * 100_000, "data": ROWS}}
     assert left(msgspec.json.encode(given))["error"] == {"code": -1, "message": "x" * MOST_ERROR_CHARACTERS}
-    failed = digest(message({"content": [{"type": "text", "text": "x" * 100_000}], "isError": True}))
-    assert failed.answer
-    assert failed.answer.error == "x" * MOST_ERROR_CHARACTERS
+    failed = extract_result(message({"content": [{"type": "text", "text": "x" * 100_000}], "isError": True}))
+    assert failed.result
+    assert failed.result.error == "x" * MOST_ERROR_CHARACTERS
 
 
 def test_tools_are_cut_where_they_no_longer_fit():
@@ -197,4 +208,4 @@ def test_tools_are_cut_where_they_no_longer_fit():
 )
 def test_what_is_no_answer_is_not_read(given: bytes):
     with pytest.raises(ValueError):
-        digest(given)
+        extract_result(given)

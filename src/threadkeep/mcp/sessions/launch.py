@@ -3,13 +3,13 @@
 import asyncio
 
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
-from threadkeep.mcp.connection import Connection
-from threadkeep.mcp.large import Inbox, Reading
 from threadkeep.mcp.limits import Limits
-from threadkeep.mcp.lines import ServerLog
+from threadkeep.mcp.processes.lines import ServerLog
 from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
-from threadkeep.mcp.remote import RemoteLink
-from threadkeep.mcp.stdio import StdioLink
+from threadkeep.mcp.sessions.incoming import IncomingMessages, LargeMessageReader
+from threadkeep.mcp.sessions.remote import RemoteLink
+from threadkeep.mcp.sessions.session import ServerSession
+from threadkeep.mcp.sessions.stdio import StdioLink
 
 
 async def launch(
@@ -18,29 +18,29 @@ async def launch(
     environment: ServerEnvironment,
     server_log: ServerLog,
     limits: Limits,
-    reading: Reading,
-) -> Connection:
+    reader: LargeMessageReader,
+) -> ServerSession:
     """A session that has just started; LinkBroken if it can't be."""
-    inbox = Inbox(reading)
+    incoming = IncomingMessages(reader)
     match server:
         case StdioServer():
             program = await asyncio.to_thread(environment.program, key, server)
-            link = StdioLink(program, server_log, inbox)
+            link = StdioLink(program, server_log, incoming)
         case RemoteServer():
             headers = await asyncio.to_thread(environment.headers, key, server)
             link = RemoteLink(
                 server.url,
                 headers,
-                inbox,
+                incoming,
                 allow_private=environment.allow_private,
                 denied=environment.denied_networks,
             )
         case _:
             raise AssertionError(f"a server is run or reached, not {type(server).__name__}")
-    return Connection(
+    return ServerSession(
         key.name,
         link,
-        inbox,
+        incoming,
         server.timeout_s,
         limits,
         server.hide,

@@ -1,9 +1,9 @@
 """Reads the result of a tool call: its text or value, its chart and its files.
 
-As a worker, this module reads a large message from its input and writes the digest to its output: parsing
-hundreds of thousands of values holds the GIL, and thus every turn of this node, in whatever thread it runs.
-The values come back as stored, as JSON in one piece. This imports nothing else of ours, so that it starts
-fast.
+As a worker, this module reads a large message from its input and writes what it extracted to its output:
+parsing hundreds of thousands of values holds the GIL, and thus every turn of this node, in whatever thread it
+runs. The values come back as stored, as JSON in one piece. This imports nothing else of ours, so that it
+starts fast.
 """
 
 import base64
@@ -60,7 +60,7 @@ class Block(msgspec.Struct):
     resource: Resource | None = None
 
 
-class Result(msgspec.Struct):
+class ServerResult(msgspec.Struct):
     """A server's response to a call."""
 
     content: list[Block] = []
@@ -76,8 +76,8 @@ class File(msgspec.Struct):
     content: bytes
 
 
-class Answer(msgspec.Struct):
-    """A result in our terms. In a digest, the value and the chart are bytes: JSON in one piece."""
+class CallResult(msgspec.Struct):
+    """A result in our terms. From a worker, the value and the chart are bytes: JSON in one piece."""
 
     value: Any = None
     chart: Any = None
@@ -85,11 +85,11 @@ class Answer(msgspec.Struct):
     files: list[File] = []
 
 
-class Digest(msgspec.Struct):
-    """A large message: what remains of it for the session, and the extracted answer."""
+class ExtractedResult(msgspec.Struct):
+    """A large message: what remains of it for the session, and the extracted result."""
 
     message: bytes
-    answer: Answer | None = None
+    result: CallResult | None = None
 
 
 def repaired(message: bytes) -> bytes:
@@ -101,38 +101,40 @@ def repaired(message: bytes) -> bytes:
     return message
 
 
-def read_result(result: Any) -> Answer:
-    """The answer in a result; ValueError if it isn't one."""
-    given = msgspec.convert(result, Result)
+def read_result(result: Any) -> CallResult:
+    """What a server returned, in our terms; ValueError if it isn't the result of a call."""
+    given = msgspec.convert(result, ServerResult)
     texts, files = _read(given.content)
     text = "\n\n".join(texts)
     if given.isError:
-        return Answer(error=text or "The tool failed without giving a reason.", files=files)
+        return CallResult(error=text or "The tool failed without giving a reason.", files=files)
     match given.structuredContent:
         case {"chart_data": chart, **rest}:
-            return Answer(rest or text, chart, files=files)
+            return CallResult(rest or text, chart, files=files)
         case None:
-            return Answer(text, files=files)
+            return CallResult(text, files=files)
         case structured:
-            return Answer(structured, files=files)
+            return CallResult(structured, files=files)
 
 
-def digest(message: bytes) -> Digest:
+def extract_result(message: bytes) -> ExtractedResult:
     """Reads a large message; ValueError or RecursionError if it isn't a message."""
     message = repaired(message)
     whole: Any = msgspec.json.decode(message)
     match whole:
         case {"id": number, "error": {"code": code, "message": str(said)}}:
             error = {"code": code, "message": said[:MOST_ERROR_CHARACTERS]}
-            return Digest(_small({"id": number, "error": error}))
+            return ExtractedResult(_small({"id": number, "error": error}))
         case {"id": number, "result": {"tools": list()} as result}:
-            return Digest(_small({"id": number, "result": {**result, "tools": _fitting(result["tools"])}}))
+            return ExtractedResult(
+                _small({"id": number, "result": {**result, "tools": _fitting(result["tools"])}})
+            )
         case {"id": number, "result": {"content": list()} as result}:
             rest = {name: result[name] for name in ("resultType", "isError") if name in result}
             small = _small({"id": number, "result": {**rest, "content": []}})
-            return Digest(small, _packed(read_result(result)))
+            return ExtractedResult(small, _packed(read_result(result)))
         case {"result": _} if len(message) <= MOST_OTHER_BYTES:
-            return Digest(message)
+            return ExtractedResult(message)
         case _:
             raise ValueError("nobody has asked for so much")
 
@@ -153,17 +155,17 @@ def _fitting(tools: Sequence[Any]) -> list[Any]:
     return fitting
 
 
-def _packed(answer: Answer) -> Answer:
+def _packed(result: CallResult) -> CallResult:
     """The same with its values as JSON; a text stays one."""
-    if _is_deep([answer.value, answer.chart]):
-        return Answer(error="The tool's result is nested too deeply.", files=answer.files)
-    if answer.error is not None:
-        answer.error = answer.error[:MOST_ERROR_CHARACTERS]
-    if not isinstance(answer.value, str | None):
-        answer.value = msgspec.json.encode(answer.value)
-    if answer.chart is not None:
-        answer.chart = msgspec.json.encode(answer.chart)
-    return answer
+    if _is_deep([result.value, result.chart]):
+        return CallResult(error="The tool's result is nested too deeply.", files=result.files)
+    if result.error is not None:
+        result.error = result.error[:MOST_ERROR_CHARACTERS]
+    if not isinstance(result.value, str | None):
+        result.value = msgspec.json.encode(result.value)
+    if result.chart is not None:
+        result.chart = msgspec.json.encode(result.chart)
+    return result
 
 
 def _is_deep(values: list[Any]) -> bool:
@@ -243,7 +245,7 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     try:
-        digested = digest(sys.stdin.buffer.read())
+        extracted = extract_result(sys.stdin.buffer.read())
     except (ValueError, RecursionError, MemoryError):
         sys.exit(1)
-    sys.stdout.buffer.write(msgspec.msgpack.encode(digested))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(extracted))

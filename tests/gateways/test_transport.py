@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, make_gateway, text_of
-from threadkeep.gateways.connection import StreamTransport
 from threadkeep.gateways.http import Patience
 from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.transport import StreamTransport
 from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
 

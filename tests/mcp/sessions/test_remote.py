@@ -30,8 +30,8 @@ from tests.mcp.remote_servers import (
 from tests.mcp.running import BOB, MENDED, Limits, Pooled, pooled, until
 from threadkeep.domain.mcp import RemoteServer, ServerScope
 from threadkeep.domain.secret import Secret
-from threadkeep.mcp.large import LARGE_BYTES, TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
+from threadkeep.mcp.sessions.incoming import LARGE_BYTES, TOO_LARGE
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Outcome, Progress
 

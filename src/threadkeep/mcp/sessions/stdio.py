@@ -10,19 +10,19 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from threadkeep.mcp.large import (
+from threadkeep.mcp.link import Link, LinkBroken, Streams
+from threadkeep.mcp.processes.lines import LongLine, ServerLog
+from threadkeep.mcp.processes.process import NotStarted, Program, ServerProcess
+from threadkeep.mcp.sessions.incoming import (
     CANNOT_READ,
     ENDS_BYTES,
     NOT_MCP,
     TOO_LARGE,
-    Inbox,
+    IncomingMessages,
     Unreadable,
     answered_id,
     refusal,
 )
-from threadkeep.mcp.lines import LongLine, ServerLog
-from threadkeep.mcp.link import Link, LinkBroken, Streams
-from threadkeep.mcp.processes.process import NotStarted, Program, ServerProcess
 from threadkeep.tasks import end_tasks
 
 # Enough to cancel a call although the server is not reading at the moment.
@@ -34,10 +34,10 @@ _NOTED_GARBAGE = 5
 class StdioLink(Link):
     """A server that we run."""
 
-    def __init__(self, program: Program, log: ServerLog, inbox: Inbox) -> None:
+    def __init__(self, program: Program, log: ServerLog, incoming: IncomingMessages) -> None:
         self._program = program
         self._log = log
-        self._inbox = inbox
+        self._incoming = incoming
         self._has_ended = False
         self._garbage = 0
 
@@ -88,7 +88,7 @@ class StdioLink(Link):
             return _refusal(line.head, line.tail, TOO_LARGE)
         line = line.strip()
         try:
-            small = await self._inbox.small(line) if line else None
+            small = await self._incoming.shrink(line) if line else None
             return _parse(small) if small is not None else None
         except Unreadable as exc:
             self._note_garbage(line)

@@ -7,9 +7,9 @@ from typing import Any
 import mcp_types as mcp
 
 from tests.mcp.running import Limits, chaos, pooled
-from threadkeep.mcp.digest import MOST_FILES, MOST_TOOLS
-from threadkeep.mcp.large import Inbox, Reading
-from threadkeep.mcp.results import tools_of
+from threadkeep.mcp.sessions.call_result import MOST_FILES, MOST_TOOLS
+from threadkeep.mcp.sessions.incoming import IncomingMessages, LargeMessageReader
+from threadkeep.mcp.sessions.tool_list import tools_of
 from threadkeep.ports.tools import Outcome, ProducedFile
 
 
@@ -18,7 +18,7 @@ def result(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def outcome_of(result: dict[str, Any]) -> Outcome:
-    return Inbox(Reading()).outcome(result)
+    return IncomingMessages(LargeMessageReader()).outcome(result)
 
 
 def text(value: str) -> dict[str, Any]:

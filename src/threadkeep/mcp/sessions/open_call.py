@@ -3,7 +3,7 @@
 import asyncio
 
 from threadkeep.domain.approval import Answer
-from threadkeep.mcp.elicitation import Question
+from threadkeep.mcp.sessions.elicitation import Question
 from threadkeep.ports.tools import Asked, Step
 
 MOST_QUESTIONS = 20

@@ -18,8 +18,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import RootModel, ValidationError
 
 from threadkeep.logs import about
-from threadkeep.mcp.digest import MOST_TOOLS
-from threadkeep.mcp.elicitation import (
+from threadkeep.mcp.limits import Limits
+from threadkeep.mcp.link import Link, LinkBroken, causes
+from threadkeep.mcp.sessions.call_result import MOST_TOOLS
+from threadkeep.mcp.sessions.elicitation import (
     DECLINED,
     NotSupported,
     addresses_required,
@@ -28,11 +30,9 @@ from threadkeep.mcp.elicitation import (
     input_required,
     question_of,
 )
-from threadkeep.mcp.large import NOT_ANSWERED, Inbox
-from threadkeep.mcp.limits import Limits
-from threadkeep.mcp.link import Link, LinkBroken, causes
-from threadkeep.mcp.open_call import OpenCall
-from threadkeep.mcp.results import tools_of
+from threadkeep.mcp.sessions.incoming import NOT_ANSWERED, IncomingMessages
+from threadkeep.mcp.sessions.open_call import OpenCall
+from threadkeep.mcp.sessions.tool_list import tools_of
 from threadkeep.ports.tools import GivenInput, InputRequired, Outcome, Progress, Step, Tool
 from threadkeep.tasks import end_tasks
 from threadkeep.version import __version__
@@ -59,7 +59,7 @@ class _Anything(RootModel[dict[str, Any]]):
     """A result that is not validated here."""
 
 
-class Connection:
+class ServerSession:
     """A session with one server. It starts at once; `ready` reports when it can be used, or why it can't.
 
     `hide` removes the server's secrets from its error messages.
@@ -69,7 +69,7 @@ class Connection:
         self,
         server: str,
         link: Link,
-        inbox: Inbox,
+        incoming: IncomingMessages,
         timeout_s: float,
         limits: Limits,
         hide: Callable[[str], str],
@@ -78,7 +78,7 @@ class Connection:
     ) -> None:
         self._server = server
         self._link = link
-        self._inbox = inbox
+        self._incoming = incoming
         self._timeout_s = timeout_s
         self._limits = limits
         self._hide = hide
@@ -263,7 +263,7 @@ class Connection:
             )
             needed = input_required(result.root)
             if needed is None:
-                return self._inbox.outcome(result.root)
+                return self._incoming.outcome(result.root)
             if needed.requests:
                 return needed
             # It has no question for the user: it wants to be called again.

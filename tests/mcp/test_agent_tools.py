@@ -18,8 +18,8 @@ from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope
 from threadkeep.domain.tool_rules import ToolEffect, ToolRule
 from threadkeep.domain.user import User
+from threadkeep.mcp.agent_tools import AgentTools, TurnTools
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.mcp.provider import AgentTools, TurnTools
 from threadkeep.ports.tools import Caller, Outcome, Tool
 from threadkeep.testing import ToolServer
 from threadkeep.tools.charts import ChartServer

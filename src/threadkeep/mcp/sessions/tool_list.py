@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import mcp_types as mcp
 
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.mcp.digest import MOST_TOOLS
+from threadkeep.mcp.sessions.call_result import MOST_TOOLS
 from threadkeep.ports.tools import Tool
 
 _MOST_NAME = 128

@@ -1,4 +1,4 @@
-"""Large messages of servers: read in a separate process, so that no turn waits for it."""
+"""The messages that a server sends. A separate process reads the large ones, so that no turn waits for it."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.mcp.digest import Answer, Digest, read_result, repaired
+from threadkeep.mcp.sessions.call_result import CallResult, ExtractedResult, read_result, repaired
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
 from threadkeep.workers.process import end_process, start_worker
 
@@ -35,7 +35,7 @@ _ID_AT_THE_BEGINNING = re.compile(rb'^\{\s*"jsonrpc":\s*"2\.0",\s*"id":\s*(\d{1,
 _ID_AT_THE_END = re.compile(rb'"id":\s*(\d{1,9})(,\s*"jsonrpc":\s*"2\.0")?\s*\}\s*$')
 _UNASKED = re.compile(rb'\{\s*("jsonrpc":\s*"2\.0",\s*)?"method"')
 
-_decode = msgspec.msgpack.Decoder(Digest).decode
+_decode = msgspec.msgpack.Decoder(ExtractedResult).decode
 
 
 def is_notice(head: bytes) -> bool:
@@ -59,13 +59,13 @@ def answered_id(head: bytes, tail: bytes) -> int | None:
     return int(found[1]) if found else None
 
 
-class Reading:
+class LargeMessageReader:
     """The processes that read large messages, for all servers of a node."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def read(self, message: bytes) -> Digest | None:
+    async def read(self, message: bytes) -> ExtractedResult | None:
         """Reads a large message; None if it can't be read."""
         try:
             return await self._read(message)
@@ -73,9 +73,9 @@ class Reading:
             log.warning("couldn't read a large message: %s", type(exc).__name__)
             return None
 
-    async def _read(self, message: bytes) -> Digest | None:
+    async def _read(self, message: bytes) -> ExtractedResult | None:
         async with self._free:
-            process = await start_worker("threadkeep.mcp.digest", stdin=PIPE)
+            process = await start_worker("threadkeep.mcp.sessions.call_result", stdin=PIPE)
             try:
                 async with asyncio.timeout(READING_S):
                     read, _ = await process.communicate(message)
@@ -84,14 +84,14 @@ class Reading:
                 await end_process(process)
 
 
-class Inbox:
-    """One server's messages, made small for the session; what was taken out waits to be claimed."""
+class IncomingMessages:
+    """One server's messages, made small for the session; large results wait until their call claims them."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._waiting: dict[str, Answer] = {}
+    def __init__(self, reader: LargeMessageReader) -> None:
+        self._reader = reader
+        self._waiting: dict[str, CallResult] = {}
 
-    async def small(self, message: bytes) -> bytes | None:
+    async def shrink(self, message: bytes) -> bytes | None:
         """A message for the session; None for a large notification, which is skipped.
 
         Raises Unreadable.
@@ -104,10 +104,10 @@ class Inbox:
             return repaired(message)
         if is_notice(message):
             return None
-        read = await self._reading.read(message)
+        read = await self._reader.read(message)
         if read is None:
             raise Unreadable(CANNOT_READ)
-        return read.message if read.answer is None else self._put_by(read.message, read.answer)
+        return read.message if read.result is None else self._set_aside(read.message, read.result)
 
     def outcome(self, result: Mapping[str, Any]) -> Outcome:
         """How a call ended; ValueError if this isn't a call's result."""
@@ -117,12 +117,14 @@ class Inbox:
             case _:
                 return _outcome(read_result(result))
 
-    def _put_by(self, message: bytes, answer: Answer) -> bytes:
+    def _set_aside(self, message: bytes, result: CallResult) -> bytes:
         # A server cannot guess a claim, and could claim only its own.
         claim = uuid.uuid4().hex
-        if len(self._waiting) >= MOST_UNCLAIMED:  # answers that nobody waits for
+        if len(self._waiting) >= MOST_UNCLAIMED:  # nobody waits for the oldest any more
             del self._waiting[next(iter(self._waiting))]
-        self._waiting[claim] = Answer(_value(answer.value), _value(answer.chart), answer.error, answer.files)
+        self._waiting[claim] = CallResult(
+            _value(result.value), _value(result.chart), result.error, result.files
+        )
         whole = msgspec.json.decode(message)
         whole["result"]["structuredContent"] = {"threadkeep/claim": claim}
         return msgspec.json.encode(whole)
@@ -135,8 +137,8 @@ def _value(given: Any) -> Any:
     return msgspec.Raw(given) if len(given) > LARGE_BYTES else msgspec.json.decode(given)
 
 
-def _outcome(answer: Answer) -> Outcome:
-    files = tuple(ProducedFile(file.name, file.media_type, file.content) for file in answer.files)
-    if answer.error is not None:
-        return Outcome("error", error=answer.error, files=files)
-    return Outcome("ok", answer.value, chart_data=answer.chart, files=files)
+def _outcome(result: CallResult) -> Outcome:
+    files = tuple(ProducedFile(file.name, file.media_type, file.content) for file in result.files)
+    if result.error is not None:
+        return Outcome("error", error=result.error, files=files)
+    return Outcome("ok", result.value, chart_data=result.chart, files=files)
