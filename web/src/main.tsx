@@ -4,8 +4,8 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 import { takeGivenToken } from "./api/client";
-import { App } from "./components/app";
-import { ErrorBoundary } from "./components/error-boundary";
+import { App } from "./pages/app";
+import { ErrorBoundary } from "./ui/error-boundary";
 import { applyPreferences } from "./state/preferences";
 import { loadWords } from "./words";
 

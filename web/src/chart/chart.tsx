@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { LongText } from "../components/long-text";
+import { LongText } from "../ui/long-text";
 import { theme } from "../state/preferences";
 import { useStore } from "../state/store";
 import { useWords } from "../words";

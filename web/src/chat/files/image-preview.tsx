@@ -1,0 +1,29 @@
+import { useRef } from "react";
+
+import { usePreview } from "../../state/previews";
+import { type KeptFile } from "../../turn/files";
+import { FileIcon } from "./file-icon";
+import { useNear } from "./use-near";
+
+/** An image's preview, fetched shortly before it is visible; its space is reserved before. */
+export function ImagePreview({ file: { fileId, fileName, width, height } }: { file: KeptFile }) {
+  const place = useRef<HTMLSpanElement>(null);
+  const isNear = useNear(place);
+  const { url, failed } = usePreview(isNear ? fileId : null);
+  return (
+    <span ref={place} className="preview">
+      {url && (
+        <img
+          src={url}
+          alt={fileName}
+          width={width ?? undefined}
+          height={height ?? undefined}
+          loading="lazy"
+          decoding="async"
+          draggable={false}
+        />
+      )}
+      {failed && <FileIcon />}
+    </span>
+  );
+}

@@ -1,0 +1,30 @@
+import { useEffect, useState, type RefObject } from "react";
+
+import { type Part } from "../../turn/parts";
+import { useChunk } from "../../hooks/use-chunk";
+
+interface Props {
+  /** The agent whose documents were searched. */
+  agentId: string | undefined;
+  /** The reply with the marks. */
+  reply: RefObject<HTMLElement | null>;
+  parts: readonly Part[];
+  /** The number of the source that the user opened. */
+  opened: number | null;
+  onClose: () => void;
+}
+
+const loadCitations = () => import("./citations");
+
+/** What a mark `[1]` refers to: shown when the user comes near it or opens it, with code that is loaded then. */
+export function CitationPlace({ agentId, reply, parts, opened, onClose }: Props) {
+  const [isNear, setNear] = useState(false);
+  useEffect(() => {
+    const leaving = new AbortController();
+    const look = ({ target }: Event) => (target as Element).matches(".citation") && setNear(true);
+    for (const type of ["pointerover", "focusin"]) reply.current?.addEventListener(type, look, { signal: leaving.signal });
+    return () => leaving.abort();
+  }, [reply]);
+  const citations = useChunk(loadCitations, isNear || opened !== null, onClose);
+  return citations && <citations.Citations agentId={agentId} reply={reply} parts={parts} opened={opened} onClose={onClose} />;
+}

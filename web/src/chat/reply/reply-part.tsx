@@ -1,0 +1,72 @@
+import { Chart } from "../../chart/chart";
+import { Markdown } from "../../markdown/markdown";
+import { type Progress } from "../../turn/fold";
+import { segmentKey, type Segment } from "../../turn/segments";
+import { useWords } from "../../words";
+import { Activity } from "./activity";
+import { Files, FilesElsewhere } from "../files/files";
+import { MessageFiles } from "../files/message-files";
+import { NoticeLines } from "./notice-lines";
+import { RequestPlace } from "../requests/request-place";
+import { Superseded } from "./superseded";
+import { type Answer } from "../requests/use-answer";
+
+interface Props {
+  segment: Segment;
+  /** Whether the model is writing it. */
+  growing: boolean;
+  /** Whether it is an activity in progress. */
+  live: boolean;
+  /** Whether its turn runs or waits: what it asks can be answered. */
+  running: boolean;
+  /** The calls that wait for the user. */
+  waiting: ReadonlySet<string>;
+  progress: Record<string, Progress> | undefined;
+  /** How many sources a mark `[1]` may name. */
+  sources: number;
+  onSource: (index: number) => void;
+  onAnswer: Answer;
+  /** Whether it is nested: its headings aren't the page's. */
+  isPassage?: boolean;
+}
+
+/** One piece of a reply, where it arrived. */
+export function ReplyPart({ segment, ...props }: Props) {
+  const { growing, live, running, waiting, progress, sources, onSource, onAnswer, isPassage } = props;
+  const words = useWords();
+  switch (segment.kind) {
+    case "text":
+      return <Markdown text={segment.text} live={growing} sources={sources} onSource={onSource} isPassage={isPassage} />;
+    case "activity":
+      return <Activity steps={segment.steps} live={live} waiting={waiting} progress={progress} />;
+    case "approval":
+    case "question":
+      return <RequestPlace segment={segment} running={running} onAnswer={onAnswer} />;
+    case "chart":
+      return <Chart data={segment.data} />;
+    case "said":
+      return (
+        <div className="said" role="note" aria-label={words.youSaid}>
+          <div className="bubble" dir="auto">
+            {segment.text}
+          </div>
+        </div>
+      );
+    case "superseded":
+      return (
+        <Superseded>
+          {segment.segments.map((it) => (
+            <ReplyPart key={segmentKey(it)} {...props} segment={it} growing={false} live={false} running={false} />
+          ))}
+        </Superseded>
+      );
+    case "files":
+      return <Files ids={segment.ids} />;
+    case "elsewhere":
+      return <FilesElsewhere ids={segment.ids} />;
+    case "images":
+      return <MessageFiles files={segment.images} />;
+    case "notices":
+      return <NoticeLines notices={segment.notices} />;
+  }
+}

@@ -1,0 +1,40 @@
+import { useState } from "react";
+
+import { type Segment } from "../../turn/segments";
+import { useWords } from "../../words";
+import { type Answer } from "./use-answer";
+import { useChunk } from "../../hooks/use-chunk";
+
+export const loadRequests = () => import("./requests");
+
+interface Props {
+  segment: Extract<Segment, { kind: "approval" | "question" }>;
+  /** Whether its turn runs or waits: only then can it be answered. */
+  running: boolean;
+  onAnswer: Answer;
+}
+
+/** A request for approval or a question; the code that shows it is loaded with the first one. */
+export function RequestPlace({ segment, running, onAnswer }: Props) {
+  const words = useWords();
+  const [hasFailed, setFailed] = useState(false);
+  const requests = useChunk(loadRequests, true, () => {
+    setFailed(true);
+    return true;
+  });
+  if (hasFailed)
+    return (
+      <div className="card question" role="alert">
+        <p>{words.partFailed}</p>
+        <div className="choices">
+          <button type="button" onClick={() => location.reload()}>
+            {words.reload}
+          </button>
+        </div>
+      </div>
+    );
+  if (!requests) return null;
+  if (segment.kind === "approval") return <requests.CallApproval call={segment.call} running={running} onAnswer={onAnswer} />;
+  const { question } = segment;
+  return <requests.QuestionCard question={question} isOpen={running && question.answer === undefined} onAnswer={onAnswer} />;
+}

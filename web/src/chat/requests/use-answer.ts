@@ -1,0 +1,46 @@
+import { useEffect, useRef, useState } from "react";
+
+import { type AnswerBody } from "../../api/schema";
+import { unsent as unsentItems } from "../../state/outbox";
+import { useSelected } from "../../state/store";
+import { pageProblemOf } from "../../state/use-loaded";
+import { type Problem } from "../../thread/reduce";
+
+/** Gives an answer; false if it was taken back before it could be sent. */
+export type Answer = (requestId: string, body: AnswerBody) => Promise<boolean>;
+
+/** Answering a request: once, with what went wrong, and with the focus where the user continues. */
+export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) {
+  const place = useRef<HTMLDivElement>(null);
+  const outcome = useRef<HTMLParagraphElement>(null);
+  const [sending, setSending] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  /** An answer that the server doesn't have yet, perhaps of an earlier visit. */
+  const unsent = useSelected(unsentItems, (all) => all.find(({ entry }) => entry.kind === "answer" && entry.requestId === requestId));
+  /** Whether the answer was given here: in another tab the focus stays where it is. */
+  const isMine = useRef(false);
+  useEffect(() => {
+    if (isOpen || !isMine.current) return;
+    isMine.current = false;
+    const next = [...document.querySelectorAll<HTMLElement>("[data-request]")].find((it) => it !== place.current);
+    (next ?? outcome.current)?.focus();
+  }, [isOpen]);
+  const answer = async (body: AnswerBody) => {
+    if (sending || unsent) return;
+    isMine.current = true;
+    setSending(true);
+    setProblem(null);
+    try {
+      if (await onAnswer(requestId, body)) return;
+      isMine.current = false;
+      setSending(false);
+    } catch (error) {
+      isMine.current = false;
+      setProblem(pageProblemOf(error));
+      setSending(false);
+    }
+  };
+  /** For a request's box: makes it findable, and focuses it when the user opens it. */
+  const open = { ref: place, tabIndex: -1, "data-request": isOpen ? requestId : undefined };
+  return { open, outcome, sending: sending || unsent !== undefined, unsent, problem, answer };
+}

@@ -1,0 +1,23 @@
+import { type Item } from "../outbox/outbox";
+import { shownFile } from "../state/outbox";
+import { useWords } from "../words";
+import { MessageFiles } from "./files/message-files";
+import { Unsent } from "./unsent";
+
+/** The first message of a conversation that does not exist yet. */
+export function UnsentMessage({ item }: { item: Item }) {
+  const words = useWords();
+  if (item.entry.kind !== "message") return null;
+  const { content, files } = item.entry;
+  return (
+    <article className="said" aria-label={words.youSaid}>
+      <MessageFiles files={files.map(shownFile)} />
+      {content && (
+        <div className="bubble" dir="auto">
+          {content}
+        </div>
+      )}
+      <Unsent item={item} />
+    </article>
+  );
+}

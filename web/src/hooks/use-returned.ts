@@ -1,0 +1,34 @@
+import { useEffect } from "react";
+
+import { outbox, placeOf } from "../state/outbox";
+import { go, route, type Route } from "../state/route";
+import { toast } from "../state/toasts";
+import { problemOf } from "../thread/thread";
+import { useWords } from "../words";
+import { describeProblem } from "../ui/problem-bar";
+
+/** Tells of a message that was refused while the user is elsewhere, and leads to its text. */
+export function useReturned(): void {
+  const words = useWords();
+  useEffect(
+    () =>
+      outbox.on((event) => {
+        const { type, entry } = event;
+        if (type !== "refused" || entry.kind !== "message") return;
+        const id = placeOf(entry, event.error);
+        const place: Place = id === null ? { name: "new", agentId: entry.agentId } : { name: "conversation", id };
+        if (isAt(place)) return;
+        const reason = describeProblem(words, problemOf(event.error));
+        toast(words.notSent(reason), { label: words.open, run: () => go(place) });
+      }),
+    [words],
+  );
+}
+
+type Place = Extract<Route, { name: "new" | "conversation" }>;
+
+function isAt(place: Place): boolean {
+  const now = route.get();
+  if (place.name === "new") return now.name === "new" && now.agentId === place.agentId;
+  return now.name === "conversation" && now.id === place.id;
+}

@@ -1,0 +1,47 @@
+import { useEffect, useState } from "react";
+
+import { get } from "../api/client";
+import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { pageProblemOf } from "../state/use-loaded";
+import { type Problem } from "../thread/reduce";
+import { type Words } from "../words";
+import { describeProblem } from "../ui/problem-bar";
+
+const WAIT_MS = 250;
+const MOST = 30;
+
+interface Answer {
+  isFor: string;
+  hits: readonly SearchHitView[];
+  problem: Problem | null;
+}
+
+const NONE: Answer = { isFor: "", hits: [], problem: null };
+
+/** The server’s hits; they stay while the user adds letters, but not for other words. */
+export function useSearch(query: string) {
+  const [answer, setAnswer] = useState(NONE);
+  useEffect(() => {
+    if (!query) return setAnswer(NONE);
+    const leaving = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const { items } = await get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
+        setAnswer({ isFor: query, hits: items, problem: null });
+      } catch (error) {
+        if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [], problem: pageProblemOf(error) });
+      }
+    }, WAIT_MS);
+    return () => {
+      clearTimeout(timer);
+      leaving.abort();
+    };
+  }, [query]);
+  const { hits } = query.startsWith(answer.isFor) ? answer : NONE;
+  /** Why there is nothing to show. */
+  const describeNothing = (words: Words) => {
+    if (answer.isFor !== query) return words.loading;
+    return answer.problem ? describeProblem(words, answer.problem) : words.noMatch;
+  };
+  return { hits, describeNothing };
+}

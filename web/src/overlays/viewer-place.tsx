@@ -1,0 +1,20 @@
+import { useEffect } from "react";
+
+import { useStore } from "../state/store";
+import { viewed } from "../state/viewed-image";
+import { type KeptFile } from "../turn/files";
+import { useChunk } from "../hooks/use-chunk";
+
+const loadViewer = () => import("./image-viewer");
+const close = () => viewed.set(null);
+
+/** Shows an opened image large, with code that is loaded on demand. `images`: those beside it. */
+export function ViewerPlace({ images }: { images: () => readonly KeptFile[] }) {
+  const image = useStore(viewed);
+  const viewer = useChunk(loadViewer, image !== null, close);
+  useEffect(() => close, []);
+  if (!image || !viewer) return null;
+  const all = images();
+  const at = all.findIndex((it) => it.fileId === image.fileId);
+  return <viewer.ImageViewer images={at < 0 ? [image] : all} first={Math.max(0, at)} onClose={close} />;
+}

@@ -1,0 +1,10 @@
+import { type Missing } from "./missing-page";
+import { useChunk } from "../hooks/use-chunk";
+
+const loadPages = () => import("./other-pages");
+
+/** A page for something that doesn't exist; its code is loaded on demand. */
+export function MissingPlace({ what, onMenu }: { what: Missing; onMenu: () => void }) {
+  const pages = useChunk(loadPages, true);
+  return pages && <pages.MissingPage what={what} onMenu={onMenu} />;
+}

@@ -1,0 +1,64 @@
+import { useRef, type ReactNode } from "react";
+
+import { type ConversationView } from "../api/schema";
+import { agentName, agents } from "../state/agents";
+import { type PutAway } from "../state/put-away";
+import { useStore } from "../state/store";
+import { useWords } from "../words";
+import { describeProblem } from "../ui/problem-bar";
+import { TopBar } from "../ui/top-bar";
+import { useKeptFocus } from "../hooks/use-kept-focus";
+import { WhenSeen } from "../ui/when-seen";
+
+interface Props {
+  title: string;
+  explanation: string;
+  empty: string;
+  list: PutAway;
+  onAgain: () => void;
+  onMore: () => Promise<void>;
+  onMenu: () => void;
+  /** The title, as a link if it can be opened. */
+  titleOf: (conversation: ConversationView) => ReactNode;
+  /** When it was archived or deleted. */
+  whenOf: (conversation: ConversationView) => string;
+  actionsOf: (conversation: ConversationView) => ReactNode;
+}
+
+/** A page of conversations outside the list, each with a button to restore it. */
+export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf }: Props) {
+  const words = useWords();
+  const all = useStore(agents);
+  const rows = useRef<HTMLUListElement>(null);
+  useKeptFocus(rows);
+  return (
+    <div className="page">
+      <TopBar title={title} onMenu={onMenu} />
+      <div className="content put-away">
+        <p className="hint">{explanation}</p>
+        {list.state === "loading" && <p className="hint">{words.loading}</p>}
+        {list.problem && (
+          <p className="hint wrong" role="alert">
+            {describeProblem(words, list.problem)}{" "}
+            <button type="button" className="link" onClick={onAgain}>
+              {words.retry}
+            </button>
+          </p>
+        )}
+        {list.state === "ready" && !list.items.length && <p className="nothing">{empty}</p>}
+        <ul ref={rows} aria-label={title}>
+          {list.items.map((it) => (
+            <li key={it.id}>
+              <div>
+                {titleOf(it)}
+                <small>{[agentName(all, it.agentId), whenOf(it)].filter(Boolean).join(" · ")}</small>
+              </div>
+              <div className="row-actions">{actionsOf(it)}</div>
+            </li>
+          ))}
+        </ul>
+        {list.nextCursor && <WhenSeen onSeen={onMore} />}
+      </div>
+    </div>
+  );
+}
