@@ -95,7 +95,7 @@ def build() -> None:
 def check() -> None:
     """Lints the page, checks its types and runs its own tests."""
     node = install()
-    _run([*node, "node_modules/oxlint/bin/oxlint", "--deny-warnings", "src", "tests", "vite.config.ts"])
+    _run([*node, "node_modules/oxlint/bin/oxlint", "--deny-warnings"])
     _run([*node, "node_modules/typescript/bin/tsc"])
     _run([*node, "node_modules/vitest/vitest.mjs", "run"])
 

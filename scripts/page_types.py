@@ -1,4 +1,4 @@
-"""Writes web/src/api/schema.ts: the types of our OpenAPI document, for the page.
+"""Writes web/packages/client/src/schema.ts: the types of our OpenAPI document, for the page.
 
     python scripts/page_types.py
 
@@ -13,7 +13,7 @@ from typing import Any
 from threadkeep.http.openapi import openapi
 from threadkeep.http.routes import ROUTES
 
-FILE = Path(__file__).resolve().parents[1] / "web/src/api/schema.ts"
+FILE = Path(__file__).resolve().parents[1] / "web/packages/client/src/schema.ts"
 HEAD = "// Made from the OpenAPI document by scripts/page_types.py; do not edit.\n"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -90,6 +90,6 @@ export default defineConfig({
     isolate: false,
     setupFiles: ["tests/setup.ts"], // runs before every file, which an import of a shared module does not
     testTimeout: 60_000,
-    include: ["tests/**/*.test.{ts,tsx}"],
+    include: ["tests/**/*.test.{ts,tsx}", "packages/*/tests/**/*.test.ts"],
   },
 } as Parameters<typeof defineConfig>[0]);

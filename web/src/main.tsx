@@ -3,7 +3,7 @@ import "./styles/index.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { takeGivenToken } from "./api/client";
+import { takeGivenToken } from "../packages/client/src/api-client";
 import { App } from "./pages/app";
 import { ErrorBoundary } from "./ui/error-boundary";
 import { applyPreferences } from "./state/preferences";

@@ -1,8 +1,8 @@
 import { expect, vi } from "vitest";
 
-import { type OutgoingFile } from "../src/outbox/entry";
+import { type OutgoingFile } from "../packages/client/src/outbox/entry";
 import { unsent } from "../src/state/outbox";
-import { type KeptFile } from "../src/turn/files";
+import { type KeptFile } from "../packages/client/src/turn/files";
 
 /** Waits until the server has taken or refused what the outbox was given. */
 export async function delivered(given: Promise<boolean>): Promise<void> {

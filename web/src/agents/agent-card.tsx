@@ -1,7 +1,7 @@
 import { Copy, Ellipsis, Globe, Lock, MessageSquarePlus, Settings, Share2, Trash2 } from "lucide-react";
 
-import { send } from "../api/client";
-import { ROUTES, type AgentView, type MeView } from "../api/schema";
+import { send } from "../../packages/client/src/api-client";
+import { ROUTES, type AgentView, type MeView } from "../../packages/client/src/schema";
 import { isGuide, refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";

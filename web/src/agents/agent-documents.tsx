@@ -1,11 +1,11 @@
 import { Upload } from "lucide-react";
 import { useCallback, useEffect, useRef, useState, type DragEvent } from "react";
 
-import { ask, get } from "../api/client";
-import { type DocumentView, type PageView_DocumentView } from "../api/schema";
+import { ask, get } from "../../packages/client/src/api-client";
+import { type DocumentView, type PageView_DocumentView } from "../../packages/client/src/schema";
 import { confirmed } from "../state/confirmation";
 import { pageProblemOf, useLoaded } from "../state/use-loaded";
-import { type Problem } from "../thread/reduce";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { useWords } from "../words";
 import { DocumentRow } from "./document-row";
 import { DocumentSearch } from "./document-search";

@@ -1,4 +1,4 @@
-import { type AgentBody, type AgentView } from "../api/schema";
+import { type AgentBody, type AgentView } from "../../packages/client/src/schema";
 import { useWords } from "../words";
 import { Field } from "../ui/field";
 import { SaveRow } from "./save-row";

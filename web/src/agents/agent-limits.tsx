@@ -1,4 +1,4 @@
-import { type AgentPatch, type AgentSettingsView } from "../api/schema";
+import { type AgentPatch, type AgentSettingsView } from "../../packages/client/src/schema";
 import { useWords } from "../words";
 import { Field } from "../ui/field";
 import { SaveRow } from "./save-row";

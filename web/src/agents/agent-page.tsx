@@ -1,14 +1,14 @@
 import { useCallback, useState } from "react";
 
-import { ApiError, ask, get, send } from "../api/client";
-import { type AgentBody, type AgentDetailView, type AgentPatch, type AgentView, type MeView } from "../api/schema";
+import { ApiError, ask, get, send } from "../../packages/client/src/api-client";
+import { type AgentBody, type AgentDetailView, type AgentPatch, type AgentView, type MeView } from "../../packages/client/src/schema";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { pageProblemOf, useLoaded } from "../state/use-loaded";
-import { type Problem } from "../thread/reduce";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { useWords, type Words } from "../words";
 import { AgentDocuments } from "./agent-documents";
 import { AgentGeneral } from "./agent-general";

@@ -1,8 +1,8 @@
 import { ChevronRight } from "lucide-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 
-import { get, send } from "../api/client";
-import { type PromptComponentView, type PromptView } from "../api/schema";
+import { get, send } from "../../packages/client/src/api-client";
+import { type PromptComponentView, type PromptView } from "../../packages/client/src/schema";
 import { toast } from "../state/toasts";
 import { useUnsaved } from "../state/unsaved";
 import { useLoaded } from "../state/use-loaded";

@@ -1,9 +1,9 @@
 import { useState } from "react";
 
-import { type AgentDetailView, type McpServerSettingsView } from "../api/schema";
+import { type AgentDetailView, type McpServerSettingsView } from "../../packages/client/src/schema";
 import { confirmed } from "../state/confirmation";
 import { pageProblemOf } from "../state/use-loaded";
-import { type Problem } from "../thread/reduce";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { useWords } from "../words";
 import { type Change } from "./agent-page";
 import { ProblemBar } from "../ui/problem-bar";

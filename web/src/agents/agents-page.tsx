@@ -1,12 +1,12 @@
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
-import { type AgentView, type MeView } from "../api/schema";
+import { type AgentView, type MeView } from "../../packages/client/src/schema";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
 import { pageProblemOf } from "../state/use-loaded";
-import { type Problem } from "../thread/reduce";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { useWords } from "../words";
 import { AgentCard } from "./agent-card";
 import { Field } from "../ui/field";

@@ -1,6 +1,6 @@
 import { RotateCcw, Trash2 } from "lucide-react";
 
-import { type DocumentView } from "../api/schema";
+import { type DocumentView } from "../../packages/client/src/schema";
 import { useWords } from "../words";
 import { bytes } from "../words/format";
 import { IconButton } from "../ui/icon-button";

@@ -1,7 +1,7 @@
 import { useRef, useState } from "react";
 
-import { get } from "../api/client";
-import { type HitsView } from "../api/schema";
+import { get } from "../../packages/client/src/api-client";
+import { type HitsView } from "../../packages/client/src/schema";
 import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { Field } from "../ui/field";

@@ -1,7 +1,7 @@
 import { useState } from "react";
 
-import { send } from "../api/client";
-import { type McpServerView } from "../api/schema";
+import { send } from "../../packages/client/src/api-client";
+import { type McpServerView } from "../../packages/client/src/schema";
 import { pageProblemOf } from "../state/use-loaded";
 import { useWords } from "../words";
 import { LongText } from "../ui/long-text";

@@ -1,7 +1,7 @@
 import { useState } from "react";
 
-import { ApiError } from "../api/client";
-import { type McpServerSettingsView } from "../api/schema";
+import { ApiError } from "../../packages/client/src/api-client";
+import { type McpServerSettingsView } from "../../packages/client/src/schema";
 import { useUnsaved } from "../state/unsaved";
 import { useWords } from "../words";
 import { Field } from "../ui/field";

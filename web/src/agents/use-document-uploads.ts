@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { removeCancelled } from "../api/cancelled-upload";
-import { ApiError, freshKey } from "../api/client";
-import { type DocumentView } from "../api/schema";
+import { ApiError, freshKey } from "../../packages/client/src/api-client";
+import { type DocumentView } from "../../packages/client/src/schema";
 import { upload } from "../api/upload";
 import { useUnsaved } from "../state/unsaved";
-import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
+import { type Problem } from "../../packages/client/src/thread/reduce";
+import { problemOf } from "../../packages/client/src/thread/thread";
 
 export interface DocumentUpload {
   key: string;

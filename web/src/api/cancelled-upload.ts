@@ -1,8 +1,8 @@
 /** A document whose upload was cancelled must not stay, even if the server has already accepted it. */
 
-import { get, send } from "./client";
-import { type DocumentView, type PageView_DocumentView } from "./schema";
-import { pause } from "./sse";
+import { get, send } from "../../packages/client/src/api-client";
+import { type DocumentView, type PageView_DocumentView } from "../../packages/client/src/schema";
+import { pause } from "../../packages/client/src/sse";
 
 /** The server may still be accepting the file, and its response may be lost. */
 const LOOKS_AFTER_MS = [0, 1000, 3000, 10_000];

@@ -1,6 +1,6 @@
 /** Files: asked for with our token, then handed to the browser. */
 
-import { ask } from "./client";
+import { ask } from "../../packages/client/src/api-client";
 
 /** The name in `Content-Disposition`. */
 export function fileName(disposition: string | null): string | null {

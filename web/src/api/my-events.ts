@@ -1,7 +1,7 @@
 /** `/api/me/events`: what happens to the user's data, in any tab or program. One tab reads it for all. */
 
-import { ApiError } from "./client";
-import { pause, readEvents } from "./sse";
+import { ApiError } from "../../packages/client/src/api-client";
+import { pause, readEvents } from "../../packages/client/src/sse";
 
 const WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
 

@@ -1,6 +1,6 @@
 /** Sends one file. `fetch` does not say how far an upload is, so that an XMLHttpRequest does it. */
 
-import { ApiError, Unreachable, address, refusalIn, token, whenRefused } from "./client";
+import { ApiError, Unreachable, address, refusalIn, token, whenRefused } from "../../packages/client/src/api-client";
 
 /** What the server made of the file; `onProgress` receives the share that has been sent. */
 export function upload<T extends object>(

@@ -1,6 +1,6 @@
 import { Plus } from "lucide-react";
 
-import { type AgentView } from "../api/schema";
+import { type AgentView } from "../../packages/client/src/schema";
 import { agents, publisherOf } from "../state/agents";
 import { go } from "../state/route";
 import { session } from "../state/session";

@@ -2,8 +2,8 @@ import { GitBranch, X } from "lucide-react";
 
 import { rename } from "../state/route";
 import { useSelected } from "../state/store";
-import { isBusy } from "../thread/reduce";
-import { type Thread } from "../thread/thread";
+import { isBusy } from "../../packages/client/src/thread/reduce";
+import { type Thread } from "../../packages/client/src/thread/thread";
 import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
 

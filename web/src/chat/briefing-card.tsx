@@ -1,4 +1,4 @@
-import { type CardPartView } from "../api/schema";
+import { type CardPartView } from "../../packages/client/src/schema";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 

@@ -1,10 +1,10 @@
 import { memo, useCallback } from "react";
 
-import { type Item } from "../outbox/outbox";
-import { keyOf } from "../thread/path";
-import { type Thread } from "../thread/thread";
-import { type LiveReply } from "../turn/fold";
-import { type Message } from "../turn/parts";
+import { type Item } from "../../packages/client/src/outbox/outbox";
+import { keyOf } from "../../packages/client/src/thread/path";
+import { type Thread } from "../../packages/client/src/thread/thread";
+import { type LiveReply } from "../../packages/client/src/turn/fold";
+import { type Message } from "../../packages/client/src/turn/parts";
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply/reply";
 import { type Answer } from "./requests/use-answer";

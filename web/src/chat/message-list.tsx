@@ -3,9 +3,9 @@ import { Fragment } from "react";
 
 import { unsent, unsentIn } from "../state/outbox";
 import { useStore } from "../state/store";
-import { keyOf } from "../thread/path";
-import { isBusy, isLocal, isRunning, isWaiting } from "../thread/reduce";
-import { type Thread } from "../thread/thread";
+import { keyOf } from "../../packages/client/src/thread/path";
+import { isBusy, isLocal, isRunning, isWaiting } from "../../packages/client/src/thread/reduce";
+import { type Thread } from "../../packages/client/src/thread/thread";
 import { useWords } from "../words";
 import { EntryView, type MessageActions } from "./entry-view";
 import { IconButton } from "../ui/icon-button";

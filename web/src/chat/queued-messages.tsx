@@ -1,12 +1,12 @@
 import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 
-import { ApiError } from "../api/client";
-import { type Item } from "../outbox/outbox";
+import { ApiError } from "../../packages/client/src/api-client";
+import { type Item } from "../../packages/client/src/outbox/outbox";
 import { toast } from "../state/toasts";
 import { pageProblemOf } from "../state/use-loaded";
-import { isLocal, localId, type PendingMessage } from "../thread/reduce";
-import { type Thread } from "../thread/thread";
+import { isLocal, localId, type PendingMessage } from "../../packages/client/src/thread/reduce";
+import { type Thread } from "../../packages/client/src/thread/thread";
 import { useWords, type Words } from "../words";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";

@@ -1,7 +1,7 @@
 import { ChevronRight } from "lucide-react";
 
-import { get, send } from "../api/client";
-import { type Thread } from "../thread/thread";
+import { get, send } from "../../packages/client/src/api-client";
+import { type Thread } from "../../packages/client/src/thread/thread";
 import { useWords } from "../words";
 import { toastProblem } from "../ui/problem-bar";
 

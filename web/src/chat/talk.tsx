@@ -1,14 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { type OutgoingFile } from "../outbox/entry";
+import { type OutgoingFile } from "../../packages/client/src/outbox/entry";
 import { agents, refreshAgents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { readDraft } from "../state/drafts";
 import { chosenAgent, outbox, unsent } from "../state/outbox";
 import { go, type Route } from "../state/route";
 import { useSelected, useStore } from "../state/store";
-import { Thread, problemOf } from "../thread/thread";
-import { type Problem } from "../thread/reduce";
+import { Thread, problemOf } from "../../packages/client/src/thread/thread";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { useWords } from "../words";
 import { Composer } from "./composer/composer";
 import { MissingPlace } from "../pages/missing-place";

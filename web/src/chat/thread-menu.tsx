@@ -1,9 +1,9 @@
 import { Ellipsis, FoldVertical } from "lucide-react";
 
-import { send } from "../api/client";
-import { ROUTES, type ConversationView } from "../api/schema";
+import { send } from "../../packages/client/src/api-client";
+import { ROUTES, type ConversationView } from "../../packages/client/src/schema";
 import { toast } from "../state/toasts";
-import { type Thread } from "../thread/thread";
+import { type Thread } from "../../packages/client/src/thread/thread";
 import { useWords } from "../words";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
-import { type AgentView, type ConversationPatch } from "../api/schema";
-import { type OutgoingFile } from "../outbox/entry";
+import { type AgentView, type ConversationPatch } from "../../packages/client/src/schema";
+import { type OutgoingFile } from "../../packages/client/src/outbox/entry";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
@@ -10,10 +10,10 @@ import { draftKeyOf, outbox } from "../state/outbox";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
-import { isRunning, isWaiting } from "../thread/reduce";
-import { type Thread } from "../thread/thread";
-import { filesOf, imagesOf } from "../turn/files";
-import { contentOf, type Message } from "../turn/parts";
+import { isRunning, isWaiting } from "../../packages/client/src/thread/reduce";
+import { type Thread } from "../../packages/client/src/thread/thread";
+import { filesOf, imagesOf } from "../../packages/client/src/turn/files";
+import { contentOf, type Message } from "../../packages/client/src/turn/parts";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer/composer";

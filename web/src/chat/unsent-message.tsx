@@ -1,4 +1,4 @@
-import { type Item } from "../outbox/outbox";
+import { type Item } from "../../packages/client/src/outbox/outbox";
 import { shownFile } from "../state/outbox";
 import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";

@@ -1,6 +1,6 @@
 import { RotateCw, Undo2 } from "lucide-react";
 
-import { canTakeBack, type Item } from "../outbox/outbox";
+import { canTakeBack, type Item } from "../../packages/client/src/outbox/outbox";
 import { outbox } from "../state/outbox";
 import { useWords } from "../words";
 

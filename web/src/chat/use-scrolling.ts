@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
-import { keyOf } from "../thread/path";
-import { isLocal, type ThreadState } from "../thread/reduce";
-import { type Thread } from "../thread/thread";
+import { keyOf } from "../../packages/client/src/thread/path";
+import { isLocal, type ThreadState } from "../../packages/client/src/thread/reduce";
+import { type Thread } from "../../packages/client/src/thread/thread";
 
 /** How many entries are rendered at most; the others return when the user scrolls to them. */
 const MOST_SHOWN = 100;

@@ -1,9 +1,9 @@
 import { Pencil } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
-import { type Item } from "../outbox/outbox";
-import { filesOf } from "../turn/files";
-import { contentOf, type Message } from "../turn/parts";
+import { type Item } from "../../packages/client/src/outbox/outbox";
+import { filesOf } from "../../packages/client/src/turn/files";
+import { contentOf, type Message } from "../../packages/client/src/turn/parts";
 import { useWords } from "../words";
 import { CopyButton } from "../ui/copy-button";
 import { IconButton } from "../ui/icon-button";

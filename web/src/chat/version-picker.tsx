@@ -1,7 +1,7 @@
 import { ChevronLeft, ChevronRight } from "lucide-react";
 import { type KeyboardEvent } from "react";
 
-import { type SiblingsView } from "../api/schema";
+import { type SiblingsView } from "../../packages/client/src/schema";
 import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
 

@@ -1,4 +1,4 @@
-import { type AgentView } from "../api/schema";
+import { type AgentView } from "../../packages/client/src/schema";
 import { agents, isGuide } from "../state/agents";
 import { go } from "../state/route";
 import { useStore } from "../state/store";

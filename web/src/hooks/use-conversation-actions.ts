@@ -1,7 +1,7 @@
 import { Archive, ArchiveRestore, Download, Pencil, Pin, PinOff, Trash2 } from "lucide-react";
 
 import { download } from "../api/download";
-import { ROUTES, type ConversationPatch, type ConversationView } from "../api/schema";
+import { ROUTES, type ConversationPatch, type ConversationView } from "../../packages/client/src/schema";
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
 import { go, route } from "../state/route";
 import { toast } from "../state/toasts";

@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import { outbox, placeOf } from "../state/outbox";
 import { go, route, type Route } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../thread/thread";
+import { problemOf } from "../../packages/client/src/thread/thread";
 import { useWords } from "../words";
 import { describeProblem } from "../ui/problem-bar";
 

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
 
-import { get } from "../api/client";
-import { type PageView_SearchHitView, type SearchHitView } from "../api/schema";
+import { get } from "../../packages/client/src/api-client";
+import { type PageView_SearchHitView, type SearchHitView } from "../../packages/client/src/schema";
 import { pageProblemOf } from "../state/use-loaded";
-import { type Problem } from "../thread/reduce";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { type Words } from "../words";
 import { describeProblem } from "../ui/problem-bar";
 

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { download } from "../api/download";
 import { fetchImage, usePreview } from "../state/previews";
-import { filePath, type KeptFile } from "../turn/files";
+import { filePath, type KeptFile } from "../../packages/client/src/turn/files";
 import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
 import { toastProblem } from "../ui/problem-bar";

@@ -3,8 +3,8 @@ import "../styles/overlays.css";
 import { Search } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
-import { token } from "../api/client";
-import { type SearchHitView } from "../api/schema";
+import { token } from "../../packages/client/src/api-client";
+import { type SearchHitView } from "../../packages/client/src/schema";
 import { agents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";

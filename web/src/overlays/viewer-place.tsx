@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 import { useStore } from "../state/store";
 import { viewed } from "../state/viewed-image";
-import { type KeptFile } from "../turn/files";
+import { type KeptFile } from "../../packages/client/src/turn/files";
 import { useChunk } from "../hooks/use-chunk";
 
 const loadViewer = () => import("./image-viewer");

@@ -1,4 +1,4 @@
-import { type ConversationView } from "../api/schema";
+import { type ConversationView } from "../../packages/client/src/schema";
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
 import { usePutAway } from "../state/put-away";
 import { hrefOf } from "../state/route";

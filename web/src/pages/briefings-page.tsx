@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 
-import { send } from "../api/client";
-import { type BriefingView } from "../api/schema";
+import { send } from "../../packages/client/src/api-client";
+import { type BriefingView } from "../../packages/client/src/schema";
 import { agentName, agents } from "../state/agents";
 import { briefings, refreshBriefings } from "../state/briefings";
 import { refreshConversations } from "../state/conversations";

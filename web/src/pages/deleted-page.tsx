@@ -1,5 +1,5 @@
-import { ApiError, send } from "../api/client";
-import { type ConversationView } from "../api/schema";
+import { ApiError, send } from "../../packages/client/src/api-client";
+import { type ConversationView } from "../../packages/client/src/schema";
 import { confirmed } from "../state/confirmation";
 import { restoreConversation } from "../state/conversations";
 import { usePutAway } from "../state/put-away";

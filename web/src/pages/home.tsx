@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 
-import { type MeView } from "../api/schema";
+import { type MeView } from "../../packages/client/src/schema";
 import { refreshAgents } from "../state/agents";
 import { keepUp } from "../state/my-events";
 import { startOutbox } from "../state/outbox";

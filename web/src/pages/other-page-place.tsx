@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-import { type MeView } from "../api/schema";
+import { type MeView } from "../../packages/client/src/schema";
 import { type Route } from "../state/route";
 import { useWords } from "../words";
 import { Broken } from "../ui/error-boundary";

@@ -1,6 +1,6 @@
 import { useRef, type ReactNode } from "react";
 
-import { type ConversationView } from "../api/schema";
+import { type ConversationView } from "../../packages/client/src/schema";
 import { agentName, agents } from "../state/agents";
 import { type PutAway } from "../state/put-away";
 import { useStore } from "../state/store";

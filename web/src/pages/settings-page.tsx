@@ -1,5 +1,5 @@
-import { get, token } from "../api/client";
-import { type HealthView, type MeView } from "../api/schema";
+import { get, token } from "../../packages/client/src/api-client";
+import { type HealthView, type MeView } from "../../packages/client/src/schema";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
 import { useStore } from "../state/store";

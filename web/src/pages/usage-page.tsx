@@ -1,8 +1,8 @@
 import { ChevronRight } from "lucide-react";
 import { useCallback, useMemo } from "react";
 
-import { get } from "../api/client";
-import { type DayUsageView, type UsageReportView } from "../api/schema";
+import { get } from "../../packages/client/src/api-client";
+import { type DayUsageView, type UsageReportView } from "../../packages/client/src/schema";
 import { Chart } from "../chart/chart";
 import { agentName, agents } from "../state/agents";
 import { useStore } from "../state/store";

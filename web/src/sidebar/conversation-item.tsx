@@ -1,7 +1,7 @@
 import { Ellipsis } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
-import { type ConversationView } from "../api/schema";
+import { type ConversationView } from "../../packages/client/src/schema";
 import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { useWords } from "../words";

@@ -1,7 +1,7 @@
 import { Search } from "lucide-react";
 import { useRef, useState, type KeyboardEvent } from "react";
 
-import { type ConversationView } from "../api/schema";
+import { type ConversationView } from "../../packages/client/src/schema";
 import { agents, otherAgentName } from "../state/agents";
 import { approvals } from "../state/approvals";
 import { conversations, readMoreConversations, refreshConversations } from "../state/conversations";

@@ -1,7 +1,7 @@
 import { Archive, BarChart3, ChevronsUpDown, Keyboard, LogOut, Settings, Trash2 } from "lucide-react";
 
-import { token } from "../api/client";
-import { type MeView } from "../api/schema";
+import { token } from "../../packages/client/src/api-client";
+import { type MeView } from "../../packages/client/src/schema";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";

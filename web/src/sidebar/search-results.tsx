@@ -1,7 +1,7 @@
 import { GitBranch } from "lucide-react";
 import { type ReactNode } from "react";
 
-import { type SearchHitView } from "../api/schema";
+import { type SearchHitView } from "../../packages/client/src/schema";
 import { conversations } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { grouped } from "../state/search";

@@ -1,7 +1,7 @@
 import { Bot, Inbox, PanelLeft, SquarePen, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
-import { type MeView } from "../api/schema";
+import { type MeView } from "../../packages/client/src/schema";
 import { briefings } from "../state/briefings";
 import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";

@@ -1,7 +1,7 @@
 /** The agents that the user may talk to. */
 
-import { get } from "../api/client";
-import { type AgentView, type PageView_AgentView } from "../api/schema";
+import { get } from "../../packages/client/src/api-client";
+import { type AgentView, type PageView_AgentView } from "../../packages/client/src/schema";
 import { type Session } from "./session";
 import { Store } from "./store";
 

@@ -1,7 +1,7 @@
 /** What turns wait for, over all of the user's conversations. */
 
-import { get } from "../api/client";
-import { type ApprovalsView, type ApprovalView } from "../api/schema";
+import { get } from "../../packages/client/src/api-client";
+import { type ApprovalsView, type ApprovalView } from "../../packages/client/src/schema";
 import { Store } from "./store";
 
 export const approvals = new Store<readonly ApprovalView[]>([]);

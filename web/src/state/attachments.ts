@@ -1,8 +1,8 @@
 /** The files of each draft: on their way to the server, there, or refused. Those that are there outlive a reload. */
 
-import { type OutgoingFile } from "../outbox/entry";
-import { type Problem } from "../thread/reduce";
-import { type KeptFile } from "../turn/files";
+import { type OutgoingFile } from "../../packages/client/src/outbox/entry";
+import { type Problem } from "../../packages/client/src/thread/reduce";
+import { type KeptFile } from "../../packages/client/src/turn/files";
 import { Store } from "./store";
 
 export interface Attachment {

@@ -1,7 +1,7 @@
 /** The user's briefings, newest first. */
 
-import { get } from "../api/client";
-import { type BriefingView, type PageView_BriefingView } from "../api/schema";
+import { get } from "../../packages/client/src/api-client";
+import { type BriefingView, type PageView_BriefingView } from "../../packages/client/src/schema";
 import { Store } from "./store";
 
 export const briefings = new Store<readonly BriefingView[] | null>(null);

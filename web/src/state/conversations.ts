@@ -1,7 +1,7 @@
 /** The user's active conversations, newest activity first, as far as the list has been scrolled, and all pinned ones. */
 
-import { get, send } from "../api/client";
-import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../api/schema";
+import { get, send } from "../../packages/client/src/api-client";
+import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../../packages/client/src/schema";
 import { learnOf } from "./agents";
 import { Store } from "./store";
 

@@ -1,13 +1,13 @@
 /** The outbox of this page: what the user sends goes through it, and gets back what the server refuses. */
 
-import { ApiError, Unreachable, freshKey, send } from "../api/client";
-import { type AgentView, type ConversationView, type MessageBody, type QueuedView, type StartedTurnView, type SteeredView } from "../api/schema";
-import { pause } from "../api/sse";
-import { BrowserStore } from "../outbox/browser-store";
-import { type Entry, type OutgoingFile, type OutgoingMessage } from "../outbox/entry";
-import { Outbox, type Item, type NewEntry, type OutboxEvent, type TabNews } from "../outbox/outbox";
-import { type Failure } from "../outbox/verdict";
-import { type KeptFile } from "../turn/files";
+import { ApiError, Unreachable, freshKey, send } from "../../packages/client/src/api-client";
+import { type AgentView, type ConversationView, type MessageBody, type QueuedView, type StartedTurnView, type SteeredView } from "../../packages/client/src/schema";
+import { pause } from "../../packages/client/src/sse";
+import { BrowserStore } from "./browser-store";
+import { type Entry, type OutgoingFile, type OutgoingMessage } from "../../packages/client/src/outbox/entry";
+import { Outbox, type Item, type NewEntry, type OutboxEvent, type TabNews } from "../../packages/client/src/outbox/outbox";
+import { type Failure } from "../../packages/client/src/outbox/verdict";
+import { type KeptFile } from "../../packages/client/src/turn/files";
 import { agents, refreshAgents } from "./agents";
 import { keepFiles } from "./attachments";
 import { returnDraft } from "./drafts";

@@ -1,6 +1,6 @@
 /** What the palette offers, and what of it a text asks for. */
 
-import { type AgentView, type ConversationView, type SearchHitView } from "../api/schema";
+import { type AgentView, type ConversationView, type SearchHitView } from "../../packages/client/src/schema";
 import { hrefOf, type Route } from "./route";
 
 export interface Choice {

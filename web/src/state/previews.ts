@@ -2,8 +2,8 @@
 
 import { useEffect, useState } from "react";
 
-import { ask, token } from "../api/client";
-import { filePath } from "../turn/files";
+import { ask, token } from "../../packages/client/src/api-client";
+import { filePath } from "../../packages/client/src/turn/files";
 
 interface Preview {
   users: number;

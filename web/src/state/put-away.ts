@@ -2,9 +2,9 @@
 
 import { useCallback, useEffect, useRef, useState } from "react";
 
-import { get } from "../api/client";
-import { type ConversationView, type PageView_ConversationView } from "../api/schema";
-import { type Problem } from "../thread/reduce";
+import { get } from "../../packages/client/src/api-client";
+import { type ConversationView, type PageView_ConversationView } from "../../packages/client/src/schema";
+import { type Problem } from "../../packages/client/src/thread/reduce";
 import { onMyEvent } from "./my-events";
 import { pageProblemOf } from "./use-loaded";
 

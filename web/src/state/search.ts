@@ -1,6 +1,6 @@
 /** What a search found, one entry for each conversation. */
 
-import { type ConversationView, type SearchHitView } from "../api/schema";
+import { type ConversationView, type SearchHitView } from "../../packages/client/src/schema";
 
 export interface Found {
   conversationId: string;

@@ -1,7 +1,7 @@
 /** Who is signed in. */
 
-import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../api/client";
-import { type MeView } from "../api/schema";
+import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../../packages/client/src/api-client";
+import { type MeView } from "../../packages/client/src/schema";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments } from "./attachments";
 import { confirmation } from "./confirmation";

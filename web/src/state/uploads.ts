@@ -1,10 +1,10 @@
 /** Uploads files, each in its own request, so that a rejected one doesn't affect the others. */
 
-import { freshKey } from "../api/client";
-import { type UploadedFileView } from "../api/schema";
+import { freshKey } from "../../packages/client/src/api-client";
+import { type UploadedFileView } from "../../packages/client/src/schema";
 import { upload } from "../api/upload";
-import { problemOf } from "../thread/thread";
-import { type KeptFile } from "../turn/files";
+import { problemOf } from "../../packages/client/src/thread/thread";
+import { type KeptFile } from "../../packages/client/src/turn/files";
 import { attachmentsOf, type Attachment } from "./attachments";
 import { seedPreview } from "./previews";
 

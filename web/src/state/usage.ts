@@ -1,6 +1,6 @@
 /** What was used, added up by day and by agent. */
 
-import { type DayUsageView } from "../api/schema";
+import { type DayUsageView } from "../../packages/client/src/schema";
 
 export interface Sum {
   turns: number;

@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useState } from "react";
 
-import { Unreachable } from "../api/client";
-import { type Problem } from "../thread/reduce";
-import { problemOf } from "../thread/thread";
+import { Unreachable } from "../../packages/client/src/api-client";
+import { type Problem } from "../../packages/client/src/thread/reduce";
+import { problemOf } from "../../packages/client/src/thread/thread";
 
 export type Loaded<T> =
   | { state: "loading" }

@@ -1,4 +1,4 @@
-import { type KeptFile } from "../turn/files";
+import { type KeptFile } from "../../packages/client/src/turn/files";
 import { Store } from "./store";
 
 /** The image that is shown large, over the page. */

@@ -2,8 +2,8 @@
 
 import { type Words } from "../words";
 import { capitalized, seconds } from "../words/format";
-import { type Progress } from "./fold";
-import { isBlank, type Part, type PartOf } from "./parts";
+import { type Progress } from "../../packages/client/src/turn/fold";
+import { isBlank, type Part, type PartOf } from "../../packages/client/src/turn/parts";
 import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;

@@ -1,6 +1,6 @@
 /** What degraded in a turn, from its notices. Pure. */
 
-import { type PartOf } from "./parts";
+import { type PartOf } from "../../packages/client/src/turn/parts";
 
 type Notice = PartOf<"notice">;
 

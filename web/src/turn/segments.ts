@@ -1,7 +1,7 @@
 /** A reply as it is shown: its texts in order, and between two of them what the agent did as one line. Pure. */
 
-import { isMeasuredImage, type KeptFile } from "./files";
-import { isBlank, type Part, type PartOf } from "./parts";
+import { isMeasuredImage, type KeptFile } from "../../packages/client/src/turn/files";
+import { isBlank, type Part, type PartOf } from "../../packages/client/src/turn/parts";
 
 /** A thought, a search, a tool call, or that the model was asked again. */
 export type Step = PartOf<"thought" | "retrieval" | "tool_call" | "notice">;

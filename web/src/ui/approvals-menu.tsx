@@ -1,6 +1,6 @@
 import { BellRing } from "lucide-react";
 
-import { type ApprovalView } from "../api/schema";
+import { type ApprovalView } from "../../packages/client/src/schema";
 import { approvals } from "../state/approvals";
 import { conversations } from "../state/conversations";
 import { go } from "../state/route";

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 
 import { fileName } from "../../src/api/download";
-import { EventParser } from "../../src/api/sse";
-import { newsOf } from "../../src/api/socket";
+import { EventParser } from "../../packages/client/src/sse";
+import { newsOf } from "../../packages/client/src/socket";
 import { serversOf } from "../../src/agents/server-form";
 import { hrefOf, parseRoute } from "../../src/state/route";
 

@@ -2,18 +2,18 @@
 
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { newsOf } from "../../src/api/socket";
+import { newsOf } from "../../packages/client/src/socket";
 import { EntryView } from "../../src/chat/entry-view";
 import { loadRequests } from "../../src/chat/requests/request-place";
 import { loadChunk } from "../../src/hooks/use-chunk";
-import { EMPTY, reduce } from "../../src/thread/reduce";
-import { type Thread } from "../../src/thread/thread";
-import { type TurnEvent } from "../../src/turn/events";
-import { fold, foldAll } from "../../src/turn/fold";
-import { type Message, type Part } from "../../src/turn/parts";
+import { EMPTY, reduce } from "../../packages/client/src/thread/reduce";
+import { type Thread } from "../../packages/client/src/thread/thread";
+import { type TurnEvent } from "../../packages/client/src/turn/events";
+import { fold, foldAll } from "../../packages/client/src/turn/fold";
+import { type Message, type Part } from "../../packages/client/src/turn/parts";
 import { timelineOf } from "../../src/turn/timeline";
 import { draw } from "../draw";
-import { RECORDINGS, begun, recording } from "../recordings";
+import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));
 

@@ -1,14 +1,14 @@
 import { act } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { type MessageView, type QueuedMessageView } from "../../src/api/schema";
+import { type MessageView, type QueuedMessageView } from "../../packages/client/src/schema";
 import { QueuedMessages } from "../../src/chat/queued-messages";
 import { toasts } from "../../src/state/toasts";
-import { isRunning, isWaiting } from "../../src/thread/reduce";
-import { Thread } from "../../src/thread/thread";
+import { isRunning, isWaiting } from "../../packages/client/src/thread/reduce";
+import { Thread } from "../../packages/client/src/thread/thread";
 import { answer, click, draw, press, type } from "../draw";
 import { delivered, outgoing } from "../outgoing";
-import { recording } from "../recordings";
+import { recording } from "../../packages/client/tests/recordings";
 
 /** A server with one conversation, in which a turn runs for as long as a test wants. */
 class Server {

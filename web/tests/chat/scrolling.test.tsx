@@ -2,9 +2,9 @@ import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import { useScrolling } from "../../src/chat/use-scrolling";
-import { EMPTY, type ThreadState } from "../../src/thread/reduce";
-import { Thread } from "../../src/thread/thread";
-import { type Message } from "../../src/turn/parts";
+import { EMPTY, type ThreadState } from "../../packages/client/src/thread/reduce";
+import { Thread } from "../../packages/client/src/thread/thread";
+import { type Message } from "../../packages/client/src/turn/parts";
 import { click, draw, type Drawn } from "../draw";
 
 /** A view of 500 pixels on something that is as high as a test says. */

@@ -1,8 +1,8 @@
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
-import { type AgentView, type SearchHitView } from "../../src/api/schema";
-import { get, Unreachable } from "../../src/api/client";
+import { type AgentView, type SearchHitView } from "../../packages/client/src/schema";
+import { get, Unreachable } from "../../packages/client/src/api-client";
 import { Palette } from "../../src/overlays/palette";
 import { SearchResults } from "../../src/sidebar/search-results";
 import { agents } from "../../src/state/agents";

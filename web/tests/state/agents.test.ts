@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { type AgentView } from "../../src/api/schema";
+import { type AgentView } from "../../packages/client/src/schema";
 import { publisherOf } from "../../src/state/agents";
 
 const ALICE = { state: "in", me: { id: "alice", role: "user" } } as const;

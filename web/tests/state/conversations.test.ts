@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { type ConversationView } from "../../src/api/schema";
+import { type ConversationView } from "../../packages/client/src/schema";
 import {
   changeConversation,
   conversations,

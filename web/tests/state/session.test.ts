@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { get, setToken, token, Unreachable } from "../../src/api/client";
+import { get, setToken, token, Unreachable } from "../../packages/client/src/api-client";
 import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
 import { confirmation, confirmed } from "../../src/state/confirmation";
 import { findOut, logOut, session, signIn } from "../../src/state/session";

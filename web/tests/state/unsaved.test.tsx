@@ -1,10 +1,10 @@
 import { act } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { type AgentDetailView } from "../../src/api/schema";
+import { type AgentDetailView } from "../../packages/client/src/schema";
 import { AgentGeneral } from "../../src/agents/agent-general";
 import { Tabs } from "../../src/ui/tabs";
-import { ApiError } from "../../src/api/client";
+import { ApiError } from "../../packages/client/src/api-client";
 import { confirmation } from "../../src/state/confirmation";
 import { askBeforeLeaving, go, route } from "../../src/state/route";
 import { useLeaveQuestion } from "../../src/state/unsaved";

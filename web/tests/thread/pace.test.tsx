@@ -2,7 +2,7 @@ import { act } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { Store, useSelected } from "../../src/state/store";
-import { Paced } from "../../src/thread/paced";
+import { Paced } from "../../packages/client/src/thread/paced";
 import { draw } from "../draw";
 
 beforeEach(() => void vi.useFakeTimers());

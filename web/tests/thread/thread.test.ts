@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { type ConversationView, type MessageView } from "../../src/api/schema";
-import { socket } from "../../src/api/socket";
-import { type OutgoingMessage } from "../../src/outbox/entry";
+import { type ConversationView, type MessageView } from "../../packages/client/src/schema";
+import { socket } from "../../packages/client/src/socket";
+import { type OutgoingMessage } from "../../packages/client/src/outbox/entry";
 import { outbox, unsent } from "../../src/state/outbox";
-import { tipOf } from "../../src/thread/reduce";
-import { Thread } from "../../src/thread/thread";
+import { tipOf } from "../../packages/client/src/thread/reduce";
+import { Thread } from "../../packages/client/src/thread/thread";
 import { answer } from "../draw";
 import { delivered } from "../outgoing";
-import { recording } from "../recordings";
+import { recording } from "../../packages/client/tests/recordings";
 
 /** A path of messages, numbered; those of another branch carry a letter. */
 function chain(...ids: string[]): MessageView[] {

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 
 import { modelCallsOf } from "../../src/turn/calls";
-import { type TurnEvent } from "../../src/turn/events";
-import { foldAll } from "../../src/turn/fold";
+import { type TurnEvent } from "../../packages/client/src/turn/events";
+import { foldAll } from "../../packages/client/src/turn/fold";
 import {
   MOST_IDLE_MS,
   nextStop,
@@ -16,7 +16,7 @@ import {
   timeAt,
 } from "../../src/turn/replay";
 import { timelineOf } from "../../src/turn/timeline";
-import { begun, RECORDINGS } from "../recordings";
+import { begun, RECORDINGS } from "../../packages/client/tests/recordings";
 
 const at = (seq: number, ms: number, body: object) => ({ turn_id: "t", seq, at: 1000 + ms, ...body }) as TurnEvent;
 

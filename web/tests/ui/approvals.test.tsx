@@ -4,7 +4,7 @@ import { afterEach, expect, it } from "vitest";
 import { ApprovalsMenu } from "../../src/ui/approvals-menu";
 import { approvals, refreshApprovals } from "../../src/state/approvals";
 import { conversations } from "../../src/state/conversations";
-import { type ApprovalView, type ConversationView } from "../../src/api/schema";
+import { type ApprovalView, type ConversationView } from "../../packages/client/src/schema";
 import { answer, click, draw } from "../draw";
 
 const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({

@@ -2,7 +2,7 @@ import { RotateCcw, X } from "lucide-react";
 
 import { type Attachment } from "../../state/attachments";
 import { viewed } from "../../state/viewed-image";
-import { isMeasuredImage, kindOf, type KeptFile } from "../../turn/files";
+import { isMeasuredImage, kindOf, type KeptFile } from "../../../packages/client/src/turn/files";
 import { useWords, type Words } from "../../words";
 import { bytes } from "../../words/format";
 import { FileIcon } from "../files/file-icon";

@@ -1,7 +1,7 @@
 import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, type KeyboardEvent } from "react";
 
-import { type OutgoingFile } from "../../outbox/entry";
+import { type OutgoingFile } from "../../../packages/client/src/outbox/entry";
 import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../state/attachments";
 import { dropSent, keepDraft, useDraft } from "../../state/drafts";
 import { useStore } from "../../state/store";

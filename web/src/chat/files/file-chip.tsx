@@ -1,5 +1,5 @@
 import { download } from "../../api/download";
-import { filePath, kindOf, type KeptFile } from "../../turn/files";
+import { filePath, kindOf, type KeptFile } from "../../../packages/client/src/turn/files";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
 import { FileIcon } from "./file-icon";

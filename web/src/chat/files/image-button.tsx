@@ -1,5 +1,5 @@
 import { viewed } from "../../state/viewed-image";
-import { type KeptFile } from "../../turn/files";
+import { type KeptFile } from "../../../packages/client/src/turn/files";
 import { useWords } from "../../words";
 import { ImagePreview } from "./image-preview";
 

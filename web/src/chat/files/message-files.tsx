@@ -1,4 +1,4 @@
-import { isImage, type KeptFile } from "../../turn/files";
+import { isImage, type KeptFile } from "../../../packages/client/src/turn/files";
 import { useWords } from "../../words";
 import { FileChip } from "./file-chip";
 import { ImageButton } from "./image-button";

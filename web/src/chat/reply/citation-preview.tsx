@@ -1,6 +1,6 @@
 import { useId, useLayoutEffect, useRef } from "react";
 
-import { type RetrievalHitView } from "../../api/schema";
+import { type RetrievalHitView } from "../../../packages/client/src/schema";
 import { Markdown } from "../../markdown/markdown";
 import { useWords } from "../../words";
 import { standBeside } from "../../ui/stand-beside";

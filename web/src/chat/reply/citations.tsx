@@ -2,7 +2,7 @@ import "../../styles/citations.css";
 
 import { useMemo, type RefObject } from "react";
 
-import { hitsOf, type Part } from "../../turn/parts";
+import { hitsOf, type Part } from "../../../packages/client/src/turn/parts";
 import { CitationPreview } from "./citation-preview";
 import { SourceDrawer } from "./source-drawer";
 import { useNearMark } from "./use-near-mark";

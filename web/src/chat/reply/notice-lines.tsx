@@ -1,6 +1,6 @@
 import { ChevronRight, Info, Unplug } from "lucide-react";
 
-import { type PartOf } from "../../turn/parts";
+import { type PartOf } from "../../../packages/client/src/turn/parts";
 import { unreachableServers, type UnreachableServer } from "../../turn/notices";
 import { useWords } from "../../words";
 

@@ -1,6 +1,6 @@
 import { CircleAlert, CircleStop, Unplug } from "lucide-react";
 
-import { type Message } from "../../turn/parts";
+import { type Message } from "../../../packages/client/src/turn/parts";
 import { useWords } from "../../words";
 import { describeProblem } from "../../ui/problem-bar";
 

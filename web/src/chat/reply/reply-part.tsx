@@ -1,6 +1,6 @@
 import { Chart } from "../../chart/chart";
 import { Markdown } from "../../markdown/markdown";
-import { type Progress } from "../../turn/fold";
+import { type Progress } from "../../../packages/client/src/turn/fold";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
 import { Activity } from "./activity";

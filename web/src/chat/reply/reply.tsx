@@ -1,9 +1,9 @@
 import { GitFork, History, Info, RefreshCw } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
-import { type LiveReply } from "../../turn/fold";
-import { citationsOf, contentOf, isBlank, type Message, type Part } from "../../turn/parts";
-import { waitingCalls, waitsForUser } from "../../turn/requests";
+import { type LiveReply } from "../../../packages/client/src/turn/fold";
+import { citationsOf, contentOf, isBlank, type Message, type Part } from "../../../packages/client/src/turn/parts";
+import { waitingCalls, waitsForUser } from "../../../packages/client/src/turn/requests";
 import { liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords } from "../../words";

@@ -3,7 +3,7 @@ import "../../styles/drawer.css";
 import { ExternalLink, X } from "lucide-react";
 import { useLayoutEffect, useRef } from "react";
 
-import { type RetrievalHitView } from "../../api/schema";
+import { type RetrievalHitView } from "../../../packages/client/src/schema";
 import { Markdown } from "../../markdown/markdown";
 import { useWords } from "../../words";
 import { useSourceWords } from "../../words/sources";

@@ -1,4 +1,4 @@
-import { type CitationView } from "../../api/schema";
+import { type CitationView } from "../../../packages/client/src/schema";
 import { Markdown } from "../../markdown/markdown";
 import { useWords } from "../../words";
 

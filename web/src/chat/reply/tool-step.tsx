@@ -1,8 +1,8 @@
 import { ChevronRight } from "lucide-react";
 import { memo } from "react";
 
-import { type ToolCallPartView } from "../../api/schema";
-import { type Progress } from "../../turn/fold";
+import { type ToolCallPartView } from "../../../packages/client/src/schema";
+import { type Progress } from "../../../packages/client/src/turn/fold";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
 import { LongText } from "../../ui/long-text";

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState } from "react";
 
-import { get } from "../../api/client";
-import { type PassagesView, type PassageView } from "../../api/schema";
+import { get } from "../../../packages/client/src/api-client";
+import { type PassagesView, type PassageView } from "../../../packages/client/src/schema";
 
 /** How many passages before the cited one to show at first. */
 const BEFORE = 5;

@@ -1,8 +1,8 @@
 import { ExternalLink, MessageCircleQuestion } from "lucide-react";
 import { useId, useRef, useState, type FormEvent } from "react";
 
-import { type AnswerBody } from "../../api/schema";
-import { type PartOf } from "../../turn/parts";
+import { type AnswerBody } from "../../../packages/client/src/schema";
+import { type PartOf } from "../../../packages/client/src/turn/parts";
 import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Option } from "../../turn/form";
 import { useWords } from "../../words";
 import { ArgumentsList } from "./arguments-list";

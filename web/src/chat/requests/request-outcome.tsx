@@ -1,9 +1,9 @@
 import { Ban, Check, Clock, MessageSquare, type LucideIcon } from "lucide-react";
 import { type RefObject } from "react";
 
-import { type ApprovalAction, type ApprovalScope } from "../../api/schema";
-import { type Item } from "../../outbox/outbox";
-import { type Problem } from "../../thread/reduce";
+import { type ApprovalAction, type ApprovalScope } from "../../../packages/client/src/schema";
+import { type Item } from "../../../packages/client/src/outbox/outbox";
+import { type Problem } from "../../../packages/client/src/thread/reduce";
 import { useWords, type Words } from "../../words";
 import { MessageTime } from "../message-time";
 import { describeProblem } from "../../ui/problem-bar";

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "react";
 
-import { type AnswerBody } from "../../api/schema";
+import { type AnswerBody } from "../../../packages/client/src/schema";
 import { unsent as unsentItems } from "../../state/outbox";
 import { useSelected } from "../../state/store";
 import { pageProblemOf } from "../../state/use-loaded";
-import { type Problem } from "../../thread/reduce";
+import { type Problem } from "../../../packages/client/src/thread/reduce";
 
 /** Gives an answer; false if it was taken back before it could be sent. */
 export type Answer = (requestId: string, body: AnswerBody) => Promise<boolean>;

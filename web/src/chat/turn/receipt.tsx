@@ -1,7 +1,7 @@
 import { ChevronRight } from "lucide-react";
 import { type ReactNode } from "react";
 
-import { type ReceiptView, type UsageView } from "../../api/schema";
+import { type ReceiptView, type UsageView } from "../../../packages/client/src/schema";
 import { useWords } from "../../words";
 import { useTurnWords } from "../../words/turn";
 import { Fact } from "../../ui/fact";

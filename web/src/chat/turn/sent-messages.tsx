@@ -1,11 +1,11 @@
 import { ChevronRight, Paperclip } from "lucide-react";
 import { useState } from "react";
 
-import { get } from "../../api/client";
-import { type MessageView, type PageView_MessageView } from "../../api/schema";
+import { get } from "../../../packages/client/src/api-client";
+import { type MessageView, type PageView_MessageView } from "../../../packages/client/src/schema";
 import { toast } from "../../state/toasts";
-import { filesOf } from "../../turn/files";
-import { contentOf } from "../../turn/parts";
+import { filesOf } from "../../../packages/client/src/turn/files";
+import { contentOf } from "../../../packages/client/src/turn/parts";
 import { useWords } from "../../words";
 import { useTurnWords } from "../../words/turn";
 

@@ -4,10 +4,10 @@ import "../../styles/turn.css";
 import { Link, X } from "lucide-react";
 import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
 
-import { type UsageView } from "../../api/schema";
+import { type UsageView } from "../../../packages/client/src/schema";
 import { hrefOf } from "../../state/route";
 import { modelCallsOf } from "../../turn/calls";
-import { waitsForUser } from "../../turn/requests";
+import { waitsForUser } from "../../../packages/client/src/turn/requests";
 import { timelineOf } from "../../turn/timeline";
 import { useWords } from "../../words";
 import { dateTime, duration } from "../../words/format";

@@ -1,4 +1,4 @@
-import { type UsageView } from "../../api/schema";
+import { type UsageView } from "../../../packages/client/src/schema";
 import { type ModelCall } from "../../turn/calls";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";

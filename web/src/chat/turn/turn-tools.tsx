@@ -1,6 +1,6 @@
-import { type Progress } from "../../turn/fold";
-import { type Part, type PartOf } from "../../turn/parts";
-import { waitingCalls } from "../../turn/requests";
+import { type Progress } from "../../../packages/client/src/turn/fold";
+import { type Part, type PartOf } from "../../../packages/client/src/turn/parts";
+import { waitingCalls } from "../../../packages/client/src/turn/requests";
 import { useTurnWords } from "../../words/turn";
 import { ToolStep } from "../reply/tool-step";
 

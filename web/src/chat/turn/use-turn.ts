@@ -1,13 +1,13 @@
 import { useEffect, useState } from "react";
 
-import { ApiError, get } from "../../api/client";
-import { type ReceiptView, type TurnView } from "../../api/schema";
+import { ApiError, get } from "../../../packages/client/src/api-client";
+import { type ReceiptView, type TurnView } from "../../../packages/client/src/schema";
 import { pageProblemOf } from "../../state/use-loaded";
-import { Paced } from "../../thread/paced";
-import { type Problem } from "../../thread/reduce";
-import { type TurnEvent } from "../../turn/events";
-import { foldAll, type LiveReply } from "../../turn/fold";
-import { follow } from "../../turn/follow";
+import { Paced } from "../../../packages/client/src/thread/paced";
+import { type Problem } from "../../../packages/client/src/thread/reduce";
+import { type TurnEvent } from "../../../packages/client/src/turn/events";
+import { foldAll, type LiveReply } from "../../../packages/client/src/turn/fold";
+import { follow } from "../../../packages/client/src/turn/follow";
 import { replyBefore } from "../../turn/replay";
 
 /** What is known about a turn so far. */

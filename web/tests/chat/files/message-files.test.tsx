@@ -3,10 +3,10 @@ import { beforeEach, expect, it, vi } from "vitest";
 
 import { UserMessage } from "../../../src/chat/user-message";
 import { viewed } from "../../../src/state/viewed-image";
-import { filePart, imagesOf, type KeptFile } from "../../../src/turn/files";
-import { type Message } from "../../../src/turn/parts";
+import { filePart, imagesOf, type KeptFile } from "../../../packages/client/src/turn/files";
+import { type Message } from "../../../packages/client/src/turn/parts";
 import { answer, click, draw } from "../../draw";
-import { recording } from "../../recordings";
+import { recording } from "../../../packages/client/tests/recordings";
 
 /** Tells an element that it has come near, where a test says so. */
 class Near {

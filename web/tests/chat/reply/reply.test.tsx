@@ -1,17 +1,17 @@
 import { act } from "react";
 import { describe, expect, it, vi } from "vitest";
 
-import { type ToolCallPartView } from "../../../src/api/schema";
+import { type ToolCallPartView } from "../../../packages/client/src/schema";
 import { EntryView, type MessageActions } from "../../../src/chat/entry-view";
 import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { UserMessage } from "../../../src/chat/user-message";
-import { EMPTY, isRunning, reduce, type ThreadState } from "../../../src/thread/reduce";
-import { type Thread } from "../../../src/thread/thread";
-import { type TurnEvent } from "../../../src/turn/events";
-import { type Message, type Part } from "../../../src/turn/parts";
+import { EMPTY, isRunning, reduce, type ThreadState } from "../../../packages/client/src/thread/reduce";
+import { type Thread } from "../../../packages/client/src/thread/thread";
+import { type TurnEvent } from "../../../packages/client/src/turn/events";
+import { type Message, type Part } from "../../../packages/client/src/turn/parts";
 import { answer, click, draw, press, type Drawn } from "../../draw";
-import { RECORDINGS, begun, recording, type Recording } from "../../recordings";
+import { RECORDINGS, begun, recording, type Recording } from "../../../packages/client/tests/recordings";
 
 const ignored = () => {};
 

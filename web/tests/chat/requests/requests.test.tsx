@@ -1,17 +1,17 @@
 import { act } from "react";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
-import { ApiError } from "../../../src/api/client";
-import { type AnswerBody } from "../../../src/api/schema";
+import { ApiError } from "../../../packages/client/src/api-client";
+import { type AnswerBody } from "../../../packages/client/src/schema";
 import { EntryView } from "../../../src/chat/entry-view";
 import { loadRequests } from "../../../src/chat/requests/request-place";
 import { loadChunk } from "../../../src/hooks/use-chunk";
 import { unsent } from "../../../src/state/outbox";
-import { EMPTY, isRunning, isWaiting, reduce, type ThreadState } from "../../../src/thread/reduce";
-import { type Thread } from "../../../src/thread/thread";
-import { type TurnEvent } from "../../../src/turn/events";
+import { EMPTY, isRunning, isWaiting, reduce, type ThreadState } from "../../../packages/client/src/thread/reduce";
+import { type Thread } from "../../../packages/client/src/thread/thread";
+import { type TurnEvent } from "../../../packages/client/src/turn/events";
 import { click, draw, press, type, type Drawn } from "../../draw";
-import { begun, recording } from "../../recordings";
+import { begun, recording } from "../../../packages/client/tests/recordings";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));
 

@@ -1,7 +1,7 @@
 /** Entries in IndexedDB, which keeps files, too; what it does not take is kept for as long as the page is open. */
 
-import { type Entry } from "./entry";
-import { type EntryStore, type Stored } from "./outbox";
+import { type Entry } from "../../packages/client/src/outbox/entry";
+import { type EntryStore, type Stored } from "../../packages/client/src/outbox/outbox";
 
 const NAME = "threadkeep.outbox";
 const TABLE = "entries";

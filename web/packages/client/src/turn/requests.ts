@@ -1,6 +1,6 @@
 /** A turn's requests to its user, from its parts. Pure. */
 
-import { type CallApprovalView } from "../api/schema";
+import { type CallApprovalView } from "../schema";
 import { type Part, type PartOf } from "./parts";
 
 /** Leave for a tool call, or a question. */

@@ -1,6 +1,6 @@
 /** One open conversation: calls the server, follows turns, and dispatches events to the reducer. */
 
-import { ApiError, Unreachable, freshKey, get, send } from "../api/client";
+import { ApiError, Unreachable, freshKey, get, send } from "../api-client";
 import {
   type AbortView,
   type AnswerBody,
@@ -9,16 +9,16 @@ import {
   type ConversationView,
   type PageView_MessageView,
   type StartedTurnView,
-} from "../api/schema";
-import { socket, type News } from "../api/socket";
-import { pause } from "../api/sse";
+} from "../schema";
+import { socket, type News } from "../socket";
+import { pause } from "../sse";
 import { type OutgoingFile, type OutgoingMessage } from "../outbox/entry";
 import { canTakeBack } from "../outbox/outbox";
-import { markExpired } from "../state/attachments";
-import { settleTurn } from "../state/conversations";
-import { onMyEvent } from "../state/my-events";
-import { deliver, outbox, shownFile, unsent, unsentIn, type PageOutboxEvent } from "../state/outbox";
-import { Store } from "../state/store";
+import { markExpired } from "../../../../src/state/attachments";
+import { settleTurn } from "../../../../src/state/conversations";
+import { onMyEvent } from "../../../../src/state/my-events";
+import { deliver, outbox, shownFile, unsent, unsentIn, type PageOutboxEvent } from "../../../../src/state/outbox";
+import { Store } from "../../../../src/state/store";
 import { follow } from "../turn/follow";
 import { type TurnEvent } from "../turn/events";
 import { filePart } from "../turn/files";

@@ -1,6 +1,6 @@
 /** `/ws`: reports turns that begin or end in a conversation, and changes of its branch, from any tab or program. */
 
-import { address } from "./client";
+import { address } from "./api-client";
 
 const WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
 

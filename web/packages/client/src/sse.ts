@@ -1,6 +1,6 @@
 /** Reads server-sent events from a fetch, for `EventSource` cannot send a token. */
 
-import { ApiError, Unreachable, ask } from "./client";
+import { ApiError, Unreachable, ask } from "./api-client";
 
 /** The server says something every 15 s at least; a connection that is silent for longer is dead. */
 const LONGEST_SILENCE_MS = 40_000;

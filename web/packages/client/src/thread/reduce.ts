@@ -5,7 +5,7 @@ import {
   type ConversationView,
   type QueuedMessageView,
   type StartedTurnView,
-} from "../api/schema";
+} from "../schema";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type TurnEvent } from "../turn/events";
 import { filePart, type KeptFile } from "../turn/files";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { type ConversationDetailView } from "../../src/api/schema";
+import { type ConversationDetailView } from "../../src/schema";
 import { keyOf } from "../../src/thread/path";
 import { EMPTY, isRunning, reduce, tipOf, type ThreadAction, type ThreadState } from "../../src/thread/reduce";
 import { type TurnEvent } from "../../src/turn/events";

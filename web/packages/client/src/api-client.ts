@@ -1,7 +1,7 @@
 /** Asks our server. Addresses are relative to the page, which may be mounted below a path. */
 
 import { type ErrorAnswer } from "./schema";
-import { Store } from "../state/store";
+import { Store } from "../../../src/state/store";
 
 /** The server refused, and says why. */
 export class ApiError extends Error {

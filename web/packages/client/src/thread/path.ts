@@ -1,6 +1,6 @@
 /** The active path of a conversation: a chain of messages, each of which follows its parent. Pure. */
 
-import { type SiblingsView } from "../api/schema";
+import { type SiblingsView } from "../schema";
 import { type Message } from "../turn/parts";
 
 /** The same for all siblings: switching between them keeps the rendered elements and the focus in them. */

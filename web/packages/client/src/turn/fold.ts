@@ -1,6 +1,6 @@
 /** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
 
-import { type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../api/schema";
+import { type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema";
 import { type EventImage, type RetrievalHit, type TurnEvent } from "./events";
 import { type Message, type Part, type PartOf } from "./parts";
 import { requestOf } from "./requests";

@@ -1,7 +1,7 @@
 /** Follows a turn to its end, whatever the network does: each event once, in order. */
 
-import { ApiError } from "../api/client";
-import { pause, readEvents } from "../api/sse";
+import { ApiError } from "../api-client";
+import { pause, readEvents } from "../sse";
 import { isTerminal, type TurnEvent } from "./events";
 
 const WAITS_MS = [300, 700, 1500, 3000, 5000];

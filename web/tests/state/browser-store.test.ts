@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 
-import { BrowserStore } from "../../src/outbox/browser-store";
-import { type Entry } from "../../src/outbox/entry";
+import { BrowserStore } from "../../src/state/browser-store";
+import { type Entry } from "../../packages/client/src/outbox/entry";
 
 afterEach(() => {
   vi.unstubAllGlobals();

@@ -1,6 +1,6 @@
 /** Files that a message has. Pure. */
 
-import { type FilePartView } from "../api/schema";
+import { type FilePartView } from "../schema";
 import { type Message, type Part } from "./parts";
 
 /** A file that the server has: as much of it as a page shows. */

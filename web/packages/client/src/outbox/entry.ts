@@ -1,6 +1,6 @@
 /** What the user has sent and the server has not acknowledged. Pure. */
 
-import { type AnswerBody } from "../api/schema";
+import { type AnswerBody } from "../schema";
 import { type KeptFile } from "../turn/files";
 
 /** Whose entry it is, and on which server: it is never sent as somebody else, or elsewhere. */

@@ -1,4 +1,4 @@
-import { type MessageView } from "../src/api/schema";
+import { type MessageView } from "../src/schema";
 import { type TurnEvent } from "../src/turn/events";
 import { startReply, type LiveReply } from "../src/turn/fold";
 import recorded from "./recorded.json";

@@ -1,6 +1,6 @@
 /** Turn events as the `events` dialect writes them: numbered from 1 without a gap. */
 
-import { type ApprovalAction, type ApprovalScope } from "../api/schema";
+import { type ApprovalAction, type ApprovalScope } from "../schema";
 
 interface Head {
   turn_id: string;
