@@ -84,12 +84,22 @@ export default defineConfig({
       "/ws": { target: SERVER, ws: true },
     },
   },
-  // Making a document anew for each file takes longer than all tests.
   test: {
-    environment: "happy-dom",
+    // Making a document anew for each file takes longer than all tests.
     isolate: false,
-    setupFiles: ["tests/setup.ts"], // runs before every file, which an import of a shared module does not
     testTimeout: 60_000,
-    include: ["tests/**/*.test.{ts,tsx}", "packages/*/tests/**/*.test.ts"],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "page",
+          environment: "happy-dom",
+          setupFiles: ["tests/setup.ts"], // runs before every file, which an import of a shared module does not
+          include: ["tests/**/*.test.{ts,tsx}"],
+        },
+      },
+      // Without a document: the client needs none.
+      { extends: true, test: { name: "client", environment: "node", include: ["packages/client/tests/**/*.test.ts"] } },
+    ],
   },
 } as Parameters<typeof defineConfig>[0]);

@@ -3,10 +3,10 @@ import "./styles/index.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { takeGivenToken } from "../packages/client/src/api-client";
+import { takeGivenToken } from "./api/api";
 import { App } from "./pages/app";
-import { ErrorBoundary } from "./ui/error-boundary";
 import { applyPreferences } from "./state/preferences";
+import { ErrorBoundary } from "./ui/error-boundary";
 import { loadWords } from "./words";
 
 takeGivenToken();

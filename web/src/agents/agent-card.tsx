@@ -1,14 +1,14 @@
+import { ROUTES, type AgentView, type MeView } from "@threadkeep/client";
 import { Copy, Ellipsis, Globe, Lock, MessageSquarePlus, Settings, Share2, Trash2 } from "lucide-react";
 
-import { send } from "../../packages/client/src/api-client";
-import { ROUTES, type AgentView, type MeView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { isGuide, refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
-import { useWords } from "../words";
 import { Menu, type MenuItem } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 interface Props {
   agent: AgentView;
@@ -64,7 +64,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
     work().catch((error: unknown) => toastProblem(words, error));
   };
   const duplicate = async () => {
-    const made = await send<AgentView>("POST", `${path}/duplicate`);
+    const made = await api.send<AgentView>("POST", `${path}/duplicate`);
     await refreshAgents();
     toast(words.duplicated(name), { label: words.open, run: () => go({ name: "agent", id: made.id }) });
   };
@@ -77,7 +77,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
         isHarmless: true,
       };
       if (!(await confirmed(question))) return;
-      await send("PATCH", path, { visibility: "public" });
+      await api.send("PATCH", path, { visibility: "public" });
       await refreshAgents();
     }
     const link = new URL(hrefOf({ name: "new", agentId: id }), document.baseURI).href;
@@ -89,7 +89,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   const remove = async () => {
     const question = { title: words.deleteNamedAgent(name), text: words.deleteAgentSure, action: words.delete };
     if (!(await confirmed(question))) return;
-    await send("DELETE", path);
+    await api.send("DELETE", path);
     await refreshAgents();
     toast(words.deleted(name));
   };

@@ -1,15 +1,14 @@
+import { type ApiRequest, type DocumentView, type PageView_DocumentView, type Problem } from "@threadkeep/client";
 import { Upload } from "lucide-react";
 import { useCallback, useEffect, useRef, useState, type DragEvent } from "react";
 
-import { ask, get } from "../../packages/client/src/api-client";
-import { type DocumentView, type PageView_DocumentView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { confirmed } from "../state/confirmation";
 import { pageProblemOf, useLoaded } from "../state/use-loaded";
-import { type Problem } from "../../packages/client/src/thread/reduce";
+import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { DocumentRow } from "./document-row";
 import { DocumentSearch } from "./document-search";
-import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { UploadRow } from "./upload-row";
 import { useDocumentUploads } from "./use-document-uploads";
 
@@ -38,9 +37,9 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
     return () => clearInterval(timer);
   }, [isBusy, again]);
 
-  const change = async (what: string, request: Parameters<typeof ask>[1]) => {
+  const change = async (what: string, request: ApiRequest) => {
     try {
-      await ask(what, request);
+      await api.request(what, request);
       setProblem(null);
     } catch (error) {
       setProblem(pageProblemOf(error));
@@ -115,7 +114,7 @@ async function readAll(path: string, signal: AbortSignal): Promise<DocumentView[
   const found: DocumentView[] = [];
   let cursor: string | null = null;
   do {
-    const page: PageView_DocumentView = await get(path, { limit: 200, cursor }, signal);
+    const page: PageView_DocumentView = await api.get(path, { limit: 200, cursor }, signal);
     found.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor);

@@ -1,8 +1,9 @@
-import { type AgentBody, type AgentView } from "../../packages/client/src/schema";
-import { useWords } from "../words";
-import { Field } from "../ui/field";
-import { SaveRow } from "./save-row";
+import { type AgentBody, type AgentView } from "@threadkeep/client";
+
 import { useForm } from "../hooks/use-form";
+import { Field } from "../ui/field";
+import { useWords } from "../words";
+import { SaveRow } from "./save-row";
 
 type Body = Required<Omit<AgentBody, "settings">>;
 

@@ -1,8 +1,9 @@
-import { type AgentPatch, type AgentSettingsView } from "../../packages/client/src/schema";
-import { useWords } from "../words";
-import { Field } from "../ui/field";
-import { SaveRow } from "./save-row";
+import { type AgentPatch, type AgentSettingsView } from "@threadkeep/client";
+
 import { useForm } from "../hooks/use-form";
+import { Field } from "../ui/field";
+import { useWords } from "../words";
+import { SaveRow } from "./save-row";
 
 interface Props {
   settings: AgentSettingsView;

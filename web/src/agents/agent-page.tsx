@@ -1,24 +1,31 @@
+import {
+  ApiError,
+  type AgentBody,
+  type AgentDetailView,
+  type AgentPatch,
+  type AgentView,
+  type MeView,
+  type Problem,
+} from "@threadkeep/client";
 import { useCallback, useState } from "react";
 
-import { ApiError, ask, get, send } from "../../packages/client/src/api-client";
-import { type AgentBody, type AgentDetailView, type AgentPatch, type AgentView, type MeView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
+import { MissingPage } from "../pages/missing-page";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { pageProblemOf, useLoaded } from "../state/use-loaded";
-import { type Problem } from "../../packages/client/src/thread/reduce";
+import { ProblemBar, describeProblem } from "../ui/problem-bar";
+import { Tabs } from "../ui/tabs";
+import { TopBar } from "../ui/top-bar";
 import { useWords, type Words } from "../words";
 import { AgentDocuments } from "./agent-documents";
 import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
 import { AgentPrompt } from "./agent-prompt";
 import { AgentServers } from "./agent-servers";
-import { MissingPage } from "../pages/missing-page";
-import { ProblemBar, describeProblem } from "../ui/problem-bar";
-import { Tabs } from "../ui/tabs";
-import { TopBar } from "../ui/top-bar";
 
 interface Props {
   /** `new` to create an agent. */
@@ -43,7 +50,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   useLeaveQuestion(words);
   const create = async (body: AgentBody) => {
-    const made = await send<AgentView>("POST", "/api/agents", body);
+    const made = await api.send<AgentView>("POST", "/api/agents", body);
     forgetUnsaved();
     refreshAgents().catch(() => {}); // read again when they are needed
     go({ name: "agent", id: made.id });
@@ -67,7 +74,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
 function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   const words = useWords();
   const { loaded, again, set } = useLoaded(
-    useCallback((signal: AbortSignal) => get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
+    useCallback((signal: AbortSignal) => api.get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
   );
   const [problem, setProblem] = useState<Problem | null>(null);
   const unsaved = useUnsavedTabs();
@@ -83,7 +90,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   const agent = loaded.value;
   const change: Change = async (patch) => {
     const headers: Record<string, string> = agent.version === undefined ? {} : { "If-Match": `"${agent.version}"` };
-    const answer = await ask(`/api/agents/${id}`, { method: "PATCH", body: patch, headers });
+    const answer = await api.request(`/api/agents/${id}`, { method: "PATCH", body: patch, headers });
     const changed = (await answer.json()) as AgentDetailView;
     set(changed);
     setProblem(null);
@@ -99,7 +106,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     const question = { title: words.deleteAgent, text: words.deleteAgentSure, action: words.delete };
     if (!(await confirmed(question))) return;
     try {
-      await send("DELETE", `/api/agents/${id}`);
+      await api.send("DELETE", `/api/agents/${id}`);
     } catch (error) {
       return setProblem(pageProblemOf(error));
     }

@@ -1,21 +1,21 @@
+import { type PromptComponentView, type PromptView } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 
-import { get, send } from "../../packages/client/src/api-client";
-import { type PromptComponentView, type PromptView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { toast } from "../state/toasts";
 import { useUnsaved } from "../state/unsaved";
 import { useLoaded } from "../state/use-loaded";
-import { useWords } from "../words";
 import { LongText } from "../ui/long-text";
 import { toastProblem, describeProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 /** The system prompt, part by part; the user can write its files here. */
 export function AgentPrompt({ agentId, version }: { agentId: string; version: number | undefined }) {
   const words = useWords();
   const path = `/api/agents/${agentId}/prompt`;
   const { loaded, again, set } = useLoaded(
-    useCallback((signal: AbortSignal) => get<PromptView>(path, {}, signal), [path]),
+    useCallback((signal: AbortSignal) => api.get<PromptView>(path, {}, signal), [path]),
   );
   // Another form changed the agent: the preview follows, and what is typed here stays.
   const shown = useRef(version);
@@ -28,7 +28,7 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
   const { components, editable, length, notices } = loaded.value;
   const write = async (name: string, text: string) => {
     try {
-      set(await send<PromptView>("PUT", `${path}/${encodeURIComponent(name)}`, { text }));
+      set(await api.send<PromptView>("PUT", `${path}/${encodeURIComponent(name)}`, { text }));
       toast(words.saved);
       return true;
     } catch (error) {

@@ -1,12 +1,11 @@
+import { type AgentDetailView, type McpServerSettingsView, type Problem } from "@threadkeep/client";
 import { useState } from "react";
 
-import { type AgentDetailView, type McpServerSettingsView } from "../../packages/client/src/schema";
 import { confirmed } from "../state/confirmation";
 import { pageProblemOf } from "../state/use-loaded";
-import { type Problem } from "../../packages/client/src/thread/reduce";
+import { ProblemBar } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { type Change } from "./agent-page";
-import { ProblemBar } from "../ui/problem-bar";
 import { ServerCard } from "./server-card";
 import { ServerForm } from "./server-form";
 

@@ -1,18 +1,17 @@
+import { type AgentView, type MeView, type Problem } from "@threadkeep/client";
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
-import { type AgentView, type MeView } from "../../packages/client/src/schema";
+import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useStore } from "../hooks/use-store";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
 import { pageProblemOf } from "../state/use-loaded";
-import { type Problem } from "../../packages/client/src/thread/reduce";
-import { useWords } from "../words";
-import { AgentCard } from "./agent-card";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
-import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useWords } from "../words";
+import { AgentCard } from "./agent-card";
 
 /** Up to this many need no filter. */
 const MOST_UNFILTERED = 8;

@@ -1,9 +1,9 @@
+import { type DocumentView } from "@threadkeep/client";
 import { RotateCcw, Trash2 } from "lucide-react";
 
-import { type DocumentView } from "../../packages/client/src/schema";
+import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
 import { bytes } from "../words/format";
-import { IconButton } from "../ui/icon-button";
 
 interface Props {
   document: DocumentView;

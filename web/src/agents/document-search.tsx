@@ -1,11 +1,11 @@
+import { type HitsView } from "@threadkeep/client";
 import { useRef, useState } from "react";
 
-import { get } from "../../packages/client/src/api-client";
-import { type HitsView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { pageProblemOf } from "../state/use-loaded";
-import { useWords } from "../words";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 /** Tries what the agent would find. */
 export function DocumentSearch({ agentId }: { agentId: string }) {
@@ -19,7 +19,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
     const { signal } = (searching.current = new AbortController());
     setFailure("");
     try {
-      setFound(await get<HitsView>(`/api/agents/${agentId}/search`, { q: query }, signal));
+      setFound(await api.get<HitsView>(`/api/agents/${agentId}/search`, { q: query }, signal));
     } catch (error) {
       if (!signal.aborted) setFailure(describeProblem(words, pageProblemOf(error)));
     }

@@ -1,11 +1,11 @@
+import { type McpServerView } from "@threadkeep/client";
 import { useState } from "react";
 
-import { send } from "../../packages/client/src/api-client";
-import { type McpServerView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { pageProblemOf } from "../state/use-loaded";
-import { useWords } from "../words";
 import { LongText } from "../ui/long-text";
 import { describeProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 interface Props {
   agentId: string;
@@ -26,7 +26,7 @@ export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
     setFailure("");
     try {
       const path = `/api/agents/${agentId}/mcp-servers/${encodeURIComponent(name)}/test`;
-      setTested(await send<McpServerView>("POST", path));
+      setTested(await api.send<McpServerView>("POST", path));
     } catch (reason) {
       setFailure(describeProblem(words, pageProblemOf(reason)));
     }

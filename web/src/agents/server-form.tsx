@@ -1,10 +1,9 @@
+import { ApiError, type McpServerSettingsView } from "@threadkeep/client";
 import { useState } from "react";
 
-import { ApiError } from "../../packages/client/src/api-client";
-import { type McpServerSettingsView } from "../../packages/client/src/schema";
 import { useUnsaved } from "../state/unsaved";
-import { useWords } from "../words";
 import { Field } from "../ui/field";
+import { useWords } from "../words";
 
 type Servers = Record<string, McpServerSettingsView>;
 

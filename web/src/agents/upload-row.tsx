@@ -1,9 +1,9 @@
 import { RotateCcw, X } from "lucide-react";
 
-import { useWords, type Words } from "../words";
-import { bytes } from "../words/format";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";
+import { useWords, type Words } from "../words";
+import { bytes } from "../words/format";
 import { type DocumentUpload } from "./use-document-uploads";
 
 interface Props {

@@ -1,12 +1,9 @@
+import { ApiError, freshKey, problemOf, type DocumentView, type Problem } from "@threadkeep/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { removeCancelled } from "../api/cancelled-upload";
-import { ApiError, freshKey } from "../../packages/client/src/api-client";
-import { type DocumentView } from "../../packages/client/src/schema";
 import { upload } from "../api/upload";
 import { useUnsaved } from "../state/unsaved";
-import { type Problem } from "../../packages/client/src/thread/reduce";
-import { problemOf } from "../../packages/client/src/thread/thread";
 
 export interface DocumentUpload {
   key: string;

@@ -1,6 +1,6 @@
 /** Files: asked for with our token, then handed to the browser. */
 
-import { ask } from "../../packages/client/src/api-client";
+import { api } from "./api";
 
 /** The name in `Content-Disposition`. */
 export function fileName(disposition: string | null): string | null {
@@ -23,7 +23,7 @@ export interface FileInfo {
 
 /** What a file is, without fetching it. */
 export async function fileInfo(path: string, signal: AbortSignal): Promise<FileInfo> {
-  const { headers } = await ask(path, { method: "HEAD", headers: { Accept: "*/*" }, signal });
+  const { headers } = await api.request(path, { method: "HEAD", headers: { Accept: "*/*" }, signal });
   return {
     name: fileName(headers.get("content-disposition")) ?? "",
     type: (headers.get("content-type") ?? "").split(";")[0]!.trim(),
@@ -32,7 +32,7 @@ export async function fileInfo(path: string, signal: AbortSignal): Promise<FileI
 }
 
 export async function download(path: string, query: Record<string, string>, otherwise: string): Promise<void> {
-  const answer = await ask(path, { query, headers: { Accept: "*/*" } });
+  const answer = await api.request(path, { query, headers: { Accept: "*/*" } });
   const url = URL.createObjectURL(await answer.blob());
   const link = document.createElement("a");
   link.href = url;

@@ -1,6 +1,8 @@
 /** Sends one file. `fetch` does not say how far an upload is, so that an XMLHttpRequest does it. */
 
-import { ApiError, Unreachable, address, refusalIn, token, whenRefused } from "../../packages/client/src/api-client";
+import { ApiError, errorFrom, Unreachable } from "@threadkeep/client";
+
+import { api, onUnauthorized, token } from "./api";
 
 /** What the server made of the file; `onProgress` receives the share that has been sent. */
 export function upload<T extends object>(
@@ -12,7 +14,7 @@ export function upload<T extends object>(
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const held = token.get();
-    request.open("POST", address(path));
+    request.open("POST", api.url(path));
     request.setRequestHeader("Accept", "application/json");
     if (held) request.setRequestHeader("Authorization", `Bearer ${held}`);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
@@ -35,8 +37,8 @@ export function upload<T extends object>(
 
 function taken<T>(request: XMLHttpRequest): T | ApiError | Unreachable {
   const { status, responseText } = request;
-  whenRefused(status);
-  if (status < 200 || status > 299) return refusalIn(status, responseText, "", request.getResponseHeader("Retry-After"));
+  if (status === 401) onUnauthorized();
+  if (status < 200 || status > 299) return errorFrom(status, responseText, "", request.getResponseHeader("Retry-After"));
   try {
     return (JSON.parse(responseText) as { items: [T] }).items[0];
   } catch {

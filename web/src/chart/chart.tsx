@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { LongText } from "../ui/long-text";
+import { useStore } from "../hooks/use-store";
 import { theme } from "../state/preferences";
-import { useStore } from "../state/store";
+import { LongText } from "../ui/long-text";
 import { useWords } from "../words";
 import { planOf } from "./option";
 

@@ -1,10 +1,10 @@
+import { type AgentView } from "@threadkeep/client";
 import { Plus } from "lucide-react";
 
-import { type AgentView } from "../../packages/client/src/schema";
+import { useStore } from "../hooks/use-store";
 import { agents, publisherOf } from "../state/agents";
 import { go } from "../state/route";
 import { session } from "../state/session";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
 
 export function AgentPicker({ agent }: { agent: AgentView | undefined }) {

@@ -1,11 +1,10 @@
+import { isBusy, type Thread } from "@threadkeep/client";
 import { GitBranch, X } from "lucide-react";
 
+import { useSelected } from "../hooks/use-store";
 import { rename } from "../state/route";
-import { useSelected } from "../state/store";
-import { isBusy } from "../../packages/client/src/thread/reduce";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
+import { useWords } from "../words";
 
 interface Props {
   thread: Thread;
@@ -20,7 +19,7 @@ export function BranchBar({ thread, messageId, seq }: Props) {
   const busy = useSelected(thread.state, isBusy);
   if (isShown) return null;
   const show = async () => {
-    await thread.showBranch(messageId, seq);
+    await thread.branches.showBranch(messageId, seq);
     // Don't ask again after the user has chosen another version.
     if (thread.state.get().messages.some(({ id }) => id === messageId)) rename({ name: "conversation", id: thread.id, seq });
   };

@@ -1,4 +1,5 @@
-import { type CardPartView } from "../../packages/client/src/schema";
+import { type CardPartView } from "@threadkeep/client";
+
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 

@@ -1,10 +1,6 @@
+import { keyOf, type LiveReply, type Message, type OutboxItem, type Thread } from "@threadkeep/client";
 import { memo, useCallback } from "react";
 
-import { type Item } from "../../packages/client/src/outbox/outbox";
-import { keyOf } from "../../packages/client/src/thread/path";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { type LiveReply } from "../../packages/client/src/turn/fold";
-import { type Message } from "../../packages/client/src/turn/parts";
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply/reply";
 import { type Answer } from "./requests/use-answer";
@@ -35,7 +31,7 @@ interface Props extends MessageActions {
   busy: boolean;
   thread: Thread;
   /** The user's message, as long as the server doesn't have it. */
-  unsent?: Item;
+  unsent?: OutboxItem;
 }
 
 /** One message of a conversation. */
@@ -44,7 +40,7 @@ export const EntryView = memo(
     const { onChoose, onEdit, onFork, onDetails } = actions;
     const { siblings, turnId } = message;
     const answer: Answer = useCallback(
-      async (requestId, body) => turnId !== null && thread.answer(turnId, requestId, body),
+      async (requestId, body) => turnId !== null && thread.sending.decide(turnId, requestId, body),
       [thread, turnId],
     );
     const [first] = message.parts;
@@ -71,8 +67,8 @@ export const EntryView = memo(
             isLast={isLast}
             running={running}
             busy={busy}
-            onRegenerate={() => void thread.regenerate(message)}
-            onContinue={(text) => void thread.send(text)}
+            onRegenerate={() => void thread.branches.regenerate(message)}
+            onContinue={(text) => void thread.sending.send(text)}
             onAnswer={answer}
             onFork={onFork && (() => onFork(message))}
             onDetails={onDetails}

@@ -1,14 +1,12 @@
+import { isBusy, isLocalId, isRunning, isWaiting, itemsIn, keyOf, type Thread } from "@threadkeep/client";
 import { ArrowDown } from "lucide-react";
 import { Fragment } from "react";
 
-import { unsent, unsentIn } from "../state/outbox";
-import { useStore } from "../state/store";
-import { keyOf } from "../../packages/client/src/thread/path";
-import { isBusy, isLocal, isRunning, isWaiting } from "../../packages/client/src/thread/reduce";
-import { type Thread } from "../../packages/client/src/thread/thread";
+import { useStore } from "../hooks/use-store";
+import { outbox } from "../state/outbox";
+import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
 import { EntryView, type MessageActions } from "./entry-view";
-import { IconButton } from "../ui/icon-button";
 import { QueuedMessages } from "./queued-messages";
 import { SummaryCard } from "./summary-card";
 import { useScrolling } from "./use-scrolling";
@@ -27,10 +25,10 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
   const { messages } = state;
   const wanted = seq === undefined ? undefined : messages.find((it) => it.seq === seq);
   const { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold } = useScrolling(thread, state, wanted && keyOf(wanted));
-  const items = unsentIn(useStore(unsent), thread.id);
+  const items = itemsIn(useStore(outbox.items), thread.id);
   const sending = items.find(({ entry }) => entry.id === state.sendingId);
   // Nothing answers a message that the server doesn't have.
-  const visible = sending?.state === "waiting" ? shown.filter((it) => !isLocal(it.id) || it.role === "user") : shown;
+  const visible = sending?.state === "waiting" ? shown.filter((it) => !isLocalId(it.id) || it.role === "user") : shown;
   const running = isRunning(state);
   const busy = isBusy(state);
   return (
@@ -57,10 +55,10 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
                 isWanted={message === wanted}
                 isEdited={message.id === editedId}
                 running={isLast && running}
-                unsent={isLocal(message.id) && message.role === "user" ? sending : undefined}
+                unsent={isLocalId(message.id) && message.role === "user" ? sending : undefined}
                 busy={busy}
                 thread={thread}
-                onChoose={(id, it) => void hold(thread.choose(id, it))}
+                onChoose={(id, it) => void hold(thread.branches.choose(id, it))}
                 onEdit={onEdit}
                 onFork={onFork}
                 onDetails={onDetails}

@@ -1,5 +1,5 @@
+import { useStore } from "../hooks/use-store";
 import { minute } from "../state/minute";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { dateTime, relativeTime } from "../words/format";
 

@@ -1,15 +1,12 @@
+import { ApiError, isLocalId, localId, type OutboxItem, type PendingMessage, type Thread } from "@threadkeep/client";
 import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 
-import { ApiError } from "../../packages/client/src/api-client";
-import { type Item } from "../../packages/client/src/outbox/outbox";
 import { toast } from "../state/toasts";
 import { pageProblemOf } from "../state/use-loaded";
-import { isLocal, localId, type PendingMessage } from "../../packages/client/src/thread/reduce";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { useWords, type Words } from "../words";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";
+import { useWords, type Words } from "../words";
 import { MessageFiles } from "./files/message-files";
 import { Unsent } from "./unsent";
 
@@ -17,7 +14,7 @@ interface Props {
   thread: Thread;
   queued: readonly PendingMessage[];
   /** Those that the server doesn't have. */
-  unsent?: readonly Item[];
+  unsent?: readonly OutboxItem[];
 }
 
 /** What was sent while a turn ran, and no turn has taken yet. */
@@ -38,7 +35,7 @@ export function QueuedMessages({ thread, queued, unsent = [] }: Props) {
   );
 }
 
-function Queued({ thread, message, unsent }: { thread: Thread; message: PendingMessage; unsent?: Item }) {
+function Queued({ thread, message, unsent }: { thread: Thread; message: PendingMessage; unsent?: OutboxItem }) {
   const words = useWords();
   const { messageId, content, files, held, steers } = message;
   const [edited, setEdited] = useState<string | null>(null);
@@ -64,7 +61,7 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
   const save = async () => {
     if (edited === null || !(edited.trim() || files.length)) return leave();
     // What was typed stays until the server has it.
-    if (await change(() => thread.editQueued(messageId, edited.trim()))) leave();
+    if (await change(() => thread.queue.edit(messageId, edited.trim()))) leave();
   };
   const leave = () => {
     setEdited(null);
@@ -121,11 +118,11 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
             <Icon aria-hidden /> {steers ? words.steering : held ? words.held : words.queued}
           </small>
         )}
-        {!isLocal(messageId) && edited === null && (
+        {!isLocalId(messageId) && edited === null && (
           <>
-            {held && <IconButton icon={ArrowUp} label={words.sendNow} onClick={() => act(() => thread.sendHeld(messageId))} />}
+            {held && <IconButton icon={ArrowUp} label={words.sendNow} onClick={() => act(() => thread.queue.sendHeld(messageId))} />}
             <IconButton icon={Pencil} label={words.editQueued} onClick={() => setEdited(content)} />
-            <IconButton icon={Trash2} label={words.removeQueued} onClick={() => act(() => thread.removeQueued(messageId))} />
+            <IconButton icon={Trash2} label={words.removeQueued} onClick={() => act(() => thread.queue.remove(messageId))} />
           </>
         )}
       </div>

@@ -1,9 +1,9 @@
+import { type Thread } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 
-import { get, send } from "../../packages/client/src/api-client";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { useWords } from "../words";
+import { api } from "../api/api";
 import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 /** Where the model's memory begins: it receives the messages above only as this summary. */
 export function SummaryCard({ summary, thread }: { summary: string; thread: Thread }) {
@@ -11,9 +11,9 @@ export function SummaryCard({ summary, thread }: { summary: string; thread: Thre
   const undo = async () => {
     try {
       const path = `/api/conversations/${thread.id}/compactions`;
-      const { items } = await get<{ items: { id: string }[] }>(path, { limit: 1 });
-      if (items[0]) await send("DELETE", `${path}/${items[0].id}`);
-      await thread.refresh();
+      const { items } = await api.get<{ items: { id: string }[] }>(path, { limit: 1 });
+      if (items[0]) await api.send("DELETE", `${path}/${items[0].id}`);
+      await thread.reading.refresh();
     } catch (error) {
       toastProblem(words, error);
     }

@@ -1,22 +1,21 @@
+import { problemOf, type Thread, type OutgoingFile, type Problem } from "@threadkeep/client";
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { type OutgoingFile } from "../../packages/client/src/outbox/entry";
-import { agents, refreshAgents } from "../state/agents";
+import { useSelected, useStore } from "../hooks/use-store";
+import { ViewerPlace } from "../overlays/viewer-place";
+import { MissingPlace } from "../pages/missing-place";
+import { agents, chosenAgent, refreshAgents } from "../state/agents";
 import { conversations } from "../state/conversations";
-import { readDraft } from "../state/drafts";
-import { chosenAgent, outbox, unsent } from "../state/outbox";
+import { newDraftKey, readDraft } from "../state/drafts";
+import { openThread } from "../state/open-thread";
+import { outbox } from "../state/outbox";
 import { go, type Route } from "../state/route";
-import { useSelected, useStore } from "../state/store";
-import { Thread, problemOf } from "../../packages/client/src/thread/thread";
-import { type Problem } from "../../packages/client/src/thread/reduce";
+import { ProblemBar } from "../ui/problem-bar";
+import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { Composer } from "./composer/composer";
-import { MissingPlace } from "../pages/missing-place";
-import { ProblemBar } from "../ui/problem-bar";
 import { ThreadView } from "./thread-view";
-import { TopBar } from "../ui/top-bar";
 import { UnsentMessage } from "./unsent-message";
-import { ViewerPlace } from "../overlays/viewer-place";
 import { Welcome } from "./welcome";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;
@@ -37,7 +36,7 @@ interface OpenProps {
 }
 
 function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenProps) {
-  const thread = useMemo(() => begun ?? new Thread(id), [id, begun]);
+  const thread = useMemo(() => begun ?? openThread(id), [id, begun]);
   const [joined, setJoined] = useState(false);
   useEffect(() => {
     void thread.join().then(() => setJoined(true));
@@ -46,7 +45,7 @@ function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenPr
   /** Where the opened message was searched for. */
   const [lookedAt, setLookedAt] = useState<number | undefined>();
   useEffect(() => {
-    if (joined && seq !== undefined) void thread.showAt(seq).then(() => setLookedAt(seq));
+    if (joined && seq !== undefined) void thread.reading.showAt(seq).then(() => setLookedAt(seq));
   }, [thread, joined, seq]);
   // Pass titles set by the model or elsewhere on to the list.
   const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
@@ -78,8 +77,8 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const agent = chosenAgent(all, agentId);
   const [problem, setProblem] = useState<Problem | null>(null);
   // Not the loaded agent: what is typed before the list of agents has loaded must stay.
-  const draftKey = `new.${agentId ?? ""}`;
-  const first = useStore(unsent).find(({ entry }) => entry.kind === "message" && entry.conversationId === null && entry.agentId === agentId);
+  const draftKey = newDraftKey(agentId);
+  const first = useStore(outbox.items).find(({ entry }) => entry.kind === "message" && entry.conversationId === null && entry.agentId === agentId);
   /** The message that was written here. */
   const begunId = useRef<string | null>(null);
   useEffect(
@@ -90,7 +89,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
         if (type === "refused" && entry.conversationId === null) setProblem(problemOf(event.error));
         // One of an earlier visit leads there, too, unless the user is writing something else by now.
         if (type !== "created" || (entry.id !== begunId.current && readDraft(draftKey))) return;
-        const thread = new Thread(event.conversation.id);
+        const thread = openThread(event.conversation.id);
         thread.begin(event.conversation, event.entry);
         onBegun(thread);
         go({ name: "conversation", id: thread.id });

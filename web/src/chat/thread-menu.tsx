@@ -1,13 +1,12 @@
+import { ROUTES, type ConversationView, type Thread } from "@threadkeep/client";
 import { Ellipsis, FoldVertical } from "lucide-react";
 
-import { send } from "../../packages/client/src/api-client";
-import { ROUTES, type ConversationView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
+import { useConversationActions } from "../hooks/use-conversation-actions";
 import { toast } from "../state/toasts";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { useWords } from "../words";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
-import { useConversationActions } from "../hooks/use-conversation-actions";
+import { useWords } from "../words";
 
 interface Props {
   thread: Thread;
@@ -22,8 +21,8 @@ export function ThreadMenu({ thread, conversation, running, onRename }: Props) {
   const [first, ...rest] = useConversationActions(conversation, onRename, (_, patch) => thread.change(patch));
   const compact = async () => {
     try {
-      await send("POST", `/api/conversations/${thread.id}/compact`, {});
-      await thread.refresh();
+      await api.send("POST", `/api/conversations/${thread.id}/compact`, {});
+      await thread.reading.refresh();
       toast(words.compacted);
     } catch (error) {
       toastProblem(words, error);

@@ -1,32 +1,38 @@
+import {
+  contentOf,
+  filesOf,
+  imagesOf,
+  isRunning,
+  isWaiting,
+  type AgentView,
+  type ConversationPatch,
+  type Message,
+  type OutgoingFile,
+  type Thread,
+} from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { type AgentView, type ConversationPatch } from "../../packages/client/src/schema";
-import { type OutgoingFile } from "../../packages/client/src/outbox/entry";
+import { useFocusAfter } from "../hooks/use-focus-after";
+import { useSelected, useStore } from "../hooks/use-store";
+import { ViewerPlace } from "../overlays/viewer-place";
+import { MissingPlace } from "../pages/missing-place";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
-import { forgetDraft, keepDraft, readDraft } from "../state/drafts";
-import { draftKeyOf, outbox } from "../state/outbox";
+import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
+import { outbox } from "../state/outbox";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
-import { useSelected, useStore } from "../state/store";
 import { toast } from "../state/toasts";
-import { isRunning, isWaiting } from "../../packages/client/src/thread/reduce";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { filesOf, imagesOf } from "../../packages/client/src/turn/files";
-import { contentOf, type Message } from "../../packages/client/src/turn/parts";
+import { ProblemBar, toastProblem } from "../ui/problem-bar";
+import { RenameForm } from "../ui/rename-form";
+import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer/composer";
 import { Ideas } from "./ideas";
 import { MessageList } from "./message-list";
-import { MissingPlace } from "../pages/missing-place";
-import { ProblemBar, toastProblem } from "../ui/problem-bar";
-import { RenameForm } from "../ui/rename-form";
 import { ThreadMenu } from "./thread-menu";
-import { TopBar } from "../ui/top-bar";
 import { TurnDrawerPlace } from "./turn/turn-drawer-place";
-import { useFocusAfter } from "../hooks/use-focus-after";
-import { ViewerPlace } from "../overlays/viewer-place";
 import { isDemonstration } from "./welcome";
 
 interface Props {
@@ -87,20 +93,20 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     setEdited(null);
   };
   const post = async (text: string, steers: boolean, files: readonly OutgoingFile[]) => {
-    const sent = await thread.send(text, { edited, steers, files });
+    const sent = await thread.sending.send(text, { edited, steers, files });
     if (sent) setEdited(null);
     return sent;
   };
   const sendIdea = (idea: string) => {
     document.getElementById("main")?.focus(); // the button disappears
-    void thread.send(idea);
+    void thread.sending.send(idea);
   };
   const change = (patch: ConversationPatch) => {
     thread.change(patch).catch((error: unknown) => toastProblem(words, error));
   };
   const fork = async (message: Message) => {
     try {
-      const made = await thread.fork(message.id);
+      const made = await thread.branches.fork(message.id);
       void refreshConversations();
       go({ name: "conversation", id: made.id });
       toast(words.forked, { label: words.back, run: () => go({ name: "conversation", id: thread.id }) });
@@ -113,7 +119,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   useEffect(() => {
     if (!running) return;
     const stop = (event: KeyboardEvent) => {
-      if (event.key === "Escape" && !event.isComposing && !isForSomethingElse(event)) void thread.stop();
+      if (event.key === "Escape" && !event.isComposing && !isForSomethingElse(event)) void thread.sending.stop();
     };
     // Before a menu closes itself: then it would no longer be seen here.
     window.addEventListener("keydown", stop, { capture: true });
@@ -167,7 +173,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
       />
       {branchId !== undefined && seq !== undefined && <BranchBar thread={thread} messageId={branchId} seq={seq} />}
       {problem && (
-        <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} onShowPath={() => void thread.showPath()} />
+        <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} onShowPath={() => void thread.branches.showPath()} />
       )}
       {isGuide(agent) && !running && !sending && !edited && (
         <Ideas ideas={words.guideIdeas} onIdea={sendIdea} />
@@ -184,7 +190,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         note={held ? words.heldHint : isDemonstration && !isGuide(agent) ? words.demonstrationShort : ""}
         onCancelEdit={edited ? endEdit : undefined}
         onSend={post}
-        onStop={() => void thread.stop()}
+        onStop={() => void thread.sending.stop()}
       />
       <p className="unseen" role="status">
         {waiting ? words.waitingForYou : running && !sending ? words.running : ""}

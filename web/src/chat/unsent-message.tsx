@@ -1,11 +1,11 @@
-import { type Item } from "../../packages/client/src/outbox/outbox";
-import { shownFile } from "../state/outbox";
+import { shownFile, type OutboxItem } from "@threadkeep/client";
+
 import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";
 import { Unsent } from "./unsent";
 
 /** The first message of a conversation that does not exist yet. */
-export function UnsentMessage({ item }: { item: Item }) {
+export function UnsentMessage({ item }: { item: OutboxItem }) {
   const words = useWords();
   if (item.entry.kind !== "message") return null;
   const { content, files } = item.entry;

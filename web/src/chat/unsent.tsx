@@ -1,11 +1,11 @@
+import { canWithdraw, type OutboxItem } from "@threadkeep/client";
 import { RotateCw, Undo2 } from "lucide-react";
 
-import { canTakeBack, type Item } from "../../packages/client/src/outbox/outbox";
 import { outbox } from "../state/outbox";
 import { useWords } from "../words";
 
 /** Tells that something is on its way, or waits until the server can be reached, and what the user can do about it. */
-export function Unsent({ item, about = "" }: { item: Item; about?: string }) {
+export function Unsent({ item, about = "" }: { item: OutboxItem; about?: string }) {
   const words = useWords();
   const { entry, state, lasts } = item;
   const isWaiting = state === "waiting";
@@ -14,7 +14,7 @@ export function Unsent({ item, about = "" }: { item: Item; about?: string }) {
       <span>
         {about} {!isWaiting ? words.sending : lasts ? words.unsent : words.unsentHere}
       </span>
-      {canTakeBack(item) && (
+      {canWithdraw(item) && (
         <span className="choices">
           {isWaiting && (
             <button type="button" className="link" onClick={() => outbox.retry()}>

@@ -1,8 +1,5 @@
+import { isLocalId, keyOf, type Thread, type ThreadState } from "@threadkeep/client";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
-
-import { keyOf } from "../../packages/client/src/thread/path";
-import { isLocal, type ThreadState } from "../../packages/client/src/thread/reduce";
-import { type Thread } from "../../packages/client/src/thread/thread";
 
 /** How many entries are rendered at most; the others return when the user scrolls to them. */
 const MOST_SHOWN = 100;
@@ -108,7 +105,7 @@ export function useScrolling(
     } else if (rest < NEAR_PX && end < messages.length) {
       drawUpTo(end + STEP);
     } else if (rest < NEAR_PX && hasNewer) {
-      void thread.readNewer();
+      void thread.reading.readNewer();
     }
   };
   const earlier = () => {
@@ -118,11 +115,11 @@ export function useScrolling(
     } else if (hasOlder) {
       // Entries above need room: those far below are no longer rendered.
       drawUpTo(Math.min(end, MOST_SHOWN - STEP));
-      void thread.readOlder();
+      void thread.reading.readOlder();
     }
   };
   const toEnd = async () => {
-    await thread.showLatest();
+    await thread.reading.showLatest();
     pinned.current = true;
     setLastKey(null);
     setAtEnd(true);
@@ -140,7 +137,7 @@ export function useScrolling(
   };
   // Show what the user has just sent; a turn that starts by itself must not move a reader.
   const newest = messages.at(-1);
-  const sent = newest && isLocal(newest.id) ? newest.createdAt : queued.findLast((it) => isLocal(it.messageId))?.messageId;
+  const sent = newest && isLocalId(newest.id) ? newest.createdAt : queued.findLast((it) => isLocalId(it.messageId))?.messageId;
   useEffect(() => {
     if (sent) void toEnd();
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- once for each message that is sent

@@ -1,12 +1,10 @@
+import { contentOf, filesOf, type Message, type OutboxItem } from "@threadkeep/client";
 import { Pencil } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
-import { type Item } from "../../packages/client/src/outbox/outbox";
-import { filesOf } from "../../packages/client/src/turn/files";
-import { contentOf, type Message } from "../../packages/client/src/turn/parts";
-import { useWords } from "../words";
 import { CopyButton } from "../ui/copy-button";
 import { IconButton } from "../ui/icon-button";
+import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";
 import { MessageTime } from "./message-time";
 import { Unsent } from "./unsent";
@@ -19,7 +17,7 @@ interface Props {
   /** Whether a turn runs here. */
   busy: boolean;
   /** Set as long as the server doesn't have it. */
-  unsent?: Item;
+  unsent?: OutboxItem;
   onEdit: () => void;
   /** The choice of versions. */
   children?: ReactNode;

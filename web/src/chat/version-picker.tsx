@@ -1,9 +1,9 @@
+import { type SiblingsView } from "@threadkeep/client";
 import { ChevronLeft, ChevronRight } from "lucide-react";
 import { type KeyboardEvent } from "react";
 
-import { type SiblingsView } from "../../packages/client/src/schema";
-import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
+import { useWords } from "../words";
 
 interface Props {
   siblings: SiblingsView;

@@ -1,7 +1,8 @@
-import { type AgentView } from "../../packages/client/src/schema";
+import { type AgentView } from "@threadkeep/client";
+
+import { useStore } from "../hooks/use-store";
 import { agents, isGuide } from "../state/agents";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { AgentPicker } from "./agent-picker";
 import { Ideas } from "./ideas";

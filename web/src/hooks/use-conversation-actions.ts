@@ -1,13 +1,13 @@
+import { ROUTES, type ConversationPatch, type ConversationView } from "@threadkeep/client";
 import { Archive, ArchiveRestore, Download, Pencil, Pin, PinOff, Trash2 } from "lucide-react";
 
 import { download } from "../api/download";
-import { ROUTES, type ConversationPatch, type ConversationView } from "../../packages/client/src/schema";
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
 import { go, route } from "../state/route";
 import { toast } from "../state/toasts";
-import { useWords } from "../words";
 import { type MenuGroup, type MenuItem } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 type Change = (id: string, patch: ConversationPatch) => Promise<unknown>;
 

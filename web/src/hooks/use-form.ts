@@ -1,6 +1,6 @@
+import { ApiError } from "@threadkeep/client";
 import { useState } from "react";
 
-import { ApiError } from "../../packages/client/src/api-client";
 import { useUnsaved } from "../state/unsaved";
 import { useWords, type Words } from "../words";
 

@@ -1,11 +1,11 @@
+import { problemOf } from "@threadkeep/client";
 import { useEffect } from "react";
 
-import { outbox, placeOf } from "../state/outbox";
+import { outbox, returnsTo } from "../state/outbox";
 import { go, route, type Route } from "../state/route";
 import { toast } from "../state/toasts";
-import { problemOf } from "../../packages/client/src/thread/thread";
-import { useWords } from "../words";
 import { describeProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 
 /** Tells of a message that was refused while the user is elsewhere, and leads to its text. */
 export function useReturned(): void {
@@ -15,7 +15,7 @@ export function useReturned(): void {
       outbox.on((event) => {
         const { type, entry } = event;
         if (type !== "refused" || entry.kind !== "message") return;
-        const id = placeOf(entry, event.error);
+        const id = returnsTo(entry, event.error);
         const place: Place = id === null ? { name: "new", agentId: entry.agentId } : { name: "conversation", id };
         if (isAt(place)) return;
         const reason = describeProblem(words, problemOf(event.error));

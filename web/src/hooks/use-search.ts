@@ -1,11 +1,10 @@
+import { type PageView_SearchHitView, type Problem, type SearchHitView } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { get } from "../../packages/client/src/api-client";
-import { type PageView_SearchHitView, type SearchHitView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { pageProblemOf } from "../state/use-loaded";
-import { type Problem } from "../../packages/client/src/thread/reduce";
-import { type Words } from "../words";
 import { describeProblem } from "../ui/problem-bar";
+import { type Words } from "../words";
 
 const WAIT_MS = 250;
 const MOST = 30;
@@ -26,7 +25,7 @@ export function useSearch(query: string) {
     const leaving = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const { items } = await get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
+        const { items } = await api.get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
         setAnswer({ isFor: query, hits: items, problem: null });
       } catch (error) {
         if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [], problem: pageProblemOf(error) });

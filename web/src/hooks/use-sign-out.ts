@@ -1,5 +1,5 @@
 import { confirmed } from "../state/confirmation";
-import { outbox, unsent } from "../state/outbox";
+import { outbox } from "../state/outbox";
 import { logOut } from "../state/session";
 import { useWords } from "../words";
 
@@ -8,7 +8,7 @@ export function useSignOut(): () => void {
   const words = useWords();
   return () => {
     void (async () => {
-      const { length } = unsent.get();
+      const { length } = outbox.items.get();
       const question = { title: words.signOutUnsent, text: words.signOutUnsentText(length), action: words.logOut };
       if (length && !(await confirmed(question))) return;
       await outbox.discard();

@@ -1,14 +1,14 @@
 import "../styles/viewer.css";
 
+import { filePath, type KeptFile } from "@threadkeep/client";
 import { ChevronLeft, ChevronRight, Download, Maximize, X, ZoomIn, ZoomOut } from "lucide-react";
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { download } from "../api/download";
 import { fetchImage, usePreview } from "../state/previews";
-import { filePath, type KeptFile } from "../../packages/client/src/turn/files";
-import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
 import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
 import { STEP, useZoom } from "./use-zoom";
 
 export interface ViewerProps {

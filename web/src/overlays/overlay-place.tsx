@@ -1,7 +1,7 @@
+import { useChunk } from "../hooks/use-chunk";
+import { useStore } from "../hooks/use-store";
 import { confirmation } from "../state/confirmation";
 import { closeOverlay, overlay } from "../state/overlay";
-import { useStore } from "../state/store";
-import { useChunk } from "../hooks/use-chunk";
 
 const loadOverlays = () => import("./overlays");
 

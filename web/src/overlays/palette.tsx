@@ -1,20 +1,20 @@
 import "../styles/overlays.css";
 
+import { type SearchHitView } from "@threadkeep/client";
 import { Search } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
-import { token } from "../../packages/client/src/api-client";
-import { type SearchHitView } from "../../packages/client/src/schema";
+import { token } from "../api/api";
+import { useSearch } from "../hooks/use-search";
+import { useSignOut } from "../hooks/use-sign-out";
+import { useStore } from "../hooks/use-store";
 import { agents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
 import { agentChoices, conversationChoices, matching, type Choice, type ChoiceGroup } from "../state/palette";
 import { language, setLanguage, setTheme, theme } from "../state/preferences";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
-import { useSearch } from "../hooks/use-search";
-import { useSignOut } from "../hooks/use-sign-out";
 
 /** One letter is in every conversation. */
 const LEAST_LETTERS = 2;

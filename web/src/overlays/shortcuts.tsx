@@ -4,8 +4,8 @@ import { X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
 import { closeOverlay, COMMAND } from "../state/overlay";
-import { useWords } from "../words";
 import { IconButton } from "../ui/icon-button";
+import { useWords } from "../words";
 
 /** All keyboard shortcuts. */
 export function Shortcuts() {

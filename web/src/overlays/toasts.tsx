@@ -1,4 +1,4 @@
-import { useStore } from "../state/store";
+import { useStore } from "../hooks/use-store";
 import { dismissToast, toasts } from "../state/toasts";
 
 export function Toasts() {

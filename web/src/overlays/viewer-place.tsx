@@ -1,9 +1,9 @@
+import { type KeptFile } from "@threadkeep/client";
 import { useEffect } from "react";
 
-import { useStore } from "../state/store";
-import { viewed } from "../state/viewed-image";
-import { type KeptFile } from "../../packages/client/src/turn/files";
 import { useChunk } from "../hooks/use-chunk";
+import { useStore } from "../hooks/use-store";
+import { viewed } from "../state/viewed-image";
 
 const loadViewer = () => import("./image-viewer");
 const close = () => viewed.set(null);

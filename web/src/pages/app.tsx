@@ -1,9 +1,9 @@
 import { useEffect } from "react";
 
+import { useStore } from "../hooks/use-store";
 import { findOut, session } from "../state/session";
-import { useStore } from "../state/store";
-import { ServerUnreachable } from "./server-unreachable";
 import { Home } from "./home";
+import { ServerUnreachable } from "./server-unreachable";
 import { SignIn } from "./sign-in";
 
 export function App() {

@@ -1,5 +1,5 @@
+import { useStore } from "../hooks/use-store";
 import { language, setLanguage, setTheme, theme, type Language } from "../state/preferences";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
 
 /** Language, and light or dark. */

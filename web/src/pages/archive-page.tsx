@@ -1,11 +1,12 @@
-import { type ConversationView } from "../../packages/client/src/schema";
+import { type ConversationView } from "@threadkeep/client";
+
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
 import { usePutAway } from "../state/put-away";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
+import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
-import { toastProblem } from "../ui/problem-bar";
 import { PutAwayList } from "./put-away-list";
 
 /** Archived conversations: still readable, found by search, and back with one click. */

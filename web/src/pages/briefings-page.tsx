@@ -1,16 +1,16 @@
+import { type BriefingView } from "@threadkeep/client";
 import { useEffect } from "react";
 
-import { send } from "../../packages/client/src/api-client";
-import { type BriefingView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
+import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
 import { briefings, refreshBriefings } from "../state/briefings";
 import { refreshConversations } from "../state/conversations";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
-import { useWords } from "../words";
-import { dateTime } from "../words/format";
 import { toastProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
+import { dateTime } from "../words/format";
 
 export function BriefingsPage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
@@ -52,7 +52,7 @@ function Briefing({ briefing }: { briefing: BriefingView }) {
   const talk = () =>
     act(async () => {
       const path = `/api/briefings/${id}/actions/start_conversation`;
-      const { conversationId } = await send<{ conversationId: string }>("POST", path);
+      const { conversationId } = await api.send<{ conversationId: string }>("POST", path);
       void refreshConversations();
       go({ name: "conversation", id: conversationId });
     });
@@ -70,11 +70,11 @@ function Briefing({ briefing }: { briefing: BriefingView }) {
           {words.continueBriefing}
         </button>
         {!readAt && (
-          <button type="button" onClick={() => void act(() => send("POST", `/api/briefings/${id}/read`))}>
+          <button type="button" onClick={() => void act(() => api.send("POST", `/api/briefings/${id}/read`))}>
             {words.markRead}
           </button>
         )}
-        <button type="button" className="danger" onClick={() => void act(() => send("DELETE", `/api/briefings/${id}`))}>
+        <button type="button" className="danger" onClick={() => void act(() => api.send("DELETE", `/api/briefings/${id}`))}>
           {words.remove}
         </button>
       </div>

@@ -1,13 +1,14 @@
-import { ApiError, send } from "../../packages/client/src/api-client";
-import { type ConversationView } from "../../packages/client/src/schema";
+import { ApiError, type ConversationView } from "@threadkeep/client";
+
+import { api } from "../api/api";
 import { confirmed } from "../state/confirmation";
 import { restoreConversation } from "../state/conversations";
 import { usePutAway } from "../state/put-away";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
+import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { relativeTime, untilDay } from "../words/format";
-import { toastProblem } from "../ui/problem-bar";
 import { PutAwayList } from "./put-away-list";
 
 /** Deleted conversations, until the server purges them. */
@@ -32,7 +33,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
     const question = { title: words.deleteForever, text: words.deleteForeverSure(titleOf(it)), action: words.deleteForever };
     if (!(await confirmed(question))) return;
     try {
-      await send("DELETE", `/api/conversations/${it.id}?purge=true&ifDeleted=true`);
+      await api.send("DELETE", `/api/conversations/${it.id}?purge=true&ifDeleted=true`);
     } catch (error) {
       // In another tab, while the question was open.
       if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") toast(words.restoredMeanwhile(titleOf(it)));

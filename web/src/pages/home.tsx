@@ -1,22 +1,22 @@
+import { type MeView } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
 
-import { type MeView } from "../../packages/client/src/schema";
+import { Talk } from "../chat/talk";
+import { useFocusAfter } from "../hooks/use-focus-after";
+import { useReturned } from "../hooks/use-returned";
+import { useStore } from "../hooks/use-store";
+import { OverlayPlace } from "../overlays/overlay-place";
+import { Toasts } from "../overlays/toasts";
+import { Sidebar } from "../sidebar/sidebar";
 import { refreshAgents } from "../state/agents";
 import { keepUp } from "../state/my-events";
 import { startOutbox } from "../state/outbox";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
-import { useStore } from "../state/store";
+import { Tooltip } from "../ui/tooltip";
 import { useWords } from "../words";
 import { OtherPagePlace } from "./other-page-place";
-import { OverlayPlace } from "../overlays/overlay-place";
-import { Sidebar } from "../sidebar/sidebar";
-import { Talk } from "../chat/talk";
-import { Toasts } from "../overlays/toasts";
-import { Tooltip } from "../ui/tooltip";
-import { useFocusAfter } from "../hooks/use-focus-after";
-import { useReturned } from "../hooks/use-returned";
 
 /** Whether the sidebar covers the page instead of being beside it. */
 const narrow = matchMedia("(max-width: 760px)");

@@ -3,8 +3,8 @@ import { useEffect } from "react";
 
 import { COMMAND, overlay } from "../state/overlay";
 import { hrefOf } from "../state/route";
-import { useWords } from "../words";
 import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
 
 /** What is not there. */
 export type Missing = "page" | "conversation" | "agent";

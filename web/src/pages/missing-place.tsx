@@ -1,5 +1,5 @@
-import { type Missing } from "./missing-page";
 import { useChunk } from "../hooks/use-chunk";
+import { type Missing } from "./missing-page";
 
 const loadPages = () => import("./other-pages");
 

@@ -1,10 +1,10 @@
+import { type MeView } from "@threadkeep/client";
 import { useState } from "react";
 
-import { type MeView } from "../../packages/client/src/schema";
-import { type Route } from "../state/route";
-import { useWords } from "../words";
-import { Broken } from "../ui/error-boundary";
 import { useChunk } from "../hooks/use-chunk";
+import { type Route } from "../state/route";
+import { Broken } from "../ui/error-boundary";
+import { useWords } from "../words";
 
 const loadPages = () => import("./other-pages");
 

@@ -1,14 +1,14 @@
+import { type ConversationView } from "@threadkeep/client";
 import { useRef, type ReactNode } from "react";
 
-import { type ConversationView } from "../../packages/client/src/schema";
+import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
 import { type PutAway } from "../state/put-away";
-import { useStore } from "../state/store";
-import { useWords } from "../words";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
-import { useKeptFocus } from "../hooks/use-kept-focus";
 import { WhenSeen } from "../ui/when-seen";
+import { useWords } from "../words";
 
 interface Props {
   title: string;

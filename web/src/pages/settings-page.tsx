@@ -1,16 +1,17 @@
-import { get, token } from "../../packages/client/src/api-client";
-import { type HealthView, type MeView } from "../../packages/client/src/schema";
+import { type HealthView, type MeView } from "@threadkeep/client";
+
+import { api, token } from "../api/api";
+import { useSignOut } from "../hooks/use-sign-out";
+import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
-import { useStore } from "../state/store";
 import { useLoaded } from "../state/use-loaded";
-import { useWords } from "../words";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";
-import { useSignOut } from "../hooks/use-sign-out";
+import { useWords } from "../words";
 
-const readHealth = (signal: AbortSignal) => get<HealthView>("/healthz", {}, signal);
+const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
 
 /** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {

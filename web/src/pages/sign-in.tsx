@@ -1,9 +1,9 @@
 import { useState, type FormEvent } from "react";
 
 import { findOut, isLocal, signIn } from "../state/session";
+import { Mark } from "../ui/mark";
 import { useWords } from "../words";
 import { Appearance } from "./appearance";
-import { Mark } from "../ui/mark";
 
 /** Within an application that signs people in itself, a token would be of no use. */
 const isEmbedded = document.documentElement.dataset["embedded"] === "True";

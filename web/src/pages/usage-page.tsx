@@ -1,21 +1,21 @@
+import { type DayUsageView, type UsageReportView } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { useCallback, useMemo } from "react";
 
-import { get } from "../../packages/client/src/api-client";
-import { type DayUsageView, type UsageReportView } from "../../packages/client/src/schema";
+import { api } from "../api/api";
 import { Chart } from "../chart/chart";
+import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
-import { useStore } from "../state/store";
 import { agentSums, cachedShare, daysOf, sumOf, type Sum } from "../state/usage";
 import { useLoaded } from "../state/use-loaded";
-import { useWords, type Words } from "../words";
-import { shortDay } from "../words/format";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
+import { useWords, type Words } from "../words";
+import { shortDay } from "../words/format";
 
 async function readUsage(signal: AbortSignal): Promise<{ items: DayUsageView[]; days: string[] }> {
-  const { items } = await get<UsageReportView>("/api/usage", {}, signal);
+  const { items } = await api.get<UsageReportView>("/api/usage", {}, signal);
   return { items, days: daysOf(items, Date.now()) };
 }
 

@@ -1,15 +1,15 @@
+import { type ConversationView } from "@threadkeep/client";
 import { Ellipsis } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
-import { type ConversationView } from "../../packages/client/src/schema";
+import { useConversationActions } from "../hooks/use-conversation-actions";
+import { useFocusAfter } from "../hooks/use-focus-after";
 import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
-import { useWords } from "../words";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
 import { RenameForm } from "../ui/rename-form";
-import { useConversationActions } from "../hooks/use-conversation-actions";
-import { useFocusAfter } from "../hooks/use-focus-after";
+import { useWords } from "../words";
 
 interface Props {
   conversation: ConversationView;

@@ -1,17 +1,17 @@
+import { type ConversationView } from "@threadkeep/client";
 import { Search } from "lucide-react";
 import { useRef, useState, type KeyboardEvent } from "react";
 
-import { type ConversationView } from "../../packages/client/src/schema";
+import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useStore } from "../hooks/use-store";
 import { agents, otherAgentName } from "../state/agents";
 import { approvals } from "../state/approvals";
 import { conversations, readMoreConversations, refreshConversations } from "../state/conversations";
-import { useStore } from "../state/store";
+import { WhenSeen } from "../ui/when-seen";
 import { useWords } from "../words";
 import { dayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";
 import { SearchResults } from "./search-results";
-import { useKeptFocus } from "../hooks/use-kept-focus";
-import { WhenSeen } from "../ui/when-seen";
 
 const GROUPS = ["pinned", "today", "yesterday", "lastWeek", "lastMonth", "older"] as const;
 

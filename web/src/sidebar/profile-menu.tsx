@@ -1,15 +1,15 @@
+import { type MeView } from "@threadkeep/client";
 import { Archive, BarChart3, ChevronsUpDown, Keyboard, LogOut, Settings, Trash2 } from "lucide-react";
 
-import { token } from "../../packages/client/src/api-client";
-import { type MeView } from "../../packages/client/src/schema";
+import { token } from "../api/api";
+import { useSignOut } from "../hooks/use-sign-out";
+import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
 import { isLocal } from "../state/session";
-import { useStore } from "../state/store";
-import { useWords } from "../words";
 import { Menu, type MenuGroup } from "../ui/menu";
-import { useSignOut } from "../hooks/use-sign-out";
+import { useWords } from "../words";
 
 /** The signed-in user's menu: settings, usage, archived and deleted conversations. */
 export function ProfileMenu({ me }: { me: MeView }) {

@@ -1,13 +1,13 @@
+import { type SearchHitView } from "@threadkeep/client";
 import { GitBranch } from "lucide-react";
 import { type ReactNode } from "react";
 
-import { type SearchHitView } from "../../packages/client/src/schema";
+import { useSearch } from "../hooks/use-search";
+import { useStore } from "../hooks/use-store";
 import { conversations } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { grouped } from "../state/search";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
-import { useSearch } from "../hooks/use-search";
 
 /** So much of a snippet comes before its first match. */
 const MOST_BEFORE = 24;

@@ -1,15 +1,15 @@
+import { type MeView } from "@threadkeep/client";
 import { Bot, Inbox, PanelLeft, SquarePen, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
-import { type MeView } from "../../packages/client/src/schema";
+import { useStore } from "../hooks/use-store";
 import { briefings } from "../state/briefings";
 import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";
-import { useStore } from "../state/store";
-import { useWords } from "../words";
-import { ConversationList } from "./conversation-list";
 import { IconButton } from "../ui/icon-button";
 import { Mark } from "../ui/mark";
+import { useWords } from "../words";
+import { ConversationList } from "./conversation-list";
 import { ProfileMenu } from "./profile-menu";
 
 interface Props {

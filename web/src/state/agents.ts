@@ -1,9 +1,9 @@
 /** The agents that the user may talk to. */
 
-import { get } from "../../packages/client/src/api-client";
-import { type AgentView, type PageView_AgentView } from "../../packages/client/src/schema";
+import { Store, type AgentView, type PageView_AgentView } from "@threadkeep/client";
+
+import { api } from "../api/api";
 import { type Session } from "./session";
-import { Store } from "./store";
 
 export const agents = new Store<readonly AgentView[]>([]);
 
@@ -11,7 +11,7 @@ export async function refreshAgents(): Promise<void> {
   const found: AgentView[] = [];
   let cursor: string | null = null;
   do {
-    const page: PageView_AgentView = await get("/api/agents", { limit: 200, cursor });
+    const page: PageView_AgentView = await api.get("/api/agents", { limit: 200, cursor });
     found.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor);
@@ -26,6 +26,11 @@ export function learnOf(ids: readonly string[]): void {
   if (!unknown.length) return;
   for (const id of unknown) asked.add(id);
   refreshAgents().catch(() => unknown.forEach((id) => asked.delete(id)));
+}
+
+/** The requested agent, even if it isn't in the list yet; never another one. */
+export function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {
+  return id === null ? (all.find((it) => it.isDefault) ?? all[0]) : all.find((it) => it.id === id);
 }
 
 export function agentName(all: readonly AgentView[], id: string | undefined): string {

@@ -1,9 +1,6 @@
 /** The files of each draft: on their way to the server, there, or refused. Those that are there outlive a reload. */
 
-import { type OutgoingFile } from "../../packages/client/src/outbox/entry";
-import { type Problem } from "../../packages/client/src/thread/reduce";
-import { type KeptFile } from "../../packages/client/src/turn/files";
-import { Store } from "./store";
+import { Store, type KeptFile, type OutgoingFile, type Problem } from "@threadkeep/client";
 
 export interface Attachment {
   /** Names it on this page. */

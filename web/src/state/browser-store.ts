@@ -1,7 +1,6 @@
 /** Entries in IndexedDB, which keeps files, too; what it does not take is kept for as long as the page is open. */
 
-import { type Entry } from "../../packages/client/src/outbox/entry";
-import { type EntryStore, type Stored } from "../../packages/client/src/outbox/outbox";
+import { type EntryStore, type OutboxEntry, type StoredEntry } from "@threadkeep/client";
 
 const NAME = "threadkeep.outbox";
 const TABLE = "entries";
@@ -10,21 +9,21 @@ const OPENS_WITHIN_MS = 5000;
 
 export class BrowserStore implements EntryStore {
   #opening: Promise<IDBDatabase> | null = null;
-  #unstored = new Map<string, Entry>();
+  #unstored = new Map<string, OutboxEntry>();
 
-  async all(): Promise<Stored[]> {
-    const stored = await this.#run<Entry[]>("readonly", (table) => table.getAll()).catch(() => []);
+  async all(): Promise<StoredEntry[]> {
+    const stored = await this.#run<OutboxEntry[]>("readonly", (table) => table.getAll()).catch(() => []);
     return [
       ...stored.filter((it) => !this.#unstored.has(it.id)).map((entry) => ({ entry, lasts: true })),
       ...[...this.#unstored.values()].map((entry) => ({ entry, lasts: false })),
     ];
   }
 
-  async get(id: string): Promise<Entry | undefined> {
-    return this.#unstored.get(id) ?? this.#run<Entry | undefined>("readonly", (table) => table.get(id));
+  async get(id: string): Promise<OutboxEntry | undefined> {
+    return this.#unstored.get(id) ?? this.#run<OutboxEntry | undefined>("readonly", (table) => table.get(id));
   }
 
-  async put(entry: Entry): Promise<boolean> {
+  async put(entry: OutboxEntry): Promise<boolean> {
     try {
       await this.#run("readwrite", (table) => table.put(entry));
       this.#unstored.delete(entry.id);

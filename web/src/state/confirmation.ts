@@ -1,6 +1,6 @@
 /** Asks before something that cannot be undone or that others will see. */
 
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 export interface Question {
   title: string;

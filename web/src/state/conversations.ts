@@ -1,9 +1,9 @@
 /** The user's active conversations, newest activity first, as far as the list has been scrolled, and all pinned ones. */
 
-import { get, send } from "../../packages/client/src/api-client";
-import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../../packages/client/src/schema";
+import { Store, type ConversationPatch, type ConversationView, type PageView_ConversationView } from "@threadkeep/client";
+
+import { api } from "../api/api";
 import { learnOf } from "./agents";
-import { Store } from "./store";
 
 const PAGE = 40;
 const MOST_PINNED = 100;
@@ -32,7 +32,7 @@ export function forgetConversations(): void {
 type Query = { cursor?: string | null; limit?: number; pinned?: boolean };
 
 async function page(query: Query): Promise<PageView_ConversationView> {
-  return get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
+  return api.get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
 }
 
 /** Reloads the first page and the pinned ones; older loaded ones stay. */
@@ -86,7 +86,7 @@ export async function readMoreConversations(): Promise<void> {
 
 /** Changes one and updates the list immediately, or removes it if it is archived. */
 export async function changeConversation(id: string, patch: ConversationPatch): Promise<ConversationView> {
-  const changed = await send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
+  const changed = await api.send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
   changes++;
   if (patch.status === "active") await refreshConversations();
   conversations.update((list) => ({
@@ -97,7 +97,7 @@ export async function changeConversation(id: string, patch: ConversationPatch): 
 }
 
 export async function deleteConversation(id: string): Promise<void> {
-  await send("DELETE", `/api/conversations/${id}`);
+  await api.send("DELETE", `/api/conversations/${id}`);
   dropConversation(id);
 }
 
@@ -111,6 +111,6 @@ export function dropConversation(id: string): void {
 }
 
 export async function restoreConversation(id: string): Promise<void> {
-  await send("POST", `/api/conversations/${id}/restore`);
+  await api.send("POST", `/api/conversations/${id}/restore`);
   await refreshConversations();
 }

@@ -6,6 +6,16 @@ const PREFIX = "threadkeep.draft.";
 /** Storing takes longer than a keystroke, so it waits until the user pauses or leaves. */
 const WRITE_AFTER_MS = 400;
 
+/** The draft for a message, or for another version of one. */
+export function draftKeyOf(conversationId: string, editedId?: string): string {
+  return editedId === undefined ? conversationId : `${conversationId}.${editedId}`;
+}
+
+/** The draft for a new conversation with an agent; null for the default one. */
+export function newDraftKey(agentId: string | null): string {
+  return `new.${agentId ?? ""}`;
+}
+
 const unwritten = new Map<string, string>();
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setTimeout> | null = null;

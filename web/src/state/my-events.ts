@@ -1,6 +1,8 @@
 /** Keeps the user's lists as they are on the server. */
 
-import { followMyEvents, type UserEvent } from "../api/my-events";
+import { type UserEvent } from "@threadkeep/client";
+
+import { followSharedUserEvents } from "../api/shared-user-events";
 import { agents } from "./agents";
 import { approvals, refreshApprovals } from "./approvals";
 import { briefings, refreshBriefings } from "./briefings";
@@ -30,7 +32,7 @@ export function keepUp(userId: string): () => void {
     readApprovals();
     readBriefings();
   };
-  const unfollow = followMyEvents(userId, (event) => {
+  const unfollow = followSharedUserEvents(userId, (event) => {
     for (const listener of listeners) listener(event);
     const [what] = event.type.split("_");
     if (what === "reset") look();

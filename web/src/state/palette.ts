@@ -1,6 +1,7 @@
 /** What the palette offers, and what of it a text asks for. */
 
-import { type AgentView, type ConversationView, type SearchHitView } from "../../packages/client/src/schema";
+import { type AgentView, type ConversationView, type SearchHitView } from "@threadkeep/client";
+
 import { hrefOf, type Route } from "./route";
 
 export interface Choice {

@@ -1,6 +1,6 @@
 /** What a person prefers, kept in this browser. */
 
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";

@@ -1,10 +1,9 @@
 /** Conversations that are not in the list: archived, or deleted and not yet purged. */
 
+import { type ConversationView, type PageView_ConversationView, type Problem } from "@threadkeep/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 
-import { get } from "../../packages/client/src/api-client";
-import { type ConversationView, type PageView_ConversationView } from "../../packages/client/src/schema";
-import { type Problem } from "../../packages/client/src/thread/reduce";
+import { api } from "../api/api";
 import { onMyEvent } from "./my-events";
 import { pageProblemOf } from "./use-loaded";
 
@@ -31,7 +30,7 @@ export function usePutAway(status: "archived" | "deleted") {
         let nextCursor = from;
         do {
           const query = { status, cursor: nextCursor, limit: PAGE };
-          const page = await get<PageView_ConversationView>("/api/conversations", query, signal);
+          const page = await api.get<PageView_ConversationView>("/api/conversations", query, signal);
           items.push(...page.items);
           nextCursor = page.nextCursor;
         } while (nextCursor && items.length < most);

@@ -1,14 +1,14 @@
 /** Who is signed in. */
 
-import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../../packages/client/src/api-client";
-import { type MeView } from "../../packages/client/src/schema";
+import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
+
+import { api, setToken, token, whenUnauthorized } from "../api/api";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments } from "./attachments";
 import { confirmation } from "./confirmation";
 import { forgetDrafts } from "./drafts";
 import { closeOverlay } from "./overlay";
 import { go } from "./route";
-import { Store } from "./store";
 import { toasts } from "./toasts";
 
 export type Session =
@@ -28,7 +28,7 @@ const SIBLINGS_ANSWER_MS = 400;
 const siblings = new SiblingTabs();
 siblings.listen(hear);
 
-whenSignedOut(() => {
+whenUnauthorized(() => {
   if (session.get().state !== "in") return;
   const held = token.get();
   setToken(null);
@@ -39,7 +39,7 @@ whenSignedOut(() => {
 export async function findOut(): Promise<void> {
   const tried = token.get();
   try {
-    session.set({ state: "in", me: await get<MeView>("/api/me") });
+    session.set({ state: "in", me: await api.get<MeView>("/api/me") });
     if (tried !== null) siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {

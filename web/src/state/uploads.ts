@@ -1,10 +1,8 @@
 /** Uploads files, each in its own request, so that a rejected one doesn't affect the others. */
 
-import { freshKey } from "../../packages/client/src/api-client";
-import { type UploadedFileView } from "../../packages/client/src/schema";
+import { freshKey, problemOf, type KeptFile, type UploadedFileView } from "@threadkeep/client";
+
 import { upload } from "../api/upload";
-import { problemOf } from "../../packages/client/src/thread/thread";
-import { type KeptFile } from "../../packages/client/src/turn/files";
 import { attachmentsOf, type Attachment } from "./attachments";
 import { seedPreview } from "./previews";
 

@@ -1,6 +1,6 @@
 /** What was used, added up by day and by agent. */
 
-import { type DayUsageView } from "../../packages/client/src/schema";
+import { type DayUsageView } from "@threadkeep/client";
 
 export interface Sum {
   turns: number;

@@ -1,8 +1,5 @@
+import { problemOf, Unreachable, type Problem } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
-
-import { Unreachable } from "../../packages/client/src/api-client";
-import { type Problem } from "../../packages/client/src/thread/reduce";
-import { problemOf } from "../../packages/client/src/thread/thread";
 
 export type Loaded<T> =
   | { state: "loading" }

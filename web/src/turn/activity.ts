@@ -1,9 +1,9 @@
 /** What an activity's line says: what happens now, and afterwards what was done. Pure. */
 
+import { isBlank, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
+
 import { type Words } from "../words";
 import { capitalized, seconds } from "../words/format";
-import { type Progress } from "../../packages/client/src/turn/fold";
-import { isBlank, type Part, type PartOf } from "../../packages/client/src/turn/parts";
 import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;
@@ -16,7 +16,7 @@ const LEAST_MS = 1000;
 export interface Now {
   /** The calls that wait for the user. */
   waiting: ReadonlySet<string>;
-  progress: Record<string, Progress> | undefined;
+  progress: Record<string, ToolProgress> | undefined;
 }
 
 /** Whether nothing happened but that the model was asked again. */
@@ -60,7 +60,7 @@ export function latest(words: Words, steps: readonly Step[], { waiting, progress
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
 
-function atWork(words: Words, call: Call, progress: Progress | undefined): string {
+function atWork(words: Words, call: Call, progress: ToolProgress | undefined): string {
   const doing = words.toolsAtWork[call.toolName] ?? words.usingTool(readableName(call.toolName));
   const share = progress?.total ? `${progress.progress}/${progress.total}` : "";
   const how = [progress?.message, share].filter(Boolean).join(" · ");

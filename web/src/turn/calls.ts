@@ -1,6 +1,6 @@
 /** The calls of the model in a turn, each with what it cost. Pure. */
 
-import { type EventUsage, type TurnEvent } from "../../packages/client/src/turn/events";
+import { type EventUsage, type TurnEvent } from "@threadkeep/client";
 
 export interface ModelCall {
   /** From 1. */

@@ -1,8 +1,7 @@
 /** A turn played again from its events, at its own pace or faster. Pure. */
 
-import { type TurnView } from "../../packages/client/src/schema";
-import { type TurnEvent } from "../../packages/client/src/turn/events";
-import { fold, startReply, type LiveReply } from "../../packages/client/src/turn/fold";
+import { fold, startReply, type LiveReply, type TurnEvent, type TurnView } from "@threadkeep/client";
+
 import { type Span, type Timeline } from "./timeline";
 
 /** A longer wait between two events is played as this long. */

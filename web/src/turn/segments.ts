@@ -1,7 +1,6 @@
 /** A reply as it is shown: its texts in order, and between two of them what the agent did as one line. Pure. */
 
-import { isMeasuredImage, type KeptFile } from "../../packages/client/src/turn/files";
-import { isBlank, type Part, type PartOf } from "../../packages/client/src/turn/parts";
+import { isBlank, isMeasuredImage, type KeptFile, type Part, type PartOf } from "@threadkeep/client";
 
 /** A thought, a search, a tool call, or that the model was asked again. */
 export type Step = PartOf<"thought" | "retrieval" | "tool_call" | "notice">;

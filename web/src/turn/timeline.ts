@@ -3,7 +3,7 @@
 Where the log is gone, the server makes the events from the reply's parts (a replay), which know less of the times.
 */
 
-import { type TurnEvent } from "../../packages/client/src/turn/events";
+import { type TurnEvent } from "@threadkeep/client";
 
 export interface Span {
   kind: "model" | "tool" | "retrieval" | "waiting";

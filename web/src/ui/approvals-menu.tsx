@@ -1,10 +1,10 @@
+import { type ApprovalView } from "@threadkeep/client";
 import { BellRing } from "lucide-react";
 
-import { type ApprovalView } from "../../packages/client/src/schema";
+import { useStore } from "../hooks/use-store";
 import { approvals } from "../state/approvals";
 import { conversations } from "../state/conversations";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
 import { useWords } from "../words";
 import { Menu } from "./menu";
 

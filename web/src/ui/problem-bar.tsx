@@ -1,8 +1,8 @@
+import { PATH_CHANGED, type Problem } from "@threadkeep/client";
 import { X } from "lucide-react";
 
 import { toast } from "../state/toasts";
 import { pageProblemOf } from "../state/use-loaded";
-import { PATH_CHANGED, type Problem } from "../../packages/client/src/thread/reduce";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 

@@ -1,7 +1,7 @@
 /** What the details of a turn say. They are loaded when the user opens them, and so are their words. */
 
+import { useStore } from "../hooks/use-store";
 import { language, type Language } from "../state/preferences";
-import { useStore } from "../state/store";
 
 const en = {
   turnDetails: "Turn details",

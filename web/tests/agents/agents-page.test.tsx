@@ -1,7 +1,7 @@
+import { type AgentView } from "@threadkeep/client";
 import { act } from "react";
 import { expect, it } from "vitest";
 
-import { type AgentView } from "../../packages/client/src/schema";
 import { AgentsPage } from "../../src/agents/agents-page";
 import { agents } from "../../src/state/agents";
 import { answer, draw, type } from "../draw";

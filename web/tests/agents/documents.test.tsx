@@ -1,7 +1,7 @@
+import { type DocumentView } from "@threadkeep/client";
 import { act } from "react";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
-import { type DocumentView } from "../../packages/client/src/schema";
 import { AgentDocuments } from "../../src/agents/agent-documents";
 import { DocumentSearch } from "../../src/agents/document-search";
 import { answer, draw, type, undraw } from "../draw";

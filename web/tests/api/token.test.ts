@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from "vitest";
 
-import { setToken, takeGivenToken, token } from "../../packages/client/src/api-client";
+import { setToken, takeGivenToken, token } from "../../src/api/api";
 
 beforeEach(() => {
   setToken(null);

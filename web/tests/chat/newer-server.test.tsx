@@ -1,19 +1,14 @@
 /** A page that was open while its server was updated: what it doesn't know is skipped, and breaks nothing. */
 
+import { EMPTY_THREAD, fold, foldAll, reduce, type Message, type Part, type Thread, type TurnEvent } from "@threadkeep/client";
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { newsOf } from "../../packages/client/src/socket";
+import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
 import { EntryView } from "../../src/chat/entry-view";
 import { loadRequests } from "../../src/chat/requests/request-place";
 import { loadChunk } from "../../src/hooks/use-chunk";
-import { EMPTY, reduce } from "../../packages/client/src/thread/reduce";
-import { type Thread } from "../../packages/client/src/thread/thread";
-import { type TurnEvent } from "../../packages/client/src/turn/events";
-import { fold, foldAll } from "../../packages/client/src/turn/fold";
-import { type Message, type Part } from "../../packages/client/src/turn/parts";
 import { timelineOf } from "../../src/turn/timeline";
 import { draw } from "../draw";
-import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));
 
@@ -44,15 +39,9 @@ describe("an event of a type that this page has never seen", () => {
   it("reaches the conversation like the others", () => {
     const some = recording("plain text");
     const live = begun(some);
-    const state = { ...EMPTY, messages: [live.message], live };
+    const state = { ...EMPTY_THREAD, messages: [live.message], live };
     const { live: after } = reduce(state, { type: "events", turnId: some.events[0]!.turn_id, events: mixed(some.events) });
     expect(after!.message.parts).toEqual(some.message.parts);
-  });
-
-  it("is no news on the socket, in any protocol", () => {
-    expect(newsOf(JSON.stringify({ type: "hologram", context: { sessionId: "s" } }))).toBeNull();
-    expect(newsOf(JSON.stringify({ jsonrpc: "2.0", method: "stream.event", params: {} }))).toBeNull();
-    expect(newsOf(JSON.stringify({ __payload: JSON.stringify({ type: "hologram" }) }))).toBeNull();
   });
 });
 

@@ -1,14 +1,13 @@
+import { isRunning, isWaiting, type Thread, type MessageView, type QueuedMessageView } from "@threadkeep/client";
 import { act } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { type MessageView, type QueuedMessageView } from "../../packages/client/src/schema";
+import { recording } from "../../packages/client/tests/recordings";
 import { QueuedMessages } from "../../src/chat/queued-messages";
+import { openThread } from "../../src/state/open-thread";
 import { toasts } from "../../src/state/toasts";
-import { isRunning, isWaiting } from "../../packages/client/src/thread/reduce";
-import { Thread } from "../../packages/client/src/thread/thread";
 import { answer, click, draw, press, type } from "../draw";
 import { delivered, outgoing } from "../outgoing";
-import { recording } from "../../packages/client/tests/recordings";
 
 /** A server with one conversation, in which a turn runs for as long as a test wants. */
 class Server {
@@ -67,7 +66,7 @@ const waiting = (messageId: string, content: string, held = false): QueuedMessag
 beforeEach(() => {
   server = new Server();
   answer.mockImplementation(server.respond);
-  thread = new Thread("c");
+  thread = openThread("c");
 });
 afterEach(() => thread.leave());
 
@@ -82,7 +81,7 @@ async function running(): Promise<void> {
 describe("what is sent while a turn runs", () => {
   it("is queued, shown at once, and named no place on the path", async () => {
     await running();
-    const sent = thread.send("Then this");
+    const sent = thread.sending.send("Then this");
     expect(queue()).toEqual(["Then this"]);
     server.queued = [waiting("q1", "Then this")];
     await delivered(sent);
@@ -95,7 +94,7 @@ describe("what is sent while a turn runs", () => {
     await running();
     const notes = { fileId: "f1", fileName: "notes.md", mediaType: "text/markdown", size: 9 };
     server.queued = [{ ...waiting("q1", ""), files: [{ type: "file", ...notes, iteration: 0 }] }];
-    await delivered(thread.send("", { files: [outgoing(notes)] }));
+    await delivered(thread.sending.send("", { files: [outgoing(notes)] }));
     expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
     const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);
     expect(drawn.find(".file-chip").textContent).toBe("Download notes.mdMD · 9 B");
@@ -105,7 +104,7 @@ describe("what is sent while a turn runs", () => {
   it("has its turn when the one before has ended, which is followed", async () => {
     await running();
     server.queued = [waiting("q1", "Then this")];
-    await delivered(thread.send("Then this"));
+    await delivered(thread.sending.send("Then this"));
     server.queued = [];
     server.begin("t2");
     server.happen("t1", { type: "done", status: "COMPLETED" });
@@ -119,9 +118,9 @@ describe("what is sent while a turn runs", () => {
   it("steers it, is shown until the turn has taken it in, and then in the reply", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await delivered(thread.send("No, that", { steers: true }));
+    await delivered(thread.sending.send("No, that", { steers: true }));
     expect(server.asked.at(-1)!.body).toEqual({ content: "No, that", whenBusy: "steer" });
-    await thread.refresh();
+    await thread.reading.refresh();
     expect(queue()).toEqual(["> No, that"]);
     server.happen("t1", { type: "user_message", message_id: "s1", content: "No, that" });
     await vi.waitFor(() => expect(queue()).toEqual([]));
@@ -131,7 +130,7 @@ describe("what is sent while a turn runs", () => {
   it("stands in the queue when the turn that it was to steer ended first", async () => {
     await running();
     server.next = { steered: true, turnId: "t1", messageId: "s1" };
-    await delivered(thread.send("No, that", { steers: true }));
+    await delivered(thread.sending.send("No, that", { steers: true }));
     server.activeTurnId = null;
     server.queued = [waiting("s1", "No, that", true)];
     server.happen("t1", { type: "error", code: "X", message: "no", retryable: false });
@@ -141,7 +140,7 @@ describe("what is sent while a turn runs", () => {
   it("is a turn of its own where the one before had just ended", async () => {
     await running();
     server.next = { turnId: "t2", userMessageId: "u-t2", assistantMessageId: "a-t2" };
-    const sent = thread.send("Then this");
+    const sent = thread.sending.send("Then this");
     server.begin("t2");
     await sent;
     await vi.waitFor(() => expect(server.streams.has("t2")).toBe(true));
@@ -151,7 +150,7 @@ describe("what is sent while a turn runs", () => {
   it("leaves nothing behind when the server refuses it", async () => {
     await running();
     server.refuse = { status: 422, code: "MESSAGE_TOO_LONG" };
-    await delivered(thread.send("Then this"));
+    await delivered(thread.sending.send("Then this"));
     expect(queue()).toEqual([]);
     expect(state().problem?.code).toBe("MESSAGE_TOO_LONG");
     expect(isRunning(state())).toBe(true);
@@ -162,7 +161,7 @@ it("sends what was held first: the new message is queued behind it", async () =>
   server.queued = [waiting("q1", "Held", true)];
   await thread.join();
   server.next = { queued: true, messageId: "q2" };
-  const sent = thread.send("Go on");
+  const sent = thread.sending.send("Go on");
   expect(queue()).toEqual(["Held", "Go on"]);
   server.begin("t2");
   server.queued = [waiting("q2", "Go on")];
@@ -177,7 +176,7 @@ it("sends a held message now, and follows its turn", async () => {
   server.next = { turnId: "t2", userMessageId: "q1", assistantMessageId: "a-t2" };
   server.begin("t2");
   server.queued = [waiting("q2", "Later")];
-  await thread.sendHeld("q1");
+  await thread.queue.sendHeld("q1");
   expect(server.asked.at(-1)).toMatchObject({ method: "POST", call: "conversations/c/queued/q1/send" });
   await vi.waitFor(() => expect(queue()).toEqual(["Later"]));
   expect(state().live?.message.turnId).toBe("t2");
@@ -188,7 +187,7 @@ it("takes back what it showed as a turn where others were held before it", async
   server.queued = [waiting("q2", "Go on")];
   server.begin("t2");
   server.next = { queued: true, messageId: "q2" };
-  await thread.send("Go on");
+  await thread.sending.send("Go on");
   await vi.waitFor(() => expect(state().messages.map((it) => it.id)).toEqual(["u-t2", "a-t2"]));
   expect(queue()).toEqual(["Go on"]);
   expect(state().sending).toBe(false);
@@ -201,7 +200,7 @@ describe("a turn that waits for its user", () => {
     await running();
     server.happen("t1", asked);
     await vi.waitFor(() => expect(isWaiting(state())).toBe(true));
-    await thread.answer("t1", "r1", { action: "answer", content: "Red" });
+    await thread.sending.decide("t1", "r1", { action: "answer", content: "Red" });
     expect(server.asked).toEqual([{ method: "POST", call: "turns/t1/approvals/r1", body: { action: "answer", content: "Red" } }]);
   });
 
@@ -210,7 +209,7 @@ describe("a turn that waits for its user", () => {
     server.happen("t1", asked);
     await vi.waitFor(() => expect(isWaiting(state())).toBe(true));
     server.next = { turnId: "t2", userMessageId: "u-t2", assistantMessageId: "a-t2" };
-    const sent = thread.send("Never mind");
+    const sent = thread.sending.send("Never mind");
     server.begin("t2");
     await delivered(sent);
     expect(server.asked.at(-1)!.body).toEqual({ content: "Never mind", tip: "a-t1" });
@@ -219,7 +218,7 @@ describe("a turn that waits for its user", () => {
     server.happen("t1", { type: "done", status: "CANCELLED" });
     server.happen("t2", { type: "turn_start", model: "m" }, { type: "text", text: "All right." });
     await vi.waitFor(() => expect(state().live?.message.parts).toMatchObject([{ text: "All right." }]));
-    await thread.refresh();
+    await thread.reading.refresh();
     expect(server.streams.get("t2")).toBe(follow); // followed once
     server.activeTurnId = null;
     server.happen("t2", { type: "done", status: "COMPLETED" });

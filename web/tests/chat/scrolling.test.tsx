@@ -1,10 +1,9 @@
+import { EMPTY_THREAD, type Message, type ThreadState } from "@threadkeep/client";
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import { useScrolling } from "../../src/chat/use-scrolling";
-import { EMPTY, type ThreadState } from "../../packages/client/src/thread/reduce";
-import { Thread } from "../../packages/client/src/thread/thread";
-import { type Message } from "../../packages/client/src/turn/parts";
+import { openThread } from "../../src/state/open-thread";
 import { click, draw, type Drawn } from "../draw";
 
 /** A view of 500 pixels on something that is as high as a test says. */
@@ -24,11 +23,11 @@ beforeEach(() => {
   );
 });
 
-const thread = new Thread("c");
+const thread = openThread("c");
 const messages = (count: number) => Array.from({ length: count }, (_, at) => ({ id: `m${at}` }) as Message);
 
 function View({ state }: { state: Partial<ThreadState> }) {
-  const { scroller, shown, isAtEnd, onScroll, earlier } = useScrolling(thread, { ...EMPTY, ...state }, undefined);
+  const { scroller, shown, isAtEnd, onScroll, earlier } = useScrolling(thread, { ...EMPTY_THREAD, ...state }, undefined);
   return (
     <div ref={scroller} onScroll={onScroll}>
       <p>{isAtEnd ? "at the end" : "above"}</p>
@@ -69,7 +68,7 @@ it("follows an answer that grows again after something was folded away", async (
 
 it("draws what comes next after a page of older messages was read", async () => {
   const drawn = draw(<View state={{ messages: messages(100).slice(50), hasOlder: true }} />);
-  vi.spyOn(thread, "readOlder").mockResolvedValue();
+  vi.spyOn(thread.reading, "readOlder").mockResolvedValue();
   await click(drawn.named("Earlier"));
   drawn.again(<View state={{ messages: messages(100) }} />);
   drawn.again(<View state={{ messages: messages(102) }} />);

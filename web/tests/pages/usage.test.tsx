@@ -1,7 +1,7 @@
+import { type DayUsageView, type TurnView, type UsageView } from "@threadkeep/client";
 import { act } from "react";
 import { expect, it, vi } from "vitest";
 
-import { type DayUsageView, type TurnView, type UsageView } from "../../packages/client/src/schema";
 import { TurnDrawer } from "../../src/chat/turn/turn-drawer";
 import { UsagePage } from "../../src/pages/usage-page";
 import { daysOf } from "../../src/state/usage";

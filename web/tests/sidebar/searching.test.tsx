@@ -1,8 +1,8 @@
+import { Unreachable, type AgentView, type SearchHitView } from "@threadkeep/client";
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
-import { type AgentView, type SearchHitView } from "../../packages/client/src/schema";
-import { get, Unreachable } from "../../packages/client/src/api-client";
+import { api } from "../../src/api/api";
 import { Palette } from "../../src/overlays/palette";
 import { SearchResults } from "../../src/sidebar/search-results";
 import { agents } from "../../src/state/agents";
@@ -98,5 +98,5 @@ it("does not offer in the palette what was found for other words", async () => {
 
 it("takes an answer that is no JSON for that of somebody else", async () => {
   answer.mockImplementation(async () => new Response("<h1>Sign in</h1>"));
-  await expect(get("/api/agents")).rejects.toBeInstanceOf(Unreachable);
+  await expect(api.get("/api/agents")).rejects.toBeInstanceOf(Unreachable);
 });

@@ -1,6 +1,6 @@
+import { type AgentView } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { type AgentView } from "../../packages/client/src/schema";
 import { publisherOf } from "../../src/state/agents";
 
 const ALICE = { state: "in", me: { id: "alice", role: "user" } } as const;

@@ -1,14 +1,14 @@
+import { type OutboxEntry } from "@threadkeep/client";
 import { afterEach, expect, it, vi } from "vitest";
 
 import { BrowserStore } from "../../src/state/browser-store";
-import { type Entry } from "../../packages/client/src/outbox/entry";
 
 afterEach(() => {
   vi.unstubAllGlobals();
   vi.useRealTimers();
 });
 
-const entry: Entry = {
+const entry: OutboxEntry = {
   kind: "message",
   id: "k1",
   account: { server: "http://h/", userId: "alice" },

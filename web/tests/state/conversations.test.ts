@@ -1,6 +1,6 @@
+import { type ConversationView } from "@threadkeep/client";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { type ConversationView } from "../../packages/client/src/schema";
 import {
   changeConversation,
   conversations,

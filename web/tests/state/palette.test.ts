@@ -1,7 +1,7 @@
+import { type ConversationView, type SearchHitView } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
 import { conversationChoices, matching, type Choice } from "../../src/state/palette";
-import { type ConversationView, type SearchHitView } from "../../packages/client/src/schema";
 
 const choice = (label: string): Choice => ({ id: label, label, run: () => {} });
 const group = (...labels: string[]) => [{ label: "Some", choices: labels.map(choice) }];

@@ -45,3 +45,7 @@ it("closes a turn that one came to by a link", () => {
   closeTurn();
   go({ name: "new", agentId: null });
 });
+
+it.each(["#/", "#/new/a1", "#/c/c1", "#/c/c1/12", "#/c/c1/12/m3", "#/agents/a1", "#/usage", "#/briefings"])("finds its way back to %s", (hash) => {
+  expect(hrefOf(parseRoute(hash))).toBe(hash);
+});

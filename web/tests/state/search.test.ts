@@ -1,6 +1,6 @@
+import { type ConversationView, type SearchHitView } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { type ConversationView, type SearchHitView } from "../../packages/client/src/schema";
 import { grouped } from "../../src/state/search";
 
 const known = (id: string, title: string) => ({ id, title }) as ConversationView;

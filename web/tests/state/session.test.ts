@@ -1,6 +1,7 @@
+import { Unreachable } from "@threadkeep/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { get, setToken, token, Unreachable } from "../../packages/client/src/api-client";
+import { api, setToken, token } from "../../src/api/api";
 import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
 import { confirmation, confirmed } from "../../src/state/confirmation";
 import { findOut, logOut, session, signIn } from "../../src/state/session";
@@ -64,7 +65,7 @@ it("does not ask again with a token that was refused", async () => {
 it("takes a token from another tab while it needs none, and blames none when it needs one", async () => {
   const me = { id: "local", role: "admin" } as const;
   session.set({ state: "in", me });
-  await expect(get("/api/agents")).rejects.toThrow();
+  await expect(api.get("/api/agents")).rejects.toThrow();
   expect(session.get()).toEqual({ state: "out", refused: false });
   session.set({ state: "in", me });
   sibling.post({ type: "signed-in", token: "of-local" });
@@ -90,7 +91,7 @@ it("lets no late answer to the last user sign out the next", async () => {
   answer.mockImplementationOnce(
     () => new Promise((resolve) => (refuse = () => resolve(Response.json({ error: {} }, { status: 401 })))),
   );
-  const late = get("/api/conversations");
+  const late = api.get("/api/conversations");
   logOut();
   await signIn("of-bob");
   refuse();

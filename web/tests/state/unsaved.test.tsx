@@ -1,13 +1,12 @@
+import { ApiError, type AgentDetailView } from "@threadkeep/client";
 import { act } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { type AgentDetailView } from "../../packages/client/src/schema";
 import { AgentGeneral } from "../../src/agents/agent-general";
-import { Tabs } from "../../src/ui/tabs";
-import { ApiError } from "../../packages/client/src/api-client";
 import { confirmation } from "../../src/state/confirmation";
 import { askBeforeLeaving, go, route } from "../../src/state/route";
 import { useLeaveQuestion } from "../../src/state/unsaved";
+import { Tabs } from "../../src/ui/tabs";
 import { en } from "../../src/words/en";
 import { click, draw, type Drawn, type, undraw } from "../draw";
 

@@ -1,8 +1,8 @@
+import { type PartOf } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
 import { faultsOf, lastLine, latest, spentMs, summary, tookOf } from "../../src/turn/activity";
 import { unreachableServers } from "../../src/turn/notices";
-import { type PartOf } from "../../packages/client/src/turn/parts";
 import { type Step } from "../../src/turn/segments";
 import { en } from "../../src/words/en";
 import { zh } from "../../src/words/zh";

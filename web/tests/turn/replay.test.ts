@@ -1,22 +1,10 @@
+import { foldAll, type TurnEvent } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { modelCallsOf } from "../../src/turn/calls";
-import { type TurnEvent } from "../../packages/client/src/turn/events";
-import { foldAll } from "../../packages/client/src/turn/fold";
-import {
-  MOST_IDLE_MS,
-  nextStop,
-  playedAt,
-  positionOf,
-  replayOf,
-  Rewind,
-  stepAt,
-  stopAt,
-  stopsOf,
-  timeAt,
-} from "../../src/turn/replay";
-import { timelineOf } from "../../src/turn/timeline";
 import { begun, RECORDINGS } from "../../packages/client/tests/recordings";
+import { modelCallsOf } from "../../src/turn/calls";
+import { MOST_IDLE_MS, nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../src/turn/replay";
+import { timelineOf } from "../../src/turn/timeline";
 
 const at = (seq: number, ms: number, body: object) => ({ turn_id: "t", seq, at: 1000 + ms, ...body }) as TurnEvent;
 

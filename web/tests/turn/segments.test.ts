@@ -1,9 +1,8 @@
+import { fold, type Part } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { fold } from "../../packages/client/src/turn/fold";
-import { segmentKey, segmentsOf, type Segment, type Step } from "../../src/turn/segments";
-import { type Part } from "../../packages/client/src/turn/parts";
 import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
+import { segmentKey, segmentsOf, type Segment, type Step } from "../../src/turn/segments";
 
 function briefStep(step: Step): string {
   if (step.type === "tool_call") return `<${step.toolName} ${step.status}>`;

@@ -1,6 +1,6 @@
+import { type TurnEvent } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { type TurnEvent } from "../../packages/client/src/turn/events";
 import { timelineOf } from "../../src/turn/timeline";
 
 const at = (seq: number, ms: number, body: object) => ({ turn_id: "t", seq, at: 1000 + ms, ...body }) as TurnEvent;

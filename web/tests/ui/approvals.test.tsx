@@ -1,10 +1,10 @@
+import { type ApprovalView, type ConversationView } from "@threadkeep/client";
 import { act } from "react";
 import { afterEach, expect, it } from "vitest";
 
-import { ApprovalsMenu } from "../../src/ui/approvals-menu";
 import { approvals, refreshApprovals } from "../../src/state/approvals";
 import { conversations } from "../../src/state/conversations";
-import { type ApprovalView, type ConversationView } from "../../packages/client/src/schema";
+import { ApprovalsMenu } from "../../src/ui/approvals-menu";
 import { answer, click, draw } from "../draw";
 
 const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({

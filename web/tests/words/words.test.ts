@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
-import { bytes, dayGroup, duration } from "../../src/words/format";
 import { en } from "../../src/words/en";
+import { bytes, dayGroup, duration } from "../../src/words/format";
 import { sourceWords } from "../../src/words/sources";
 import { turnWords } from "../../src/words/turn";
 import { zh } from "../../src/words/zh";

@@ -1,152 +1,106 @@
-/** Asks our server. Addresses are relative to the page, which may be mounted below a path. */
+/** Sends requests to a Threadkeep server. */
 
-import { type ErrorAnswer } from "./schema";
-import { Store } from "../../../src/state/store";
+import { Unreachable, errorFrom } from "./errors";
+import { pause, type Pause } from "./pause";
 
-/** The server refused, and says why. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly details: unknown = null,
-    /** The field that it is about. */
-    readonly param: string | null = null,
-    /** When to try again, if the server says so. */
-    readonly retryAfterMs: number | null = null,
-  ) {
-    super(message);
-  }
+export interface ApiClientOptions {
+  /** The server's address; every path is relative to it, since a server may be mounted below a path. */
+  baseUrl: () => string;
+  /** The user's token; null if nobody has signed in. */
+  token?: () => string | null;
+  /** The server no longer accepts the token. */
+  onUnauthorized?: () => void;
+  /** How to wait before a retry: a browser's wait ends when the network is back. */
+  pause?: Pause;
 }
 
-/** The server cannot be reached. */
-export class Unreachable extends Error {}
-
-const TOKEN = "threadkeep.token";
-
-/** The token of the user who signed in: in memory and for this tab; open tabs share it. */
-export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
-
-export function setToken(value: string | null): void {
-  if (value === null) sessionStorage.removeItem(TOKEN);
-  else sessionStorage.setItem(TOKEN, value);
-  token.set(value);
-}
-
-const GIVEN = /^#token=([\w.~+/=-]+)$/;
-
-/** Keeps the token that `threadkeep open` put into the address, and removes it from there; false if there is none. */
-export function takeGivenToken(): boolean {
-  const given = GIVEN.exec(location.hash)?.[1];
-  if (given === undefined) return false;
-  history.replaceState(null, "", location.pathname + location.search);
-  setToken(given);
-  return true;
-}
-
-let signedOut = () => {};
-
-/** Calls `listener` when the server no longer accepts our token. */
-export function whenSignedOut(listener: () => void): void {
-  signedOut = listener;
-}
-
-export interface Request {
+export interface ApiRequest {
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   query?: Record<string, string | number | boolean | null | undefined>;
+  /** Sent as JSON. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
-export function address(path: string, query: Request["query"] = {}): URL {
-  const url = new URL(path.replace(/^\//, ""), document.baseURI);
-  url.hash = "";
-  for (const [name, value] of Object.entries(query))
-    if (value !== null && value !== undefined) url.searchParams.set(name, String(value));
-  return url;
-}
+export class ApiClient {
+  readonly pause: Pause;
 
-/** The answer to a request; an error answer is thrown. */
-export async function ask(path: string, request: Request = {}): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json", ...request.headers };
-  const held = token.get();
-  if (held) headers["Authorization"] = `Bearer ${held}`;
-  let body: BodyInit | null = null;
-  if (request.body instanceof FormData) body = request.body;
-  else if (request.body !== undefined) {
-    headers["Content-Type"] = "application/json";
-    body = JSON.stringify(request.body);
+  constructor(private readonly options: ApiClientOptions) {
+    this.pause = options.pause ?? pause;
   }
-  let answer: Response;
-  try {
-    answer = await fetch(address(path, request.query), {
-      method: request.method ?? "GET",
-      headers,
-      body,
-      signal: request.signal ?? null,
-      cache: "no-store",
-    });
-  } catch (error) {
-    if (request.signal?.aborted) throw error;
-    throw new Unreachable(String(error));
+
+  url(path: string, query: ApiRequest["query"] = {}): URL {
+    const url = new URL(path.replace(/^\//, ""), this.options.baseUrl());
+    url.hash = "";
+    for (const [name, value] of Object.entries(query))
+      if (value !== null && value !== undefined) url.searchParams.set(name, String(value));
+    return url;
   }
-  // It is for a user who has signed out since.
-  if (token.get() !== held) throw new Unreachable("signed out");
-  whenRefused(answer.status);
-  if (!answer.ok) throw refusalIn(answer.status, await textOf(answer), answer.statusText, answer.headers.get("Retry-After"));
-  return answer;
+
+  /** The response to a request; throws an `ApiError` if the server refuses it, and `Unreachable` if none arrives. */
+  async request(path: string, { method = "GET", query, body, headers: extra, signal }: ApiRequest = {}): Promise<Response> {
+    const headers: Record<string, string> = { Accept: "application/json", ...extra };
+    const token = this.#token();
+    if (token) headers["Authorization"] = `Bearer ${token}`;
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    let response: Response;
+    try {
+      response = await fetch(this.url(path, query), {
+        method,
+        headers,
+        body: body === undefined ? null : JSON.stringify(body),
+        signal: signal ?? null,
+        cache: "no-store",
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Unreachable(String(error));
+    }
+    // The response belongs to a user who has signed out since.
+    if (this.#token() !== token) throw new Unreachable("signed out");
+    if (response.status === 401) this.options.onUnauthorized?.();
+    if (!response.ok)
+      throw errorFrom(response.status, await textOf(response), response.statusText, response.headers.get("Retry-After"));
+    return response;
+  }
+
+  /** The JSON at a path. */
+  async get<T>(path: string, query?: ApiRequest["query"], signal?: AbortSignal): Promise<T> {
+    return jsonOf<T>(await this.request(path, { query, signal }), signal);
+  }
+
+  async send<T>(
+    method: "POST" | "PUT" | "PATCH" | "DELETE",
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    const response = await this.request(path, { method, body, headers, signal });
+    return response.status === 204 ? (undefined as T) : jsonOf<T>(response, signal);
+  }
+
+  #token(): string | null {
+    return this.options.token?.() ?? null;
+  }
 }
 
-/** What an error answer says; nothing if it broke off. */
-async function textOf(answer: Response): Promise<string> {
-  return answer.text().catch(() => "");
+/** What an error response says; nothing if it broke off. */
+async function textOf(response: Response): Promise<string> {
+  return response.text().catch(() => "");
 }
 
-/** The JSON of an answer. */
-export async function get<T>(path: string, query?: Request["query"], signal?: AbortSignal): Promise<T> {
-  return jsonOf<T>(await ask(path, { query, signal }), signal);
-}
-
-export async function send<T>(
-  method: "POST" | "PUT" | "PATCH" | "DELETE",
-  path: string,
-  body?: unknown,
-  headers?: Record<string, string>,
-  signal?: AbortSignal,
-): Promise<T> {
-  const answer = await ask(path, { method, body, headers, signal });
-  return answer.status === 204 ? (undefined as T) : jsonOf<T>(answer, signal);
-}
-
-async function jsonOf<T>(answer: Response, signal?: AbortSignal): Promise<T> {
+async function jsonOf<T>(response: Response, signal?: AbortSignal): Promise<T> {
   try {
-    return (await answer.json()) as T;
+    return (await response.json()) as T;
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Unreachable(String(error)); // it broke off, or is somebody else's page
   }
 }
 
-/** Signs out when the server no longer accepts our token. */
-export function whenRefused(status: number): void {
-  if (status === 401) signedOut();
-}
-
-/** The error in an answer. */
-export function refusalIn(status: number, body: string, otherwise = "", retryAfter: string | null = null): ApiError | Unreachable {
-  try {
-    const { error } = JSON.parse(body) as ErrorAnswer;
-    const seconds = Number(retryAfter ?? NaN);
-    return new ApiError(status, error.code, error.message, error.details, error.param, seconds >= 0 ? seconds * 1000 : null);
-  } catch {
-    // A proxy's own page: the server behind it is unreachable.
-    if (status >= 502) return new Unreachable(`${status}`);
-    return new ApiError(status, "INTERNAL_ERROR", otherwise || String(status));
-  }
-}
-
-/** A unique request id; `randomUUID` is missing without TLS. */
+/** A unique key for a request; `randomUUID` is missing without TLS. */
 export function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (it) => it.toString(16).padStart(2, "0")).join("");

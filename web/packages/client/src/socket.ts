@@ -1,17 +1,18 @@
-/** `/ws`: reports turns that begin or end in a conversation, and changes of its branch, from any tab or program. */
+/** `/ws`: reports when a turn begins or ends in a conversation and when its branch changes, in any tab or program. */
 
-import { address } from "./api-client";
+import { type ApiClient } from "./api-client";
+import { waitAfter } from "./pause";
 
 const WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
 
-export type News =
+export type ConversationChange =
   | { type: "turn"; turnId: string }
   /** Another branch has become the active path; it ends with this message. */
-  | { type: "moved"; tip: string | null }
-  /** The connection was interrupted for a while. */
+  | { type: "path"; tip: string | null }
+  /** The connection was lost for a while, so changes may be missing. */
   | { type: "missed" };
 
-type NewsListener = (news: News) => void;
+type ChangeListener = (change: ConversationChange) => void;
 
 interface Envelope {
   type: string;
@@ -19,30 +20,33 @@ interface Envelope {
   context?: { sessionId?: string; turnId?: string };
 }
 
-/** The conversation event in a socket message, if it concerns the page. */
-export function newsOf(text: string): { sessionId: string; news: News } | null {
+/** The change that a socket message reports, if it reports one. */
+export function changeIn(text: string): { sessionId: string; change: ConversationChange } | null {
   const sent = JSON.parse(text) as Envelope & { __payload?: string };
   const { type, data, context } = sent.__payload ? (JSON.parse(sent.__payload) as Envelope) : sent;
   const sessionId = context?.sessionId ?? "";
   switch (type) {
     case "conversation_start":
     case "conversation_end":
-      return { sessionId, news: { type: "turn", turnId: context?.turnId ?? "" } };
+      return { sessionId, change: { type: "turn", turnId: context?.turnId ?? "" } };
     case "path_changed":
-      return { sessionId, news: { type: "moved", tip: data?.messageId ?? null } };
+      return { sessionId, change: { type: "path", tip: data?.messageId ?? null } };
     default:
       return null;
   }
 }
 
-class Socket {
-  #listeners = new Map<string, Set<NewsListener>>();
+/** One connection for all conversations that are open. */
+export class ConversationSocket {
+  #listeners = new Map<string, Set<ChangeListener>>();
   #open: WebSocket | null = null;
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Calls `listener` with what happens in a conversation. */
-  subscribe(sessionId: string, listener: NewsListener): () => void {
+  constructor(private readonly api: ApiClient) {}
+
+  /** Calls `listener` when something changes in a conversation. */
+  subscribe(sessionId: string, listener: ChangeListener): () => void {
     const listeners = this.#listeners.get(sessionId) ?? new Set();
     listeners.add(listener);
     this.#listeners.set(sessionId, listeners);
@@ -62,32 +66,29 @@ class Socket {
 
   #connect(): void {
     if (this.#open || this.#timer) return;
-    const url = address("/ws");
+    const url = this.api.url("/ws");
     url.protocol = url.protocol.replace("http", "ws");
     const socket = new WebSocket(url);
     this.#open = socket;
     socket.onopen = () => {
-      const again = this.#failures > 0;
+      const isBack = this.#failures > 0;
       this.#failures = 0;
       for (const [sessionId, listeners] of this.#listeners) {
         this.#say("subscribe", sessionId);
-        if (again) for (const listener of listeners) listener({ type: "missed" });
+        if (isBack) for (const listener of listeners) listener({ type: "missed" });
       }
     };
-    socket.onmessage = (message) => {
-      const found = newsOf(message.data as string);
-      if (found) for (const listener of this.#listeners.get(found.sessionId) ?? []) listener(found.news);
+    socket.onmessage = ({ data }) => {
+      const found = changeIn(data as string);
+      if (found) for (const listener of this.#listeners.get(found.sessionId) ?? []) listener(found.change);
     };
     socket.onclose = () => {
       this.#open = null;
       if (!this.#listeners.size) return;
-      const wait = WAITS_MS[Math.min(this.#failures++, WAITS_MS.length - 1)];
       this.#timer = setTimeout(() => {
         this.#timer = null;
         this.#connect();
-      }, wait);
+      }, waitAfter(this.#failures++, WAITS_MS));
     };
   }
 }
-
-export const socket = new Socket();

@@ -1,8 +1,9 @@
-/** Reads server-sent events from a fetch, for `EventSource` cannot send a token. */
+/** Reads server-sent events with `fetch`, since `EventSource` cannot send a token. */
 
-import { ApiError, Unreachable, ask } from "./api-client";
+import { type ApiClient } from "./api-client";
+import { ApiError, Unreachable } from "./errors";
 
-/** The server says something every 15 s at least; a connection that is silent for longer is dead. */
+/** The server sends something every 15 s at least; a connection that is silent for longer is dead. */
 const LONGEST_SILENCE_MS = 40_000;
 
 /** Splits a stream's text into the `data` of its events; buffers an incomplete one. */
@@ -27,30 +28,33 @@ export class EventParser {
   }
 }
 
-/** Reads a stream after an event until `take` has had enough: true; false when it ends before. Nothing is its start. */
+/** Passes a stream's events after `lastId` (null: all of them) to `onEvents`, and first an empty list once connected.
+
+Returns true when `onEvents` does, or if the server has no more events, and false if the connection ends before. */
 export async function readEvents<E>(
+  api: ApiClient,
   path: string,
-  after: string | null,
+  lastId: string | null,
   signal: AbortSignal,
-  take: (events: E[]) => boolean,
+  onEvents: (events: E[]) => boolean,
 ): Promise<boolean> {
   const silence = new AbortController();
   const stop = AbortSignal.any([signal, silence.signal]);
   let timer = setTimeout(() => silence.abort(), LONGEST_SILENCE_MS);
   try {
     const headers: Record<string, string> = { Accept: "text/event-stream" };
-    if (after !== null) headers["Last-Event-ID"] = after;
-    const answer = await ask(path, { headers, signal: stop });
-    if (answer.status === 204) return true;
-    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    if (lastId !== null) headers["Last-Event-ID"] = lastId;
+    const response = await api.request(path, { headers, signal: stop });
+    if (response.status === 204) return true;
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
-    take([]); // it is connected
+    onEvents([]);
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return false;
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), LONGEST_SILENCE_MS);
-      if (take(parser.push(value).map((data) => JSON.parse(data) as E))) return true;
+      if (onEvents(parser.push(value).map((data) => JSON.parse(data) as E))) return true;
     }
   } catch (error) {
     if (error instanceof ApiError) throw error;
@@ -59,19 +63,4 @@ export async function readEvents<E>(
     clearTimeout(timer);
     silence.abort();
   }
-}
-
-/** Waits; shorter when the browser says that the network is back. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const wake = () => {
-      clearTimeout(timer);
-      window.removeEventListener("online", wake);
-      signal?.removeEventListener("abort", wake);
-      resolve();
-    };
-    const timer = setTimeout(wake, ms);
-    window.addEventListener("online", wake);
-    signal?.addEventListener("abort", wake);
-  });
 }

@@ -1,8 +1,8 @@
 import { Paperclip } from "lucide-react";
 import { useRef } from "react";
 
-import { useWords } from "../../words";
 import { IconButton } from "../../ui/icon-button";
+import { useWords } from "../../words";
 
 /** Lets the user choose files, of any type: the server checks them. */
 export function AttachButton({ disabled, onFiles }: { disabled: boolean; onFiles: (files: readonly File[]) => void }) {

@@ -1,14 +1,14 @@
+import { isMeasuredImage, kindOf, type KeptFile } from "@threadkeep/client";
 import { RotateCcw, X } from "lucide-react";
 
 import { type Attachment } from "../../state/attachments";
 import { viewed } from "../../state/viewed-image";
-import { isMeasuredImage, kindOf, type KeptFile } from "../../../packages/client/src/turn/files";
+import { IconButton } from "../../ui/icon-button";
+import { describeProblem } from "../../ui/problem-bar";
 import { useWords, type Words } from "../../words";
 import { bytes } from "../../words/format";
 import { FileIcon } from "../files/file-icon";
-import { IconButton } from "../../ui/icon-button";
 import { ImagePreview } from "../files/image-preview";
-import { describeProblem } from "../../ui/problem-bar";
 
 /** Errors that a retry doesn't fix. */
 const NOT_RETRYABLE = new Set(["UNSUPPORTED_FILE", "PAYLOAD_TOO_LARGE"]);

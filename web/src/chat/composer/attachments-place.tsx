@@ -1,5 +1,5 @@
-import { type Attachment } from "../../state/attachments";
 import { useChunk } from "../../hooks/use-chunk";
+import { type Attachment } from "../../state/attachments";
 
 const loadTray = () => import("./attachment-tray");
 

@@ -1,10 +1,10 @@
+import { type OutgoingFile } from "@threadkeep/client";
 import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, type KeyboardEvent } from "react";
 
-import { type OutgoingFile } from "../../../packages/client/src/outbox/entry";
+import { useStore } from "../../hooks/use-store";
 import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../state/attachments";
 import { dropSent, keepDraft, useDraft } from "../../state/drafts";
-import { useStore } from "../../state/store";
 import { useWords } from "../../words";
 import { AttachButton } from "./attach-button";
 import { AttachmentsPlace } from "./attachments-place";

@@ -1,9 +1,10 @@
+import { filePath, kindOf, type KeptFile } from "@threadkeep/client";
+
 import { download } from "../../api/download";
-import { filePath, kindOf, type KeptFile } from "../../../packages/client/src/turn/files";
+import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
 import { FileIcon } from "./file-icon";
-import { toastProblem } from "../../ui/problem-bar";
 
 /** A file of a message, which can be saved. */
 export function FileChip({ file }: { file: KeptFile }) {

@@ -3,9 +3,9 @@ import { useCallback } from "react";
 
 import { download, fileInfo } from "../../api/download";
 import { useLoaded } from "../../state/use-loaded";
+import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
-import { toastProblem } from "../../ui/problem-bar";
 
 /** Files that tools returned in a turn. */
 export function Files({ ids }: { ids: readonly string[] }) {

@@ -1,5 +1,6 @@
+import { type KeptFile } from "@threadkeep/client";
+
 import { viewed } from "../../state/viewed-image";
-import { type KeptFile } from "../../../packages/client/src/turn/files";
 import { useWords } from "../../words";
 import { ImagePreview } from "./image-preview";
 

@@ -1,7 +1,7 @@
+import { type KeptFile } from "@threadkeep/client";
 import { useRef } from "react";
 
 import { usePreview } from "../../state/previews";
-import { type KeptFile } from "../../../packages/client/src/turn/files";
 import { FileIcon } from "./file-icon";
 import { useNear } from "./use-near";
 

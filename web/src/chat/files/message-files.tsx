@@ -1,4 +1,5 @@
-import { isImage, type KeptFile } from "../../../packages/client/src/turn/files";
+import { isImage, type KeptFile } from "@threadkeep/client";
+
 import { useWords } from "../../words";
 import { FileChip } from "./file-chip";
 import { ImageButton } from "./image-button";

@@ -1,10 +1,10 @@
 import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
+import { useChunk } from "../../hooks/use-chunk";
 import { faultsOf, isWaitingForUser, latest, summary, tookOf, type Now } from "../../turn/activity";
 import { type Step } from "../../turn/segments";
 import { useWords } from "../../words";
-import { useChunk } from "../../hooks/use-chunk";
 
 interface Props extends Now {
   steps: readonly Step[];

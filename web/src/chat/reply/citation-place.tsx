@@ -1,6 +1,6 @@
+import { type Part } from "@threadkeep/client";
 import { useEffect, useState, type RefObject } from "react";
 
-import { type Part } from "../../../packages/client/src/turn/parts";
 import { useChunk } from "../../hooks/use-chunk";
 
 interface Props {

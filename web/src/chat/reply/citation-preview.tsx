@@ -1,9 +1,9 @@
+import { type RetrievalHitView } from "@threadkeep/client";
 import { useId, useLayoutEffect, useRef } from "react";
 
-import { type RetrievalHitView } from "../../../packages/client/src/schema";
 import { Markdown } from "../../markdown/markdown";
-import { useWords } from "../../words";
 import { standBeside } from "../../ui/stand-beside";
+import { useWords } from "../../words";
 
 /** The source has the whole passage. */
 const MOST_CHARACTERS = 400;

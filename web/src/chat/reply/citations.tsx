@@ -1,8 +1,8 @@
 import "../../styles/citations.css";
 
+import { hitsOf, type Part } from "@threadkeep/client";
 import { useMemo, type RefObject } from "react";
 
-import { hitsOf, type Part } from "../../../packages/client/src/turn/parts";
 import { CitationPreview } from "./citation-preview";
 import { SourceDrawer } from "./source-drawer";
 import { useNearMark } from "./use-near-mark";

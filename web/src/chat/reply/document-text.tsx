@@ -2,9 +2,9 @@ import { useLayoutEffect, useRef, useState } from "react";
 
 import { Markdown } from "../../markdown/markdown";
 import { pageProblemOf } from "../../state/use-loaded";
+import { describeProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { useSourceWords } from "../../words/sources";
-import { describeProblem } from "../../ui/problem-bar";
 import { type ReadText } from "./use-document-text";
 
 /** The document's own text, opened at the passage that is cited. */

@@ -1,6 +1,6 @@
+import { type PartOf } from "@threadkeep/client";
 import { ChevronRight, Info, Unplug } from "lucide-react";
 
-import { type PartOf } from "../../../packages/client/src/turn/parts";
 import { unreachableServers, type UnreachableServer } from "../../turn/notices";
 import { useWords } from "../../words";
 

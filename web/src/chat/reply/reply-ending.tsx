@@ -1,8 +1,8 @@
+import { type Message } from "@threadkeep/client";
 import { CircleAlert, CircleStop, Unplug } from "lucide-react";
 
-import { type Message } from "../../../packages/client/src/turn/parts";
-import { useWords } from "../../words";
 import { describeProblem } from "../../ui/problem-bar";
+import { useWords } from "../../words";
 
 interface Props {
   message: Message;

@@ -1,15 +1,16 @@
+import { type ToolProgress } from "@threadkeep/client";
+
 import { Chart } from "../../chart/chart";
 import { Markdown } from "../../markdown/markdown";
-import { type Progress } from "../../../packages/client/src/turn/fold";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
-import { Activity } from "./activity";
 import { Files, FilesElsewhere } from "../files/files";
 import { MessageFiles } from "../files/message-files";
-import { NoticeLines } from "./notice-lines";
 import { RequestPlace } from "../requests/request-place";
-import { Superseded } from "./superseded";
 import { type Answer } from "../requests/use-answer";
+import { Activity } from "./activity";
+import { NoticeLines } from "./notice-lines";
+import { Superseded } from "./superseded";
 
 interface Props {
   segment: Segment;
@@ -21,7 +22,7 @@ interface Props {
   running: boolean;
   /** The calls that wait for the user. */
   waiting: ReadonlySet<string>;
-  progress: Record<string, Progress> | undefined;
+  progress: Record<string, ToolProgress> | undefined;
   /** How many sources a mark `[1]` may name. */
   sources: number;
   onSource: (index: number) => void;

@@ -1,20 +1,18 @@
+import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type LiveReply, type Message, type Part } from "@threadkeep/client";
 import { GitFork, History, Info, RefreshCw } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
-import { type LiveReply } from "../../../packages/client/src/turn/fold";
-import { citationsOf, contentOf, isBlank, type Message, type Part } from "../../../packages/client/src/turn/parts";
-import { waitingCalls, waitsForUser } from "../../../packages/client/src/turn/requests";
 import { liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
-import { useWords } from "../../words";
-import { CitationPlace } from "./citation-place";
 import { CopyButton } from "../../ui/copy-button";
 import { IconButton } from "../../ui/icon-button";
+import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
+import { type Answer } from "../requests/use-answer";
+import { CitationPlace } from "./citation-place";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
-import { type Answer } from "../requests/use-answer";
 
 interface Props {
   /** Whose documents it may cite. */

@@ -1,14 +1,14 @@
 import "../../styles/drawer.css";
 
+import { type RetrievalHitView } from "@threadkeep/client";
 import { ExternalLink, X } from "lucide-react";
 import { useLayoutEffect, useRef } from "react";
 
-import { type RetrievalHitView } from "../../../packages/client/src/schema";
 import { Markdown } from "../../markdown/markdown";
+import { IconButton } from "../../ui/icon-button";
 import { useWords } from "../../words";
 import { useSourceWords } from "../../words/sources";
 import { DocumentText } from "./document-text";
-import { IconButton } from "../../ui/icon-button";
 import { useDocumentText } from "./use-document-text";
 
 interface Props {

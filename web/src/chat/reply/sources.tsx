@@ -1,4 +1,5 @@
-import { type CitationView } from "../../../packages/client/src/schema";
+import { type CitationView } from "@threadkeep/client";
+
 import { Markdown } from "../../markdown/markdown";
 import { useWords } from "../../words";
 

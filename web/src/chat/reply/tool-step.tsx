@@ -1,16 +1,15 @@
+import { type ToolCallPartView, type ToolProgress } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { memo } from "react";
 
-import { type ToolCallPartView } from "../../../packages/client/src/schema";
-import { type Progress } from "../../../packages/client/src/turn/fold";
+import { LongText } from "../../ui/long-text";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
-import { LongText } from "../../ui/long-text";
 import { outcomeOf } from "../requests/request-outcome";
 
 interface Props {
   call: ToolCallPartView;
-  progress: Progress | undefined;
+  progress: ToolProgress | undefined;
   /** Whether it waits for the user: for leave, or for an answer. */
   isWaiting: boolean;
   /** Whether its details are shown from the start. */

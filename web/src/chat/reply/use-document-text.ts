@@ -1,7 +1,7 @@
+import { type PassagesView, type PassageView } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
 
-import { get } from "../../../packages/client/src/api-client";
-import { type PassagesView, type PassageView } from "../../../packages/client/src/schema";
+import { api } from "../../api/api";
 
 /** How many passages before the cited one to show at first. */
 const BEFORE = 5;
@@ -23,7 +23,7 @@ export function useDocumentText(agentId: string | undefined, chunkId: string | n
   const read = useCallback(
     async (fromPosition: number, limit: number, { signal, onRead }: { signal?: AbortSignal; onRead?: () => void } = {}) => {
       const path = `/api/agents/${agentId}/documents/${documentId}/passages`;
-      const page = await get<PassagesView>(path, { fromPosition, limit }, signal);
+      const page = await api.get<PassagesView>(path, { fromPosition, limit }, signal);
       onRead?.();
       setText(({ passages: known }) => {
         const all = new Map([...known, ...page.items].map((it) => [it.position, it]));

@@ -1,8 +1,8 @@
 import { useState } from "react";
 
 import { revealed } from "../../turn/revealed";
-import { useWords } from "../../words";
 import { LongText } from "../../ui/long-text";
+import { useWords } from "../../words";
 
 /** What is longer is read in the JSON. */
 const MOST_CHARACTERS = 400;

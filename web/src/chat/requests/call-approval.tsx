@@ -1,7 +1,7 @@
+import { type ApprovalScope, type CallApprovalView, type ToolCallPartView } from "@threadkeep/client";
 import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
-import { type ApprovalScope, type CallApprovalView, type ToolCallPartView } from "../../../packages/client/src/schema";
 import { revealed } from "../../turn/revealed";
 import { useWords, type Words } from "../../words";
 import { ArgumentsList, isLong } from "./arguments-list";

@@ -1,8 +1,7 @@
+import { type AnswerBody, type PartOf } from "@threadkeep/client";
 import { ExternalLink, MessageCircleQuestion } from "lucide-react";
 import { useId, useRef, useState, type FormEvent } from "react";
 
-import { type AnswerBody } from "../../../packages/client/src/schema";
-import { type PartOf } from "../../../packages/client/src/turn/parts";
 import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Option } from "../../turn/form";
 import { useWords } from "../../words";
 import { ArgumentsList } from "./arguments-list";

@@ -1,12 +1,10 @@
+import { type ApprovalAction, type ApprovalScope, type OutboxItem, type Problem } from "@threadkeep/client";
 import { Ban, Check, Clock, MessageSquare, type LucideIcon } from "lucide-react";
 import { type RefObject } from "react";
 
-import { type ApprovalAction, type ApprovalScope } from "../../../packages/client/src/schema";
-import { type Item } from "../../../packages/client/src/outbox/outbox";
-import { type Problem } from "../../../packages/client/src/thread/reduce";
+import { describeProblem } from "../../ui/problem-bar";
 import { useWords, type Words } from "../../words";
 import { MessageTime } from "../message-time";
-import { describeProblem } from "../../ui/problem-bar";
 import { Unsent } from "../unsent";
 
 interface Props {
@@ -56,9 +54,9 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
 }
 
 /** Why an answer wasn't accepted, or hasn't arrived. */
-export function AnswerProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: Item; isQuestion?: boolean }) {
+export function AnswerProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: OutboxItem; isQuestion?: boolean }) {
   const words = useWords();
-  if (unsent?.state === "waiting" && unsent.entry.kind === "answer") {
+  if (unsent?.state === "waiting" && unsent.entry.kind === "decision") {
     const { action, scope } = unsent.entry.body;
     return <Unsent item={unsent} about={words.unsentAnswer(outcomeOf(words, action, scope, isQuestion))} />;
   }

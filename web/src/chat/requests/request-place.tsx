@@ -1,9 +1,9 @@
 import { useState } from "react";
 
+import { useChunk } from "../../hooks/use-chunk";
 import { type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
 import { type Answer } from "./use-answer";
-import { useChunk } from "../../hooks/use-chunk";
 
 export const loadRequests = () => import("./requests");
 

@@ -1,10 +1,9 @@
+import { type AnswerBody, type Problem } from "@threadkeep/client";
 import { useEffect, useRef, useState } from "react";
 
-import { type AnswerBody } from "../../../packages/client/src/schema";
-import { unsent as unsentItems } from "../../state/outbox";
-import { useSelected } from "../../state/store";
+import { useSelected } from "../../hooks/use-store";
+import { outbox } from "../../state/outbox";
 import { pageProblemOf } from "../../state/use-loaded";
-import { type Problem } from "../../../packages/client/src/thread/reduce";
 
 /** Gives an answer; false if it was taken back before it could be sent. */
 export type Answer = (requestId: string, body: AnswerBody) => Promise<boolean>;
@@ -16,7 +15,7 @@ export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) 
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   /** An answer that the server doesn't have yet, perhaps of an earlier visit. */
-  const unsent = useSelected(unsentItems, (all) => all.find(({ entry }) => entry.kind === "answer" && entry.requestId === requestId));
+  const unsent = useSelected(outbox.items, (all) => all.find(({ entry }) => entry.kind === "decision" && entry.requestId === requestId));
   /** Whether the answer was given here: in another tab the focus stays where it is. */
   const isMine = useRef(false);
   useEffect(() => {

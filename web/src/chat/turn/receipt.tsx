@@ -1,11 +1,11 @@
+import { type ReceiptView, type UsageView } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { type ReactNode } from "react";
 
-import { type ReceiptView, type UsageView } from "../../../packages/client/src/schema";
-import { useWords } from "../../words";
-import { useTurnWords } from "../../words/turn";
 import { Fact } from "../../ui/fact";
 import { LongText } from "../../ui/long-text";
+import { useWords } from "../../words";
+import { useTurnWords } from "../../words/turn";
 import { SentMessages } from "./sent-messages";
 
 interface Props {

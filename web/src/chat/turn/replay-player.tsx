@@ -1,8 +1,7 @@
+import { type TurnEvent, type TurnView } from "@threadkeep/client";
 import { Pause, Play, RotateCcw } from "lucide-react";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { type TurnView } from "../../../packages/client/src/schema";
-import { type TurnEvent } from "../../../packages/client/src/turn/events";
 import { nextStop, playedAt, positionOf, replayOf, replyBefore, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../turn/replay";
 import { type Timeline } from "../../turn/timeline";
 import { useWords } from "../../words";

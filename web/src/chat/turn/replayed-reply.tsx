@@ -1,9 +1,8 @@
+import { waitingCalls, type LiveReply } from "@threadkeep/client";
 import { Clock } from "lucide-react";
 import { memo, useLayoutEffect, useMemo, useRef, type RefObject, type UIEvent } from "react";
 
 import { liveActivity, shownSegments } from "../../turn/activity";
-import { type LiveReply } from "../../../packages/client/src/turn/fold";
-import { waitingCalls } from "../../../packages/client/src/turn/requests";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords, type Words } from "../../words";
 import { useTurnWords } from "../../words/turn";

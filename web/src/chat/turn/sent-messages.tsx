@@ -1,11 +1,9 @@
+import { contentOf, filesOf, type MessageView, type PageView_MessageView } from "@threadkeep/client";
 import { ChevronRight, Paperclip } from "lucide-react";
 import { useState } from "react";
 
-import { get } from "../../../packages/client/src/api-client";
-import { type MessageView, type PageView_MessageView } from "../../../packages/client/src/schema";
+import { api } from "../../api/api";
 import { toast } from "../../state/toasts";
-import { filesOf } from "../../../packages/client/src/turn/files";
-import { contentOf } from "../../../packages/client/src/turn/parts";
 import { useWords } from "../../words";
 import { useTurnWords } from "../../words/turn";
 
@@ -70,7 +68,7 @@ async function readMessages(conversationId: string, ids: readonly string[]): Pro
   let cursor: string | null = null;
   for (let page = 0; page < MOST_PAGES; page++) {
     const query = { order: "desc", include: "overwritten", limit: PAGE, ...(cursor && { cursor }) };
-    const read: PageView_MessageView = await get(`/api/conversations/${conversationId}/messages`, query);
+    const read: PageView_MessageView = await api.get(`/api/conversations/${conversationId}/messages`, query);
     for (const message of read.items) found.set(message.id, message);
     cursor = read.nextCursor;
     if (!cursor || ids.every((id) => found.has(id))) break;

@@ -1,25 +1,24 @@
 import "../../styles/drawer.css";
 import "../../styles/turn.css";
 
+import { waitsForUser, type UsageView } from "@threadkeep/client";
 import { Link, X } from "lucide-react";
 import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
 
-import { type UsageView } from "../../../packages/client/src/schema";
 import { hrefOf } from "../../state/route";
 import { modelCallsOf } from "../../turn/calls";
-import { waitsForUser } from "../../../packages/client/src/turn/requests";
 import { timelineOf } from "../../turn/timeline";
-import { useWords } from "../../words";
-import { dateTime, duration } from "../../words/format";
-import { useTurnWords } from "../../words/turn";
 import { CopyButton } from "../../ui/copy-button";
 import { Fact } from "../../ui/fact";
 import { IconButton } from "../../ui/icon-button";
+import { describeProblem } from "../../ui/problem-bar";
+import { useWords } from "../../words";
+import { dateTime, duration } from "../../words/format";
+import { useTurnWords } from "../../words/turn";
 import { Receipt } from "./receipt";
 import { ReplayPlayer } from "./replay-player";
 import { ReplayedReply } from "./replayed-reply";
 import { TimelineView } from "./timeline-view";
-import { describeProblem } from "../../ui/problem-bar";
 import { TurnTokens } from "./turn-tokens";
 import { TurnTools } from "./turn-tools";
 import { useTurn, type WatchedTurn } from "./use-turn";

@@ -1,4 +1,5 @@
-import { type UsageView } from "../../../packages/client/src/schema";
+import { type UsageView } from "@threadkeep/client";
+
 import { type ModelCall } from "../../turn/calls";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";

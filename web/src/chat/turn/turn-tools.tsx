@@ -1,12 +1,11 @@
-import { type Progress } from "../../../packages/client/src/turn/fold";
-import { type Part, type PartOf } from "../../../packages/client/src/turn/parts";
-import { waitingCalls } from "../../../packages/client/src/turn/requests";
+import { waitingCalls, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
+
 import { useTurnWords } from "../../words/turn";
 import { ToolStep } from "../reply/tool-step";
 
 interface Props {
   parts: readonly Part[];
-  progress: Record<string, Progress>;
+  progress: Record<string, ToolProgress>;
 }
 
 /** What each tool received and returned. */

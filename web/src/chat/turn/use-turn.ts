@@ -1,13 +1,19 @@
+import {
+  ApiError,
+  foldAll,
+  followTurn,
+  Batches,
+  type LiveReply,
+  type Problem,
+  type ReceiptView,
+  type TurnEvent,
+  type TurnView,
+} from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { ApiError, get } from "../../../packages/client/src/api-client";
-import { type ReceiptView, type TurnView } from "../../../packages/client/src/schema";
+import { api } from "../../api/api";
+import { atNextFrame } from "../../state/next-frame";
 import { pageProblemOf } from "../../state/use-loaded";
-import { Paced } from "../../../packages/client/src/thread/paced";
-import { type Problem } from "../../../packages/client/src/thread/reduce";
-import { type TurnEvent } from "../../../packages/client/src/turn/events";
-import { foldAll, type LiveReply } from "../../../packages/client/src/turn/fold";
-import { follow } from "../../../packages/client/src/turn/follow";
 import { replyBefore } from "../../turn/replay";
 
 /** What is known about a turn so far. */
@@ -46,22 +52,22 @@ async function watch(conversationId: string, turnId: string, signal: AbortSignal
   let reply = replyBefore(turn);
   const wasRunning = turn.endedAt === null;
   const show = (isRunning: boolean) => update({ state: "there", turn, receipt, events, reply, isRunning });
-  const paced = new Paced<TurnEvent>((more) => {
+  const batches = new Batches<TurnEvent>((more) => {
     events = [...events, ...more];
     reply = foldAll(reply, more);
     if (wasRunning) show(true);
-  });
+  }, { atNextFrame });
   if (wasRunning) show(true);
-  await follow(turnId, { onEvents: (more) => paced.add(more), onLost: () => {}, onBack: () => {} }, signal);
-  paced.flush();
+  await followTurn(api, turnId, { onEvents: (more) => batches.add(more), onLost: () => {}, onBack: () => {} }, signal);
+  batches.flush();
   if (wasRunning) [turn, receipt] = await read(turnId, signal);
   show(false);
 }
 
 async function read(turnId: string, signal: AbortSignal): Promise<[TurnView, ReceiptView | null]> {
   return Promise.all([
-    get<TurnView>(`/api/turns/${turnId}`, {}, signal),
-    get<ReceiptView>(`/api/turns/${turnId}/context`, {}, signal).catch((error: unknown) => {
+    api.get<TurnView>(`/api/turns/${turnId}`, {}, signal),
+    api.get<ReceiptView>(`/api/turns/${turnId}/context`, {}, signal).catch((error: unknown) => {
       if (isMissing(error)) return null; // it doesn't exist yet
       throw error;
     }),

@@ -1,15 +1,13 @@
+import { type KeptFile, type OutgoingFile, type UploadedFileView } from "@threadkeep/client";
 import { act } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { setToken } from "../../../packages/client/src/api-client";
-import { type UploadedFileView } from "../../../packages/client/src/schema";
+import { setToken } from "../../../src/api/api";
 import { Composer } from "../../../src/chat/composer/composer";
 import { attachmentsOf, forgetAttachments, keepFiles, markExpired } from "../../../src/state/attachments";
 import { forgetDrafts, readDraft } from "../../../src/state/drafts";
-import { type OutgoingFile } from "../../../packages/client/src/outbox/entry";
 import { session } from "../../../src/state/session";
 import { arrivalOf } from "../../../src/state/uploads";
-import { type KeptFile } from "../../../packages/client/src/turn/files";
 import { click, draw, press, type } from "../../draw";
 import { outgoing } from "../../outgoing";
 

@@ -1,12 +1,11 @@
+import { filePart, imagesOf, type KeptFile, type Message } from "@threadkeep/client";
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
+import { recording } from "../../../packages/client/tests/recordings";
 import { UserMessage } from "../../../src/chat/user-message";
 import { viewed } from "../../../src/state/viewed-image";
-import { filePart, imagesOf, type KeptFile } from "../../../packages/client/src/turn/files";
-import { type Message } from "../../../packages/client/src/turn/parts";
 import { answer, click, draw } from "../../draw";
-import { recording } from "../../../packages/client/tests/recordings";
 
 /** Tells an element that it has come near, where a test says so. */
 class Near {

@@ -1,7 +1,7 @@
+import { type RetrievalHitView } from "@threadkeep/client";
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
-import { type RetrievalHitView } from "../../../packages/client/src/schema";
 import { DocumentText } from "../../../src/chat/reply/document-text";
 import { SourceDrawer } from "../../../src/chat/reply/source-drawer";
 import { useDocumentText } from "../../../src/chat/reply/use-document-text";

@@ -1,17 +1,23 @@
+import {
+  EMPTY_THREAD,
+  isRunning,
+  reduce,
+  type Message,
+  type Part,
+  type Thread,
+  type ThreadState,
+  type ToolCallPartView,
+  type TurnEvent,
+} from "@threadkeep/client";
 import { act } from "react";
 import { describe, expect, it, vi } from "vitest";
 
-import { type ToolCallPartView } from "../../../packages/client/src/schema";
+import { RECORDINGS, begun, recording, type Recording } from "../../../packages/client/tests/recordings";
 import { EntryView, type MessageActions } from "../../../src/chat/entry-view";
 import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { UserMessage } from "../../../src/chat/user-message";
-import { EMPTY, isRunning, reduce, type ThreadState } from "../../../packages/client/src/thread/reduce";
-import { type Thread } from "../../../packages/client/src/thread/thread";
-import { type TurnEvent } from "../../../packages/client/src/turn/events";
-import { type Message, type Part } from "../../../packages/client/src/turn/parts";
 import { answer, click, draw, press, type Drawn } from "../../draw";
-import { RECORDINGS, begun, recording, type Recording } from "../../../packages/client/tests/recordings";
 
 const ignored = () => {};
 
@@ -35,12 +41,12 @@ function last(state: ThreadState, thread: Partial<Thread> = {}, actions: Partial
   );
 }
 
-const ended = (...messages: Message[]): ThreadState => ({ ...EMPTY, messages });
+const ended = (...messages: Message[]): ThreadState => ({ ...EMPTY_THREAD, messages });
 
 /** A conversation in which the turn of a recording has just begun. */
 function beginning(it: Recording): { state: ThreadState; turnId: string } {
   const live = begun(it);
-  return { state: { ...EMPTY, messages: [live.message], live }, turnId: it.events[0]!.turn_id };
+  return { state: { ...EMPTY_THREAD, messages: [live.message], live }, turnId: it.events[0]!.turn_id };
 }
 
 /** What stands in a reply, from top to bottom. */
@@ -247,13 +253,15 @@ it("leads from a mark to its source, which is rendered, not shown as Markdown", 
 });
 
 it("says why an answer failed, and offers to go on or to try again", async () => {
-  const thread = { regenerate: vi.fn(async () => true), send: vi.fn(async () => true) };
+  const regenerate = vi.fn(async () => true);
+  const send = vi.fn(async () => true);
+  const thread = { branches: { regenerate }, sending: { send } } as unknown as Thread;
   const drawn = draw(last(ended(recording("tools that fail, draw and give files").message), thread));
   expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted.");
   await click(drawn.named("Continue"));
-  expect(thread.send).toHaveBeenCalledWith("Please continue.");
+  expect(send).toHaveBeenCalledWith("Please continue.");
   await click(drawn.named("Retry"));
-  expect(thread.regenerate).toHaveBeenCalledOnce();
+  expect(regenerate).toHaveBeenCalledOnce();
 });
 
 it("does not offer to continue what failed for another reason", () => {
@@ -323,11 +331,12 @@ describe("the versions of a message", () => {
 
 it("regenerates, edits and forks the message on which one clicks", async () => {
   const { message } = recording("plain text");
-  const thread = { regenerate: vi.fn(async () => true) };
+  const regenerate = vi.fn(async () => true);
+  const thread = { branches: { regenerate } } as unknown as Thread;
   const onFork = vi.fn();
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
-  expect(thread.regenerate).toHaveBeenCalledExactlyOnceWith(message);
+  expect(regenerate).toHaveBeenCalledExactlyOnceWith(message);
   await click(reply.named("Branch from here"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };

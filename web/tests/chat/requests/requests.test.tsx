@@ -1,17 +1,23 @@
+import {
+  ApiError,
+  EMPTY_THREAD,
+  isRunning,
+  isWaiting,
+  reduce,
+  type AnswerBody,
+  type Thread,
+  type ThreadState,
+  type TurnEvent,
+} from "@threadkeep/client";
 import { act } from "react";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
-import { ApiError } from "../../../packages/client/src/api-client";
-import { type AnswerBody } from "../../../packages/client/src/schema";
+import { begun, recording } from "../../../packages/client/tests/recordings";
 import { EntryView } from "../../../src/chat/entry-view";
 import { loadRequests } from "../../../src/chat/requests/request-place";
 import { loadChunk } from "../../../src/hooks/use-chunk";
-import { unsent } from "../../../src/state/outbox";
-import { EMPTY, isRunning, isWaiting, reduce, type ThreadState } from "../../../packages/client/src/thread/reduce";
-import { type Thread } from "../../../packages/client/src/thread/thread";
-import { type TurnEvent } from "../../../packages/client/src/turn/events";
+import { outbox } from "../../../src/state/outbox";
 import { click, draw, press, type, type Drawn } from "../../draw";
-import { begun, recording } from "../../../packages/client/tests/recordings";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));
 
@@ -26,7 +32,7 @@ class Turn {
 
   constructor(...bodies: object[]) {
     const live = begun(some);
-    this.state = { ...EMPTY, messages: [live.message], live };
+    this.state = { ...EMPTY_THREAD, messages: [live.message], live };
     this.happen({ type: "turn_start", model: "m" }, { type: "iteration_start", iteration: 1 }, ...bodies);
   }
 
@@ -40,7 +46,7 @@ class Turn {
   }
 }
 
-function reply(state: ThreadState, answer: Thread["answer"] = async () => true) {
+function reply(state: ThreadState, decide: Thread["sending"]["decide"] = async () => true) {
   return (
     <EntryView
       message={state.messages.at(-1)!}
@@ -50,7 +56,7 @@ function reply(state: ThreadState, answer: Thread["answer"] = async () => true) 
       isEdited={false}
       running={isRunning(state)}
       busy={isRunning(state)}
-      thread={thread(answer)}
+      thread={thread(decide)}
       onChoose={ignored}
       onEdit={ignored}
       onDetails={ignored}
@@ -59,9 +65,9 @@ function reply(state: ThreadState, answer: Thread["answer"] = async () => true) 
 }
 
 const threads = new Map<unknown, Thread>();
-function thread(answer: Thread["answer"]): Thread {
-  if (!threads.has(answer)) threads.set(answer, { answer } as Thread);
-  return threads.get(answer)!;
+function thread(decide: Thread["sending"]["decide"]): Thread {
+  if (!threads.has(decide)) threads.set(decide, { sending: { decide } } as Thread);
+  return threads.get(decide)!;
 }
 
 const called = (id: string, values: object = {}) => ({ type: "tool_call", tool_call_id: id, tool_name: "order", server: "shop", arguments: values });
@@ -121,11 +127,11 @@ describe("a call that needs leave", () => {
 
   it("says which answer has not been sent yet, perhaps one of an earlier visit", async () => {
     const account = { server: "", userId: "" };
-    const entry = { kind: "answer", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
-    unsent.set([{ entry, state: "waiting", lasts: true }]);
+    const entry = { kind: "decision", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
+    outbox.items.set([{ entry, state: "waiting", lasts: true, failures: 1 }]);
     const drawn = draw(reply(new Turn(called("t1"), asked("r1", "t1")).state));
     expect(drawn.find(".unsent").textContent).toContain("Your answer: Denied. Not sent yet.");
-    await act(async () => unsent.set([]));
+    await act(async () => outbox.items.set([]));
     expect(drawn.place.querySelector(".unsent")).toBeNull();
   });
 

@@ -10,25 +10,25 @@ export interface Account {
 }
 
 export interface OutgoingFile {
-  /** Names it on this page. */
+  /** Identifies it until the server has it. */
   key: string;
   fileName: string;
   mediaType: string;
   size: number;
   /** The file as the server has it; null until it is uploaded. */
   kept: KeptFile | null;
-  /** Its content, if this browser has it: the server forgets a file that no message uses. */
+  /** Its content, if this device has it: the server forgets a file that no message uses. */
   source: Blob | null;
 }
 
-interface Common {
+interface EntryHead {
   /** Also the `Idempotency-Key`: however often it is sent, it happens once. */
   id: string;
   account: Account;
   createdAt: number;
 }
 
-export interface OutgoingMessage extends Common {
+export interface OutgoingMessage extends EntryHead {
   kind: "message";
   /** Null until its conversation, which is new, has been created. */
   conversationId: string | null;
@@ -46,26 +46,44 @@ export interface OutgoingMessage extends Common {
   steers?: string;
 }
 
-export interface OutgoingAnswer extends Common {
-  kind: "answer";
+/** What the user decided about a turn's request. */
+export interface OutgoingDecision extends EntryHead {
+  kind: "decision";
   conversationId: string;
   turnId: string;
   requestId: string;
   body: AnswerBody;
 }
 
-export type Entry = OutgoingMessage | OutgoingAnswer;
+export type OutboxEntry = OutgoingMessage | OutgoingDecision;
+
+/** What the user has written, before the outbox makes an entry of it. */
+export type NewEntry = NewMessage | Omit<OutgoingDecision, keyof EntryHead>;
+export type NewMessage = Omit<OutgoingMessage, keyof EntryHead>;
 
 /** Entries of one lane are sent in the order in which they were written. */
-export function laneOf(entry: Entry): string {
-  if (entry.kind === "answer") return `answer.${entry.requestId}`;
+export function laneOf(entry: OutboxEntry): string {
+  if (entry.kind === "decision") return `decision.${entry.requestId}`;
   return entry.conversationId === null ? `new.${entry.id}` : `conversation.${entry.conversationId}`;
 }
 
-export function isOf({ account }: Entry, { server, userId }: Account): boolean {
+export function isOf({ account }: OutboxEntry, { server, userId }: Account): boolean {
   return account.server === server && account.userId === userId;
 }
 
-export function inOrder(entries: readonly Entry[]): Entry[] {
-  return entries.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+/** Sorts entries in the order in which they were written. */
+export function compareEntries(a: OutboxEntry, b: OutboxEntry): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+}
+
+/** The entry without the server's copy of a file, if this device can upload it again. */
+export function withoutCopy(entry: OutboxEntry, fileId: string | null): OutgoingMessage | null {
+  if (entry.kind !== "message" || fileId === null) return null;
+  if (!entry.files.some((it) => it.kept?.fileId === fileId && it.source)) return null;
+  return { ...entry, files: entry.files.map((it) => (it.kept?.fileId === fileId ? { ...it, kept: null } : it)) };
+}
+
+/** A file as it is shown before the server has it: by name. */
+export function shownFile({ key, fileName, size, kept }: OutgoingFile): KeptFile {
+  return kept ?? { fileId: key, fileName, mediaType: "", size, width: null, height: null };
 }

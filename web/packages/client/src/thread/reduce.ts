@@ -1,78 +1,13 @@
-/** What the page knows of one conversation, and how each thing that happens changes it. Pure. */
+/** How each thing that happens in a conversation changes what is known of it. Pure. */
 
-import {
-  type ConversationDetailView,
-  type ConversationView,
-  type QueuedMessageView,
-  type StartedTurnView,
-} from "../schema";
-import { foldAll, startReply, type LiveReply } from "../turn/fold";
+import { type Problem } from "../errors";
+import { type ConversationDetailView, type ConversationView, type QueuedMessageView, type StartedTurnView } from "../schema";
 import { type TurnEvent } from "../turn/events";
 import { filePart, type KeptFile } from "../turn/files";
+import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type Message } from "../turn/parts";
-import { waitsForUser } from "../turn/requests";
 import { before, joined, withSibling } from "./path";
-
-export interface ThreadState {
-  conversation: ConversationView | null;
-  /** A part of the active path, oldest first. */
-  messages: readonly Message[];
-  hasOlder: boolean;
-  /** Whether the user reads an older part, and what follows has not been read. */
-  hasNewer: boolean;
-  /** While the user reads an older part: the end of the path as it was last shown. */
-  tip: string | null;
-  /** The summary that replaces the archived messages in the model's context. */
-  summary: string | null;
-  loading: "all" | "older" | "newer" | null;
-  /** The reply in progress. */
-  live: LiveReply | null;
-  /** From the click on Send until the server has taken the message. */
-  sending: boolean;
-  /** The outbox's entry for it, if it has one. */
-  sendingId: string | null;
-  /** What was shown before; it returns if the server refuses. */
-  shownBefore: Pick<ThreadState, "messages" | "hasNewer"> | null;
-  /** From the choice of another branch until it is shown. */
-  choosing: boolean;
-  /** What was sent while a turn ran, in the order in which it is taken. */
-  queued: readonly PendingMessage[];
-  stopping: boolean;
-  connection: "good" | "lost";
-  problem: Problem | null;
-}
-
-/** A message that no turn has taken yet. */
-export interface PendingMessage extends Omit<QueuedMessageView, "steers"> {
-  /** It joins the running turn or, with null, gets its own turn afterwards. */
-  steers: string | null;
-}
-
-export interface Problem {
-  code: string;
-  message: string;
-  /** The file that the server does not have. */
-  fileId?: string;
-}
-
-export const EMPTY: ThreadState = {
-  conversation: null,
-  messages: [],
-  hasOlder: false,
-  hasNewer: false,
-  tip: null,
-  summary: null,
-  loading: null,
-  live: null,
-  sending: false,
-  sendingId: null,
-  shownBefore: null,
-  choosing: false,
-  queued: [],
-  stopping: false,
-  connection: "good",
-  problem: null,
-};
+import { EMPTY_THREAD, PATH_CHANGED, isLocalId, localId, tipOf, type PendingMessage, type ThreadState } from "./state";
 
 export type ThreadAction =
   | { type: "opening" }
@@ -108,47 +43,10 @@ export type ThreadAction =
 
 const SENT = { sending: false, sendingId: null, shownBefore: null } as const;
 
-const LOCAL = "local:";
-
-export const PATH_CHANGED = "PATH_CHANGED";
-
-export function isRunning(state: ThreadState): boolean {
-  return state.sending || state.live !== null;
-}
-
-/** Whether the turn does nothing before its user answers; a message ends it. */
-export function isWaiting({ live }: ThreadState): boolean {
-  return live !== null && waitsForUser(live.message.parts);
-}
-
-/** Whether a message sent now would be queued: behind a running turn, or other messages. */
-export function mustQueue(state: ThreadState): boolean {
-  return (state.live !== null && !isWaiting(state)) || state.queued.length > 0;
-}
-
-export function isLocal(id: string): boolean {
-  return id.startsWith(LOCAL);
-}
-
-/** An id for what the server has not taken yet. */
-export function localId(name: string): string {
-  return `${LOCAL}${name}`;
-}
-
-/** Whether the path cannot be changed now. */
-export function isBusy(state: ThreadState): boolean {
-  return isRunning(state) || state.choosing;
-}
-
-/** The last visible message: the server refuses an action taken while another path was shown. */
-export function tipOf({ messages, hasNewer, tip }: ThreadState): string | null {
-  return hasNewer ? tip : (messages.findLast((it) => !isLocal(it.id))?.id ?? null);
-}
-
 export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
   switch (action.type) {
     case "opening":
-      return { ...EMPTY, loading: "all" };
+      return { ...EMPTY_THREAD, loading: "all" };
     case "made":
       return { ...state, conversation: action.conversation, loading: null };
     case "read": {
@@ -211,10 +109,10 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "started": {
       const { turnId } = action.turn;
       const ids: Record<string, string> = {
-        [`${LOCAL}user`]: action.turn.userMessageId,
-        [`${LOCAL}assistant`]: action.turn.assistantMessageId,
+        [localId("user")]: action.turn.userMessageId,
+        [localId("assistant")]: action.turn.assistantMessageId,
       };
-      const messages = state.messages.map((it) => (isLocal(it.id) ? named({ ...it, turnId }, ids) : it));
+      const messages = state.messages.map((it) => (isLocalId(it.id) ? named({ ...it, turnId }, ids) : it));
       const conversation = state.conversation && { ...state.conversation, activeTurnId: turnId };
       return withLive({ ...state, ...SENT, messages, conversation });
     }
@@ -283,7 +181,7 @@ function pending(
   const taken = new Set(messages.flatMap(takenIn));
   const own = known.filter(
     ({ messageId, steers }) =>
-      !listed.has(messageId) && !taken.has(messageId) && (isLocal(messageId) || (steers !== null && steers === activeTurnId)),
+      !listed.has(messageId) && !taken.has(messageId) && (isLocalId(messageId) || (steers !== null && steers === activeTurnId)),
   );
   const read = queued.map((it) => ({ ...it, steers: it.steers ? activeTurnId : null }));
   const all = [...read.filter((it) => !taken.has(it.messageId)), ...own];
@@ -335,7 +233,7 @@ function blank(
   files: readonly KeptFile[] = [],
 ): Message {
   return {
-    id: `${LOCAL}${role}`,
+    id: localId(role),
     conversationId: state.conversation?.id ?? "",
     seq: (parent?.seq ?? 0) + 1,
     parentId: parent?.id ?? null,

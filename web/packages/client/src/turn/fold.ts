@@ -5,7 +5,7 @@ import { type EventImage, type RetrievalHit, type TurnEvent } from "./events";
 import { type Message, type Part, type PartOf } from "./parts";
 import { requestOf } from "./requests";
 
-export interface Progress {
+export interface ToolProgress {
   progress: number;
   total?: number;
   message?: string;
@@ -19,7 +19,7 @@ export interface LiveReply {
   isGrowing: boolean;
   /** The model call that runs, from 1. */
   iteration: number;
-  progress: Record<string, Progress>;
+  progress: Record<string, ToolProgress>;
   /** How many parts there were each time the turn was continued after an interruption. */
   resumedAt: readonly number[];
 }

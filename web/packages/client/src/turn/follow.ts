@@ -1,30 +1,37 @@
 /** Follows a turn to its end, whatever the network does: each event once, in order. */
 
-import { ApiError } from "../api-client";
-import { pause, readEvents } from "../sse";
+import { type ApiClient } from "../api-client";
+import { ApiError } from "../errors";
+import { waitAfter } from "../pause";
+import { readEvents } from "../sse";
 import { isTerminal, type TurnEvent } from "./events";
 
 const WAITS_MS = [300, 700, 1500, 3000, 5000];
 
-export interface Follower {
+export interface TurnFollower {
   onEvents(events: TurnEvent[]): void;
-  /** The connection is lost; it reconnects. */
+  /** The connection is lost; `followTurn` reconnects. */
   onLost(): void;
   onBack(): void;
 }
 
 /** Returns when the turn has ended; `expired` if its events were deleted and the message must be loaded. */
-export async function follow(turnId: string, follower: Follower, signal: AbortSignal): Promise<"ended" | "expired"> {
-  let after = 0;
+export async function followTurn(
+  api: ApiClient,
+  turnId: string,
+  follower: TurnFollower,
+  signal: AbortSignal,
+): Promise<"ended" | "expired"> {
+  let lastSeq = 0;
   let failures = 0;
   while (!signal.aborted) {
     try {
-      const seen = after ? String(after) : null;
-      const ended = await readEvents<TurnEvent>(`/api/turns/${turnId}/events`, seen, signal, (events) => {
-        const fresh = events.filter((event) => event.seq > after);
+      const lastId = lastSeq ? String(lastSeq) : null;
+      const ended = await readEvents<TurnEvent>(api, `/api/turns/${turnId}/events`, lastId, signal, (events) => {
+        const fresh = events.filter((event) => event.seq > lastSeq);
         if (failures) follower.onBack();
         failures = 0;
-        after = fresh.at(-1)?.seq ?? after;
+        lastSeq = fresh.at(-1)?.seq ?? lastSeq;
         if (fresh.length) follower.onEvents(fresh);
         return fresh.some(isTerminal);
       });
@@ -36,7 +43,7 @@ export async function follow(turnId: string, follower: Follower, signal: AbortSi
     }
     if (signal.aborted) break;
     follower.onLost();
-    await pause(WAITS_MS[Math.min(failures, WAITS_MS.length - 1)] ?? 5000, signal);
+    await api.pause(waitAfter(failures, WAITS_MS), signal);
     failures += 1;
   }
   return "ended";

@@ -4,9 +4,9 @@ import { type CallApprovalView } from "../schema";
 import { type Part, type PartOf } from "./parts";
 
 /** Leave for a tool call, or a question. */
-export type Request = CallApprovalView | PartOf<"question">;
+export type TurnRequest = CallApprovalView | PartOf<"question">;
 
-export function requestOf(part: Part): Request | undefined {
+export function requestOf(part: Part): TurnRequest | undefined {
   if (part.type === "question") return part;
   return part.type === "tool_call" ? part.approval : undefined;
 }
@@ -18,7 +18,7 @@ function isOpen(part: Part): boolean {
 }
 
 /** The unanswered requests. */
-export function openRequests(parts: readonly Part[]): Request[] {
+export function openRequests(parts: readonly Part[]): TurnRequest[] {
   return parts.filter(isOpen).flatMap((part) => requestOf(part) ?? []);
 }
 

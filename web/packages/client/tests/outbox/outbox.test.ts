@@ -1,26 +1,31 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
-import { laneOf, type Entry, type OutgoingFile, type OutgoingMessage } from "../../src/outbox/entry";
-import { Outbox, canTakeBack, type EntryStore, type Item, type NewEntry, type OutboxEvent, type Stored, type TabNews } from "../../src/outbox/outbox";
-import { verdictOn, type Failure } from "../../src/outbox/verdict";
+import { ApiError, Unreachable } from "../../src/errors";
+import { type OutboxEvent } from "../../src/outbox/delivery";
+import { canWithdraw, type OutboxItem } from "../../src/outbox/entries";
+import { laneOf, type NewEntry, type OutboxEntry, type OutgoingFile, type OutgoingMessage } from "../../src/outbox/entry";
+import { Outbox } from "../../src/outbox/outbox";
+import { type EntryStore, type OutboxTabMessage, type OutboxTransport, type SentView, type StoredEntry } from "../../src/outbox/ports";
+import { verdictOn } from "../../src/outbox/verdict";
+import { type ConversationView } from "../../src/schema";
 
 /** What several tabs, and one tab after the other, find in the browser. */
 class Disk implements EntryStore {
-  entries = new Map<string, Entry>();
+  entries = new Map<string, OutboxEntry>();
   isFull = false;
   isUnreadable = false;
   /** What it could not store, and keeps as long as the page is open. */
-  unstored = new Map<string, Entry>();
+  unstored = new Map<string, OutboxEntry>();
 
-  async all(): Promise<Stored[]> {
-    const stored = (entries: Map<string, Entry>, lasts: boolean) => [...entries.values()].map((entry) => ({ entry, lasts }));
+  async all(): Promise<StoredEntry[]> {
+    const stored = (entries: Map<string, OutboxEntry>, lasts: boolean) => [...entries.values()].map((entry) => ({ entry, lasts }));
     return [...stored(this.entries, true), ...stored(this.unstored, false)];
   }
-  async get(id: string): Promise<Entry | undefined> {
+  async get(id: string): Promise<OutboxEntry | undefined> {
     if (this.isUnreadable) throw new Error("unreadable");
     return this.entries.get(id);
   }
-  async put(entry: Entry): Promise<boolean> {
+  async put(entry: OutboxEntry): Promise<boolean> {
     if (this.isFull) this.unstored.set(entry.id, entry);
     if (this.isFull) return false;
     this.entries.set(entry.id, structuredClone(entry));
@@ -32,18 +37,12 @@ class Disk implements EntryStore {
   }
 }
 
-class Refused extends Error {
-  constructor(readonly failure: Failure, readonly fileId: string | null = null) {
-    super();
-  }
-}
-
-const refused = (status: number, code: string, retryAfterMs: number | null = null) => new Refused({ kind: "refused", status, code, retryAfterMs });
-const UNREACHABLE = new Refused({ kind: "unreachable" });
+const refused = (status: number, code: string, retryAfterMs: number | null = null) => new ApiError(status, code, "", null, null, retryAfterMs);
+const UNREACHABLE = new Unreachable();
 
 /** A server that knows its keys; `fails` is thrown by the next calls, in order, `loses`: after they took effect. */
-class Server {
-  messages = new Map<string, Entry>();
+class Server implements OutboxTransport {
+  messages = new Map<string, OutboxEntry>();
   conversations = new Map<string, string>();
   uploads: string[] = [];
   asked: string[] = [];
@@ -69,12 +68,11 @@ class Server {
   };
   create = async (agentId: string | null, key: string) => {
     this.#meet(`create ${agentId}`, () => this.conversations.set(key, this.conversations.get(key) ?? `c${this.conversations.size + 1}`));
-    const id = this.conversations.get(key)!;
-    return { id, conversation: id };
+    return { id: this.conversations.get(key)! } as ConversationView;
   };
-  send = async (entry: Entry) => {
+  send = async (entry: OutboxEntry) => {
     this.#meet(`send ${entry.kind === "message" ? entry.content : entry.requestId}`, () => this.messages.set(entry.id, entry));
-    return `took ${entry.id}`;
+    return { turnId: `took ${entry.id}` } as SentView;
   };
 }
 
@@ -98,39 +96,36 @@ let ids = 0;
 let clock: () => number;
 
 class Tab {
-  events: OutboxEvent<string, string>[] = [];
-  items: readonly Item[] = [];
+  events: OutboxEvent[] = [];
   /** What the tab waits for; `wake` ends all of it. */
   pauses: { ms: number; end: () => void }[] = [];
   isCrashed = false;
-  readonly outbox: Outbox<string, string>;
+  readonly outbox: Outbox;
 
   constructor(readonly userId = "alice", readonly address = "http://h/") {
-    const transport = {
-      ...server,
-      failureIn: (error: unknown) => (error as Refused).failure,
-      missingFile: (error: unknown) => (error as Refused).fileId,
-    };
-    this.outbox = new Outbox<string, string>(
-      disk,
-      transport,
-      {
-        freshId: () => `k${++ids}`,
-        now: () => clock(),
-        pause: (ms, signal) =>
-          new Promise((resolve) => {
-            this.pauses.push({ ms, end: resolve });
-            signal.addEventListener("abort", () => resolve());
-          }),
+    this.outbox = new Outbox({
+      store: disk,
+      transport: server,
+      freshId: () => `k${++ids}`,
+      now: () => clock(),
+      pause: (ms, signal) =>
+        new Promise((resolve) => {
+          this.pauses.push({ ms, end: resolve });
+          signal?.addEventListener("abort", () => resolve());
+        }),
+      tabs: {
         alone: locks.alone,
-        tell: (news: TabNews) => {
-          for (const tab of tabs) if (tab !== this && !tab.isCrashed) void tab.outbox.heard(news);
+        tell: (message: OutboxTabMessage) => {
+          for (const tab of tabs) if (tab !== this && !tab.isCrashed) void tab.outbox.heard(message);
         },
       },
-      (items) => (this.items = items),
-    );
+    });
     this.outbox.on((event) => this.events.push(event));
     tabs.push(this);
+  }
+
+  get items(): readonly OutboxItem[] {
+    return this.outbox.items.get();
   }
 
   async open(): Promise<this> {
@@ -139,7 +134,7 @@ class Tab {
     return this;
   }
 
-  async write(message: Partial<OutgoingMessage> & { content: string }): Promise<Entry> {
+  async write(message: Partial<OutgoingMessage> & { content: string }): Promise<OutboxEntry> {
     const entry = this.outbox.prepare({ kind: "message", conversationId: "c", agentId: "g", files: [], tip: "m1", ...message } as NewEntry);
     await this.outbox.add(entry);
     await quiet();
@@ -187,7 +182,7 @@ describe("a message", () => {
     expect(stored).toEqual([true]);
     expect(contents()).toEqual(["hi"]);
     expect(disk.entries.size).toBe(0);
-    expect(tab.events).toEqual([{ type: "sent", entry, outcome: `took ${entry.id}` }]);
+    expect(tab.events).toEqual([{ type: "sent", entry, outcome: { turnId: `took ${entry.id}` } }]);
     expect(tab.items).toEqual([]);
   });
 
@@ -241,7 +236,7 @@ describe("a message", () => {
     disk.isUnreadable = true;
     const tab = await new Tab().open();
     const entry = await tab.write({ content: "hi" });
-    expect(tab.events).toEqual([{ type: "sent", entry, outcome: `took ${entry.id}` }]);
+    expect(tab.events).toEqual([{ type: "sent", entry, outcome: { turnId: `took ${entry.id}` } }]);
   });
 
   it("is tried ever more seldom, at once when asked for, and when the server says", async () => {
@@ -420,7 +415,7 @@ describe("a message with files", () => {
     server.beforeUpload = new Promise((resolve) => (arrive = resolve));
     const tab = await new Tab().open();
     const entry = await tab.write({ content: "look", conversationId: null, files: [file("a")] });
-    expect(tab.items.map(canTakeBack)).toEqual([true]);
+    expect(tab.items.map(canWithdraw)).toEqual([true]);
     await tab.outbox.withdraw(entry.id);
     arrive();
     await quiet();
@@ -429,7 +424,7 @@ describe("a message with files", () => {
   });
 
   it("uploads one again that the server has forgotten, if the browser still has it", async () => {
-    const gone = new Refused({ kind: "refused", status: 404, code: "FILE_NOT_FOUND", retryAfterMs: null }, "f1");
+    const gone = new ApiError(404, "FILE_NOT_FOUND", "", { fileId: "f1" });
     server.fails = [undefined, gone];
     const tab = await new Tab().open();
     await tab.write({ content: "look", files: [file("a")] });
@@ -445,7 +440,7 @@ it("sends answers to requests in the same way", async () => {
   server.fails = [UNREACHABLE];
   const tab = await new Tab().open();
   const body = { action: "allow" } as const;
-  await tab.outbox.add(tab.outbox.prepare({ kind: "answer", conversationId: "c", turnId: "t", requestId: "r1", body }));
+  await tab.outbox.add(tab.outbox.prepare({ kind: "decision", conversationId: "c", turnId: "t", requestId: "r1", body }));
   await tab.write({ content: "does not wait for it" });
   expect(contents()).toEqual(["does not wait for it"]);
   tab.crash();
@@ -465,8 +460,7 @@ it("deletes what one user has not sent, and nothing else", async () => {
 });
 
 describe("a failure", () => {
-  const after = (failure: Failure, attempts = 1) => verdictOn(failure, attempts);
-  const of = (status: number, code: string) => after({ kind: "refused", status, code, retryAfterMs: null }).kind;
+  const of = (status: number, code: string) => verdictOn(refused(status, code), 1).kind;
 
   it("is final only if the server itself says something that lasts", () => {
     expect(of(503, "STORAGE_UNAVAILABLE")).toBe("again");
@@ -479,6 +473,6 @@ describe("a failure", () => {
   });
 
   it("is followed by pauses of at most a minute", () => {
-    expect(after({ kind: "unreachable" }, 100)).toEqual({ kind: "again", afterMs: 60_000 });
+    expect(verdictOn(UNREACHABLE, 100)).toEqual({ kind: "again", afterMs: 60_000 });
   });
 });

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 
 import { type ConversationDetailView } from "../../src/schema";
 import { keyOf } from "../../src/thread/path";
-import { EMPTY, isRunning, reduce, tipOf, type ThreadAction, type ThreadState } from "../../src/thread/reduce";
+import { reduce, type ThreadAction } from "../../src/thread/reduce";
+import { EMPTY_THREAD, isRunning, tipOf, type ThreadState } from "../../src/thread/state";
 import { type TurnEvent } from "../../src/turn/events";
 import { contentOf, type Message } from "../../src/turn/parts";
 
@@ -60,7 +61,7 @@ const started = happened(1, { type: "turn_start", conversation_id: "c", user_mes
 
 function after(...actions: ThreadAction[]): ThreadState {
   const read: ThreadAction = { type: "read", conversation: detail(null, [message(1, "user"), message(2, "assistant")]) };
-  return [{ type: "opening" } as const, read, ...actions].reduce(reduce, EMPTY);
+  return [{ type: "opening" } as const, read, ...actions].reduce(reduce, EMPTY_THREAD);
 }
 
 describe("a turn", () => {
@@ -119,7 +120,7 @@ describe("a turn", () => {
 
 it("opening a conversation in mid-stream follows its turn from the first event", () => {
   const reply = message(2, "assistant", { parts: said("partial"), status: "STREAMING" });
-  const state = reduce(EMPTY, { type: "read", conversation: detail("t1", [message(1, "user"), reply], null) });
+  const state = reduce(EMPTY_THREAD, { type: "read", conversation: detail("t1", [message(1, "user"), reply], null) });
   expect(state.live?.message.turnId).toBe("t1");
   expect(state.live?.lastSeq).toBe(0);
   expect(contentOf(state.messages.at(-1)!.parts)).toBe("partial"); // shown until the events have caught up
@@ -197,7 +198,7 @@ describe("a branch", () => {
 
 describe("the tip", () => {
   it("is the last message that the server knows", () => {
-    expect(tipOf(EMPTY)).toBeNull();
+    expect(tipOf(EMPTY_THREAD)).toBeNull();
     expect(tipOf(after())).toBe("m2");
     expect(tipOf(after({ type: "sending", content: "Hi", edited: null }))).toBe("m2");
     expect(tipOf(after({ type: "sending", content: "Hi", edited: null }, { type: "started", turn }))).toBe("m4");

@@ -1,5 +1,3 @@
-import { useSyncExternalStore } from "react";
-
 /** A value that notifies its listeners when it changes. */
 export class Store<S> {
   #listeners = new Set<() => void>();
@@ -22,13 +20,4 @@ export class Store<S> {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
-}
-
-/** A part of it: a component that shows it is drawn again only when it changes. `select` gives what is kept, nothing new. */
-export function useSelected<S, T>(store: Store<S>, select: (value: S) => T): T {
-  return useSyncExternalStore(store.subscribe, () => select(store.get()));
-}
-
-export function useStore<S>(store: Store<S>): S {
-  return useSyncExternalStore(store.subscribe, store.get);
 }

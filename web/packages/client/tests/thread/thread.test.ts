@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { type ConversationView, type MessageView } from "../../packages/client/src/schema";
-import { socket } from "../../packages/client/src/socket";
-import { type OutgoingMessage } from "../../packages/client/src/outbox/entry";
-import { outbox, unsent } from "../../src/state/outbox";
-import { tipOf } from "../../packages/client/src/thread/reduce";
-import { Thread } from "../../packages/client/src/thread/thread";
-import { answer } from "../draw";
-import { delivered } from "../outgoing";
-import { recording } from "../../packages/client/tests/recordings";
+import { ApiClient } from "../../src/api-client";
+import { Outbox } from "../../src/outbox/outbox";
+import { type EntryStore } from "../../src/outbox/ports";
+import { serverTransport } from "../../src/outbox/server-transport";
+import { type ConversationView, type MessageView } from "../../src/schema";
+import { type ConversationChange, ConversationSocket } from "../../src/socket";
+import { tipOf } from "../../src/thread/state";
+import { Thread } from "../../src/thread/thread";
+import { recording } from "../recordings";
 
 /** A path of messages, numbered; those of another branch carry a letter. */
 function chain(...ids: string[]): MessageView[] {
@@ -59,15 +59,53 @@ class Server {
   }
 }
 
-let server: Server;
-let thread: Thread;
+const noStore: EntryStore = { all: async () => [], get: async () => undefined, put: async () => false, remove: async () => {} };
+const ask = vi.fn<(url: URL, options: RequestInit) => Promise<Response>>();
 
-beforeEach(() => {
+let server: Server;
+let outbox: Outbox;
+let thread: Thread;
+/** Tells the thread that it may have missed something. */
+let look: () => void;
+/** Reports a change as the socket does. */
+let report: (change: ConversationChange) => void;
+
+beforeEach(async () => {
   server = new Server();
-  answer.mockImplementation(server.respond);
-  thread = new Thread("c");
+  ask.mockImplementation(server.respond);
+  vi.stubGlobal("fetch", ask);
+  const api = new ApiClient({ baseUrl: () => "http://h/" });
+  const socket = new ConversationSocket(api);
+  vi.spyOn(socket, "subscribe").mockImplementation((_, listener) => {
+    report = listener;
+    return () => {};
+  });
+  const upload = () => Promise.reject(new Error("no test uploads"));
+  outbox = new Outbox({ store: noStore, transport: serverTransport(api, { upload, defaultAgentId: async () => "g" }) });
+  await outbox.start({ server: "http://h/", userId: "alice" });
+  thread = new Thread("c", {
+    api,
+    socket,
+    outbox,
+    watch: (_, listener) => {
+      look = listener;
+      return () => {};
+    },
+  });
 });
-afterEach(() => thread.leave());
+afterEach(() => {
+  thread.leave();
+  outbox.stop();
+  vi.unstubAllGlobals();
+});
+
+const unsent = () => outbox.items.get();
+
+/** Waits until the server has taken or refused what the outbox was given. */
+async function delivered(given: Promise<boolean>): Promise<void> {
+  expect(await given).toBe(true);
+  await vi.waitFor(() => expect(unsent()).toEqual([]));
+}
 
 const state = () => thread.state.get();
 const ids = () => state().messages.map((it) => it.id);
@@ -80,11 +118,11 @@ async function opened(...path: string[]): Promise<MessageView[]> {
 
 describe("every change names the end of the path that is shown", () => {
   it.each([
-    ["saying something", () => delivered(thread.send("hi")), { call: "messages", body: { content: "hi", tip: "4" } }],
-    ["editing", () => delivered(thread.send("hi", { edited: state().messages[2]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
-    ["editing the first", () => delivered(thread.send("hi", { edited: state().messages[0]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
-    ["regenerating", () => thread.regenerate(state().messages[1]!), { call: "regenerate", body: { messageId: "2", tip: "4" } }],
-    ["choosing", () => thread.choose("5", state().messages[2]!), { call: "path", body: { messageId: "5", tip: "4" } }],
+    ["saying something", () => delivered(thread.sending.send("hi")), { call: "messages", body: { content: "hi", tip: "4" } }],
+    ["editing", () => delivered(thread.sending.send("hi", { edited: state().messages[2]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
+    ["editing the first", () => delivered(thread.sending.send("hi", { edited: state().messages[0]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
+    ["regenerating", () => thread.branches.regenerate(state().messages[1]!), { call: "regenerate", body: { messageId: "2", tip: "4" } }],
+    ["choosing", () => thread.branches.choose("5", state().messages[2]!), { call: "path", body: { messageId: "5", tip: "4" } }],
   ])("%s", async (_, change, asked) => {
     await opened("1", "2", "3", "4");
     server.refuse = { status: 409, code: "PATH_CHANGED" };
@@ -97,7 +135,7 @@ describe("every change names the end of the path that is shown", () => {
 
   it("also in an empty conversation", async () => {
     await opened();
-    await delivered(thread.send("hi"));
+    await delivered(thread.sending.send("hi"));
     expect(server.asked[0]!.body).toEqual({ content: "hi", tip: null });
   });
 });
@@ -105,12 +143,12 @@ describe("every change names the end of the path that is shown", () => {
 it("sends again, under the same key, what met a server that is being replaced", async () => {
   await opened("1", "2");
   server.refuse = { status: 503, code: "SHUTTING_DOWN" };
-  await thread.send("hi");
-  await vi.waitFor(() => expect(unsent.get()[0]?.state).toBe("waiting"));
+  await thread.sending.send("hi");
+  await vi.waitFor(() => expect(unsent()[0]?.state).toBe("waiting"));
   expect(server.asked).toHaveLength(1);
   server.refuse = null;
   outbox.retry();
-  await vi.waitFor(() => expect(unsent.get()).toEqual([]));
+  await vi.waitFor(() => expect(unsent()).toEqual([]));
   expect(server.asked).toHaveLength(2);
   expect(state().problem).toBeNull();
 });
@@ -119,8 +157,8 @@ it("shows the path that it missed when one asks for it", async () => {
   await opened("1", "2", "3", "4");
   server.path = chain("1", "2", "5b", "6b");
   server.refuse = { status: 409, code: "PATH_CHANGED" };
-  await delivered(thread.send("hi"));
-  await thread.showPath();
+  await delivered(thread.sending.send("hi"));
+  await thread.branches.showPath();
   expect(ids()).toEqual(["1", "2", "5b", "6b"]);
   expect(state().problem).toBeNull();
 });
@@ -129,7 +167,7 @@ describe("a branch", () => {
   it("is shown below what it shares with the path", async () => {
     const path = await opened(...numbers(1, 60));
     server.branches["61b"] = chain(...numbers(1, 20), "61b", "62b");
-    await thread.choose("61b", path[20]!);
+    await thread.branches.choose("61b", path[20]!);
     expect(ids().slice(-3)).toEqual(["20", "61b", "62b"]);
     expect(tipOf(state())).toBe("62b");
     expect(state().hasNewer).toBe(false);
@@ -139,18 +177,18 @@ describe("a branch", () => {
     await opened(...numbers(1, 60));
     const from = state().messages.find((it) => it.id === "21")!;
     server.branches["61b"] = chain(...numbers(1, 20), ...numbers(61, 200, "b"));
-    await thread.choose("61b", from);
+    await thread.branches.choose("61b", from);
     expect(ids().slice(0, 11)).toEqual([...numbers(11, 20), "61b"]);
     expect(state().hasNewer).toBe(true);
     expect(tipOf(state())).toBe("200b");
-    await thread.readNewer();
+    await thread.reading.readNewer();
     expect(ids().at(-1)).toBe("160b");
   });
 
   it("on which a message was found is shown with that message", async () => {
     await opened(...numbers(1, 60));
     server.branches["70b"] = chain(...numbers(1, 20), ...numbers(61, 200, "b"));
-    await thread.showBranch("70b", 70);
+    await thread.branches.showBranch("70b", 70);
     expect(ids()).toContain("70b");
     expect(state().choosing).toBe(false);
   });
@@ -159,16 +197,16 @@ describe("a branch", () => {
 describe("an older part", () => {
   it("stands above the newer one, which is read again without it", async () => {
     await opened(...numbers(1, 60));
-    await thread.readOlder();
+    await thread.reading.readOlder();
     expect(ids()).toEqual(numbers(1, 60));
-    await thread.refresh();
+    await thread.reading.refresh();
     expect(ids()).toEqual(numbers(1, 60));
   });
 
   it("of another path is not put above this one", async () => {
     await opened(...numbers(1, 60));
     server.path = chain(...numbers(1, 9, "b"));
-    await thread.readOlder();
+    await thread.reading.readOlder();
     expect(ids()).toEqual(numbers(11, 60));
     expect(state().problem?.code).toBe("PATH_CHANGED");
   });
@@ -177,10 +215,10 @@ describe("an older part", () => {
 it("takes nothing from a reading that is older than what one has said since", async () => {
   await opened("1", "2");
   let late = (_: Response) => {};
-  answer.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
-  const reading = thread.refresh();
+  ask.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
+  const reading = thread.reading.refresh();
   const old = await server.respond(new URL("http://h/api/conversations/c"), {});
-  await delivered(thread.send("hi"));
+  await delivered(thread.sending.send("hi"));
   late(old);
   await reading;
   expect(ids()).toEqual(["1", "2", "u", "a"]);
@@ -189,11 +227,11 @@ it("takes nothing from a reading that is older than what one has said since", as
 it("takes nothing from a reading that another has overtaken", async () => {
   await opened("1", "2");
   let late = (_: Response) => {};
-  answer.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
-  const reading = thread.refresh();
+  ask.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
+  const reading = thread.reading.refresh();
   const old = await server.respond(new URL("http://h/api/conversations/c"), {});
   server.path = chain("1", "2", "3", "4");
-  await thread.refresh();
+  await thread.reading.refresh();
   late(old);
   await reading;
   expect(ids()).toEqual(["1", "2", "3", "4"]);
@@ -201,8 +239,7 @@ it("takes nothing from a reading that another has overtaken", async () => {
 
 it("goes on at the end where the agent has a conversation already", async () => {
   server.path = chain("1", "2");
-  const message = { kind: "message", conversationId: "c", agentId: "g", content: "hi", files: [] } as const;
-  const first = outbox.prepare(message) as OutgoingMessage;
+  const first = outbox.prepare({ kind: "message", conversationId: "c", agentId: "g", content: "hi", files: [] });
   thread.begin({ id: "c", title: "Title", messageCount: 2 } as ConversationView, first);
   await thread.join();
   expect(ids()).toEqual(["1", "2"]);
@@ -212,24 +249,21 @@ it("goes on at the end where the agent has a conversation already", async () => 
   expect(server.asked).toEqual([{ call: "messages", body: { content: "hi" } }]);
 });
 
-it("looks again when one comes back", async () => {
+it("looks again when it may have missed something", async () => {
   await opened("1", "2");
   server.path = chain("1", "3b");
-  window.dispatchEvent(new Event("focus"));
+  look();
   await vi.waitFor(() => expect(ids()).toEqual(["1", "3b"]));
 });
 
 it("follows what another tab has chosen, and reads nothing where it shows that already", async () => {
-  const subscribe = vi.spyOn(socket, "subscribe").mockReturnValue(() => undefined);
   server.sessionId = "s";
   await opened("1", "2");
-  const told = subscribe.mock.lastCall![1];
   server.path = chain("1", "3b");
-  const asked = answer.mock.calls.length;
-  told({ type: "moved", tip: "2" });
-  expect(answer.mock.calls.length).toBe(asked);
-  told({ type: "moved", tip: "3b" });
-  expect(answer.mock.calls.length).toBe(asked + 1);
+  const asked = ask.mock.calls.length;
+  report({ type: "path", tip: "2" });
+  expect(ask.mock.calls.length).toBe(asked);
+  report({ type: "path", tip: "3b" });
+  expect(ask.mock.calls.length).toBe(asked + 1);
   await vi.waitFor(() => expect(ids()).toEqual(["1", "3b"]));
-  subscribe.mockRestore();
 });
