@@ -1,4 +1,4 @@
-import { ROUTES, type AgentView, type MeView } from "@threadkeep/client";
+import { type AgentView, type MeView } from "@threadkeep/client";
 import { Copy, Ellipsis, Globe, Lock, MessageSquarePlus, Settings, Share2, Trash2 } from "lucide-react";
 
 import { api } from "../api/api";
@@ -93,10 +93,9 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
     await refreshAgents();
     toast(words.deleted(name));
   };
-  const canDuplicate = mayChange && ROUTES.has("POST /api/agents/{agent_id}/duplicate");
   const items: (MenuItem | false)[] = [
     mayChange && { label: words.settings, icon: Settings, run: () => go({ name: "agent", id }) },
-    canDuplicate && { label: words.duplicate, icon: Copy, run: run(duplicate) },
+    mayChange && { label: words.duplicate, icon: Copy, run: run(duplicate) },
     { label: words.share, icon: Share2, run: run(share) },
   ];
   const dangerous: (MenuItem | false)[] = [

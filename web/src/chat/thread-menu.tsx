@@ -1,4 +1,4 @@
-import { ROUTES, type ConversationView, type Thread } from "@threadkeep/client";
+import { type ConversationView, type Thread } from "@threadkeep/client";
 import { Ellipsis, FoldVertical } from "lucide-react";
 
 import { api } from "../api/api";
@@ -28,10 +28,9 @@ export function ThreadMenu({ thread, conversation, running, onRename }: Props) {
       toastProblem(words, error);
     }
   };
-  const canCompact = !running && ROUTES.has("POST /api/conversations/{conversation_id}/compact");
   const compacting = { label: words.compact, icon: FoldVertical, run: () => void compact() };
   return (
-    <Menu label={words.moreActions} groups={[first!, { items: canCompact ? [compacting] : [] }, ...rest]}>
+    <Menu label={words.moreActions} groups={[first!, { items: running ? [] : [compacting] }, ...rest]}>
       <Ellipsis aria-hidden />
     </Menu>
   );

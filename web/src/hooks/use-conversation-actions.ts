@@ -1,4 +1,4 @@
-import { ROUTES, type ConversationPatch, type ConversationView } from "@threadkeep/client";
+import { type ConversationPatch, type ConversationView } from "@threadkeep/client";
 import { Archive, ArchiveRestore, Download, Pencil, Pin, PinOff, Trash2 } from "lucide-react";
 
 import { download } from "../api/download";
@@ -47,10 +47,11 @@ export function useConversationActions(
       words.deleted(title),
       () => restoreConversation(id),
     );
-  const file = (label: string, route: string, format: string): MenuItem[] =>
-    ROUTES.has(`GET /api/conversations/{conversation_id}/${route}`)
-      ? [{ label, icon: Download, run: run(() => download(`/api/conversations/${id}/${route}`, { format }, `${title}.${format}`)) }]
-      : [];
+  const file = (label: string, view: "report" | "export", format: string): MenuItem => ({
+    label,
+    icon: Download,
+    run: run(() => download(`/api/conversations/${id}/${view}`, { format }, `${title}.${format}`)),
+  });
   return [
     {
       items: [
@@ -63,9 +64,9 @@ export function useConversationActions(
     },
     {
       items: [
-        ...file(words.exportHtml, "report", "html"),
-        ...file(words.exportMarkdown, "report", "md"),
-        ...file(words.exportJson, "export", "json"),
+        file(words.exportHtml, "report", "html"),
+        file(words.exportMarkdown, "report", "md"),
+        file(words.exportJson, "export", "json"),
       ],
     },
     { items: [{ label: words.delete, icon: Trash2, isDangerous: true, run: run(remove) }] },

@@ -1,6 +1,6 @@
 /** Everything that a front end may use. */
 
-export * from "./schema";
+export type * from "./schema";
 export { ApiClient, freshKey, type ApiClientOptions, type ApiRequest } from "./api-client";
 export { ApiError, Unreachable, errorFrom, problemOf, type Problem } from "./errors";
 export { pause, type Pause } from "./pause";
