@@ -7,16 +7,16 @@ from datetime import UTC
 from itertools import pairwise
 from statistics import median
 
-from tests.engine.histories import Conversation, call
+from tests.context.histories import Conversation, call
 
 from bench.measure import Effort
 from bench.table import Times
+from threadkeep.context.history import Rendering
+from threadkeep.context.prompt import Component
+from threadkeep.context.request import ContextRules, Sources, build_request
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, TextPart, ToolCallPart
 from threadkeep.domain.receipt import Receipt
-from threadkeep.engine.context import ContextRules, Sources, build_request
-from threadkeep.engine.history import Rendering
-from threadkeep.engine.prompt import Component
 from threadkeep.gateways.openai import Habits, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import ModelRequest, ToolSpec

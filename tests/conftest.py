@@ -23,14 +23,14 @@ from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
 from threadkeep.gateways.http import Answer
-from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
 from threadkeep.services.answers import Answers
 from threadkeep.sse import ServerSentEvent
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S
@@ -115,7 +115,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 @pytest.fixture
 def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests with many more callers than connections: on a busy machine these wait longer than people."""
-    monkeypatch.setattr("threadkeep.storage.postgres.WAIT_FOR_CONNECTION_S", PATIENCE_S)
+    monkeypatch.setattr("threadkeep.storage.database.postgres.WAIT_FOR_CONNECTION_S", PATIENCE_S)
 
 
 @pytest.fixture
@@ -168,11 +168,11 @@ class Api:
 async def api(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
     # The turns that tests keep in the store are this node's own: it does not take them for abandoned.
-    monkeypatch.setattr("threadkeep.log.node.new_uuid", lambda: NODE_ID)
+    monkeypatch.setattr("threadkeep.runtime.node.new_uuid", lambda: NODE_ID)
     # Nobody runs them, so that nobody need be waited for who would stop them.
-    monkeypatch.setattr("threadkeep.log.node.ABORT_S", 0.2)
+    monkeypatch.setattr("threadkeep.runtime.node.ABORT_S", 0.2)
     # These clients get an answer when it is whole: a stream that goes on for ever ends at once.
-    monkeypatch.setattr("threadkeep.log.user_events.MOST_OPEN_S", 0)
+    monkeypatch.setattr("threadkeep.runtime.user_events.MOST_OPEN_S", 0)
     settings = Settings.load(
         {},
         data=tmp_path / "data",

@@ -39,7 +39,7 @@ from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.retrieval.terms import terms
+from threadkeep.search.terms import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000

@@ -25,25 +25,31 @@ COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks"
 LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
-    "engine": {"ports", "domain"},
-    "log": {"engine", "wire", "ports", "domain"} | COMMON,
-    "jobs": {"engine", "log", "ports", "domain"} | COMMON,
-    "services": {"engine", "log", "jobs", "ports", "domain"} | COMMON,
-    # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
-    "http": {"protocols", "services", "engine", "log", "wire", "ports", "domain", "settings"} | COMMON,
-    "protocols": {"http", "services", "engine", "log", "wire", "ports", "domain"} | COMMON,
     "wire": {"ports", "domain"},
+    "context": {"ports", "domain"},
+    "engine": {"context", "ports", "domain"},
+    "transfers": {"engine", "context", "ports", "domain"},
+    "log": {"engine", "context", "wire", "ports", "domain"} | COMMON,
+    "runtime": {"log", "engine", "context", "wire", "ports", "domain"} | COMMON,
+    "jobs": {"context", "ports", "domain"} | COMMON,
+    "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
+    # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
+    "http": {"protocols", "services", "runtime", "log", "context", "wire", "ports", "domain", "settings"}
+    | COMMON,
+    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain"} | COMMON,
+    # Adapters.
     "exchange": {"ports", "domain"},
-    # How a text is searched is decided once, in `retrieval/terms.py`.
-    "storage": {"retrieval", "ports", "domain", "loops", "tasks"},
+    "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"ports", "domain", "sse"},
-    "mcp": {"retrieval", "ports", "domain", "logs", "loops", "tasks", "version"},
-    "tools": {"retrieval", "ports", "domain"},
-    "retrieval": {"ports", "domain"},
-    # A worker process is started, limited and ended in one way, and PDFs are opened in one.
-    "files": {"retrieval", "ports", "domain"},
-    # What a stranger's schema costs is limited in the same kind of process.
-    "schemas": {"retrieval", "ports", "domain", "fair_slots"},
+    "mcp": {"workers", "ports", "domain", "logs", "loops", "tasks", "version"},
+    "tools": {"search", "ports", "domain"},
+    "retrieval": {"search", "workers", "ports", "domain"},
+    # PDFs are opened in one way.
+    "files": {"retrieval", "workers", "ports", "domain"},
+    "schemas": {"workers", "ports", "domain", "fair_slots"},
+    # What several adapters share: how a text is searched, and how a process is started, limited and ended.
+    "search": {"domain"},
+    "workers": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
@@ -66,7 +72,7 @@ EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 EXTRAS = {
     "threadkeep.mcp.launch",
     "threadkeep.cli.embedded",
-    "threadkeep.storage.postgres",
+    "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",
     "docx",
@@ -85,17 +91,17 @@ LOADERS = {"threadkeep", "threadkeep.cli"}
 # start tasks and threads of another kind; each says how that ends, and who notices if it fails.
 SHORT_LIVED = {
     "threadkeep.loops.Loop.__init__": "the helper itself",
-    "threadkeep.storage.sqlite.SqliteDatabase.__init__": "threads; a `Watch` counts the writer's failures",
+    "threadkeep.storage.database.sqlite.SqliteDatabase.__init__": "threads; a `Watch` counts failures",
     # A turn, and what belongs to one.
-    "threadkeep.log.runner.Runner.begin": "the start of a turn; the request waits for it",
-    "threadkeep.log.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
-    "threadkeep.log.steering.SteeringDesk.take_in": "one write; the turn waits for it",
+    "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
+    "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
+    "threadkeep.runtime.steering.SteeringDesk.take_in": "one write; the turn waits for it",
     "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
     "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.answer": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
-    "threadkeep.http.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
     "threadkeep.protocols.agentx.routes.Socket.run": "a socket's client",
     "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
@@ -105,15 +111,15 @@ SHORT_LIVED = {
     "threadkeep.mcp.connection.Connection.call": "one call; the caller waits for it",
     "threadkeep.mcp.connection.Connection._elicit": "one question; the call waits for it",
     "threadkeep.mcp.connection.Connection._look_after": "one ping",
-    "threadkeep.mcp.process.ServerProcess.__init__": "a program's log, until the program ends",
+    "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
     "threadkeep.gateways.local._Answer.begin": "one answer",
     # One thing each; the caller waits for it.
-    "threadkeep.http.key_set.KeySet.key": "one download; the next request tries again",
-    "threadkeep.http.server._Stopping.begin": "the end of the process",
+    "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
+    "threadkeep.http.server.server._Stopping.begin": "the end of the process",
     "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
-    "threadkeep.retrieval.process.start_worker": "the start of a worker",
-    "threadkeep.retrieval.process.end_process": "the end of a worker",
+    "threadkeep.workers.process.start_worker": "the start of a worker",
+    "threadkeep.workers.process.end_process": "the end of a worker",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",

@@ -26,28 +26,26 @@ from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.auth import CurrentUser, sign_in
-from threadkeep.http.cursors import Cursors
-from threadkeep.http.local_token import require_token
+from threadkeep.http.requests.cursors import Cursors
 from threadkeep.http.services import Services
+from threadkeep.http.sign_in.auth import CurrentUser, sign_in
+from threadkeep.http.sign_in.local_token import require_token
 from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
-from threadkeep.log.node import Node
 from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
-from threadkeep.log.user_events import UserEvents
 from threadkeep.logs import about
 from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment
+from threadkeep.mcp.processes.programs import ServerEnvironment
+from threadkeep.mcp.processes.sandbox import Sandbox
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.provider import AgentTools
-from threadkeep.mcp.sandbox import Sandbox
 from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
@@ -59,11 +57,13 @@ from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
 from threadkeep.protocols.agentx.sessions import Sessions
-from threadkeep.retrieval import terms as tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
+from threadkeep.search import terms as tokens
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
@@ -91,15 +91,15 @@ from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.allowances import SqlAllowances
-from threadkeep.storage.bus import bus_on
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.bus import bus_on
+from threadkeep.storage.database.connector import Database
+from threadkeep.storage.database.folder import make_private
+from threadkeep.storage.database.timed import TimedDatabase
 from threadkeep.storage.document_files import FolderDocumentFiles
-from threadkeep.storage.folder import make_private
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
-from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.vector_index import vector_index_on
 from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.files import FilesServer

@@ -10,7 +10,7 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS, Lease
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 
 OPEN = Statement("SELECT id FROM tk_approvals WHERE answered_at IS NULL")
 LEASE = Lease("a-node", 1, LEASE_MS)

@@ -21,8 +21,8 @@ from threadkeep.ports.files import Room
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.storage import file_contents, file_folder
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.payload_folder import HOUR_S
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.payloads.folder import HOUR_S
 from threadkeep.storage.store import store_on
 
 _ROWS = Statement("SELECT COUNT(*) FROM tk_contents")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.histories import answered as answered_message
+from tests.context.histories import answered as answered_message
 from tests.engine.test_loop import TURN
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (

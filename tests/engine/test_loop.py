@@ -19,6 +19,9 @@ from tests.engine.in_memory import (
     gives,
     large_values,
 )
+from threadkeep.context.call_ids import TakenIds, none_taken
+from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     Done,
@@ -41,13 +44,10 @@ from threadkeep.domain.tool_call import SENT_TO_MODEL
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.batch import UNKNOWN
-from threadkeep.engine.call_ids import TakenIds, none_taken
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.engine.token_estimates import estimate_request_tokens
-from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.openai import Habits, openai_body

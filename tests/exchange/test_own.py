@@ -40,8 +40,8 @@ from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import LINES
 from threadkeep.jobs.reading import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.services.exports import payload_name
-from threadkeep.services.import_files import payload_content
+from threadkeep.services.exchange.exports import payload_name
+from threadkeep.services.exchange.files import payload_content
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")

@@ -18,9 +18,9 @@ from threadkeep.http.services import Services
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.ports.store import Store
 from threadkeep.storage.approvals import SqlApprovals
-from threadkeep.storage.database import Database, Plan, Query, Rows, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, with_clock
+from threadkeep.storage.database.timed import TimedDatabase
 from threadkeep.storage.receipts import SqlReceipts
-from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 

@@ -17,12 +17,12 @@ import msgspec
 
 from tests.conftest import secret_key_for
 from threadkeep import Settings
+from threadkeep.context.prompt import MOST_COMPONENT_CHARACTERS
 from threadkeep.domain.events import ToolResulted, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, ToolCallPart
 from threadkeep.engine.fold import fold
 from threadkeep.engine.journal import CallFinished, Dispatched
-from threadkeep.engine.prompt import MOST_COMPONENT_CHARACTERS
 from threadkeep.log.format import LogEntry
 from threadkeep.testing import (
     Pause,

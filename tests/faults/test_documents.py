@@ -32,7 +32,7 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.http.uploads import Files
+from threadkeep.http.requests.uploads import Files
 from threadkeep.jobs.reading import Reading
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
 from threadkeep.ports.store import Store

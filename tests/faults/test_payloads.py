@@ -13,7 +13,7 @@ from tests.talking import Talk, talking
 from threadkeep.clock import system_clock
 from threadkeep.ports.tools import Outcome, ProducedFile
 from threadkeep.services.conversations import DAY_MS
-from threadkeep.storage import payload_folder
+from threadkeep.storage.payloads import folder as payload_folder
 from threadkeep.testing import Say, ScriptedModel, UseTool, scripted_settings
 
 LARGE = "x" * 20_000

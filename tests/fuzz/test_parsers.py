@@ -25,9 +25,9 @@ from threadkeep.domain.errors import InvalidRequest, RoleNotFound, SignInUnavail
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.exchange.reading import reading
-from threadkeep.http.auth import SharedSecretSignIn
-from threadkeep.http.cursors import Cursors
-from threadkeep.http.key_set import KeySet
+from threadkeep.http.requests.cursors import Cursors
+from threadkeep.http.sign_in.auth import SharedSecretSignIn
+from threadkeep.http.sign_in.key_set import KeySet
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
 from threadkeep.mcp.large import CANNOT_READ, ENDS_BYTES, Inbox, Reading, Unreadable, answered_id, refusal
 from threadkeep.mcp.lines import ServerLog, read_lines

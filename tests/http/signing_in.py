@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
-from threadkeep.http.auth import SignIn
+from threadkeep.http.sign_in.auth import SignIn
 
 SECRET = "a secret of more than thirty-two characters"
 ALICE = User(UserId("alice"))

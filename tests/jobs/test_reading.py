@@ -23,7 +23,7 @@ from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.settings import Settings
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.testing.waiting import until
 

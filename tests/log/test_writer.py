@@ -28,7 +28,7 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.connector import Database
 
 LEASE = Lease("a-node", 1, 10**9)
 

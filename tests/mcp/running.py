@@ -16,7 +16,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
 from threadkeep.ports.tools import Outcome, Step
 from threadkeep.testing.waiting import until
 

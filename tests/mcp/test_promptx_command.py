@@ -20,7 +20,7 @@ from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import FOLDER
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment
+from threadkeep.mcp.processes.programs import ServerEnvironment
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.ports.tools import Caller, Outcome
 from threadkeep.tools.promptx import TOOLS

@@ -14,17 +14,17 @@ from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
-from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.log.node import Node
-from threadkeep.log.running import TurnControl
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.ports.turns import FromQueue, NextTurn, WaitingEnd
+from threadkeep.runtime.following import Follower
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.running import TurnControl
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns

@@ -11,16 +11,16 @@ import pytest
 from tests.conftest import ONLY_SQLITE, secret_key_for
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
+from threadkeep.context.request import BuiltRequest, ContextRules, Sources
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.events import ToolCalled
 from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId, new_uuid
-from threadkeep.engine.context import BuiltRequest, ContextRules, Sources
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Outcome, Progress
 from threadkeep.services import answers
-from threadkeep.storage.payloads import MISSING, SqlPayloads
+from threadkeep.storage.payloads.database import MISSING, SqlPayloads
 from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
 
 ROWS = [{"region": "north", "sum": 11}, {"region": "south", "sum": 22}, {"region": "west", "sum": 33}]

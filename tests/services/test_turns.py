@@ -12,6 +12,7 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds, g
 from tests.making import ALICE, keep_agent, keep_conversation
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
+from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import Text, ToolCalled, ToolResulted, TurnEvent
@@ -21,10 +22,7 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.jobs.queue import Jobs
-from threadkeep.log.node import Node
-from threadkeep.log.user_events import UserEvents
 from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
@@ -42,6 +40,8 @@ from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Outcome, ProducedFile, Progress
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
@@ -50,8 +50,8 @@ from threadkeep.services.history import History
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.turns import Turns
-from threadkeep.storage.bus import LocalBus
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 

@@ -11,8 +11,8 @@ import psycopg
 from psycopg import sql
 
 from threadkeep.domain.data_folder import DATABASE
-from threadkeep.storage.backup import restore
-from threadkeep.storage.migrate import migrations
+from threadkeep.storage.database.backup import restore
+from threadkeep.storage.database.migrate import migrations
 
 VERSION_1 = Path(__file__).parent / "version-1"
 VERSION_8 = Path(__file__).parent / "version-8"

@@ -16,8 +16,8 @@ import pytest
 from tests.making import ALICE, BOB, NOW, all_messages, keep_agent, keep_conversation, keep_turn
 from tests.postgres import Postgres
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import migrations
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import migrations
 from threadkeep.storage.store import open_database, sqlite_path, store_on
 
 Ship = Callable[[Mapping[str, str]], None]
@@ -70,7 +70,7 @@ def ship(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ship:
     def files(_: str) -> Path:
         return folder.parent
 
-    monkeypatch.setattr("threadkeep.storage.migrate.resources.files", files)
+    monkeypatch.setattr("threadkeep.storage.database.migrate.resources.files", files)
 
     def ship(files: Mapping[str, str]) -> None:
         for old in folder.iterdir():

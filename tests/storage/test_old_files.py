@@ -19,8 +19,8 @@ from threadkeep.domain.uploaded_file import KeptRendition
 from threadkeep.ports.store import Store
 from threadkeep.storage import old_files
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import Migration, migrations
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import Migration, migrations
 from threadkeep.storage.store import open_database, open_snapshot, store_on
 
 _TABLES = Statement(

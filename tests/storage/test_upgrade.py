@@ -30,9 +30,9 @@ from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.storage.backup import back_up
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import Migration, migrations
+from threadkeep.storage.database.backup import back_up
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import Migration, migrations
 from threadkeep.storage.store import open_database, open_snapshot, open_store, store_on
 
 LOCAL = UserId("local")
@@ -310,14 +310,14 @@ def look(query):
             os.kill(os.getpid(), signal.SIGKILL)
 
 if url.startswith("sqlite"):
-    from threadkeep.storage import sqlite
+    from threadkeep.storage.database import sqlite
     rows = sqlite._rows
     def run(connection, query):
         look(query)
         return rows(connection, query)
     sqlite._rows = run
 else:
-    from threadkeep.storage import postgres
+    from threadkeep.storage.database import postgres
     run_one = postgres._run
     async def run(connection, query):
         look(query)
@@ -444,7 +444,7 @@ async def test_migration_that_would_lose_rows_is_undone_and_says_what_to_do(
     def changed(dialect: str) -> list[Migration]:
         return [first, *others, careless]
 
-    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", changed)
+    monkeypatch.setattr("threadkeep.storage.database.sqlite.migrations", changed)
     with pytest.raises(StorageRefused, match=r"rolled back: .* missing rows of tk_turns.* Continue with"):
         await open_database(f"sqlite:///{file}", pool_size=1, rebuild=rebuild)
     assert counts_of(file) == before

@@ -17,7 +17,7 @@ from tests.postgres import Postgres
 from tests.storage.old_database import copy_to_postgres, restore_version_8
 from tests.talking import JSON, Talk, talking
 from threadkeep import bootstrap
-from threadkeep.http import approvals as approvals_module
+from threadkeep.http.api import approvals as approvals_module
 from threadkeep.testing import Say, ScriptedModel, ToolServer, scripted_settings
 
 KEPT = ("id", "seq", "role", "status", "content", "parentId")

@@ -17,7 +17,7 @@ from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome
-from threadkeep.retrieval import terms as tokens
+from threadkeep.search import terms as tokens
 from threadkeep.tools.promptx import MOST_RECALLED, TOOLS, PromptXServer
 from threadkeep.tools.roles import WorkspaceRoles, read_role
 

@@ -13,11 +13,11 @@ from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_m
 from threadkeep.cli.commands import runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.gateways.local import LocalGateway
-from threadkeep.http.accounts import Accounts
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.connection import ConnectionLimits
-from threadkeep.http.local_token import is_token_required, make_token
-from threadkeep.http.server import listen, serve
+from threadkeep.http.server.connection import ConnectionLimits
+from threadkeep.http.server.server import listen, serve
+from threadkeep.http.sign_in.accounts import Accounts
+from threadkeep.http.sign_in.local_token import is_token_required, make_token
 from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.settings import Settings, misnamed, open_to_others, settings_file

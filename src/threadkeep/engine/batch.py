@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 import msgspec
 
+from threadkeep.context.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResulted
 from threadkeep.engine.ending import NOT_ANSWERED
 from threadkeep.engine.journal import Dispatch, Dispatched, InputAwaited, InputNoted
-from threadkeep.engine.leave import Leave
 from threadkeep.engine.model_call import CallResult
+from threadkeep.engine.permissions import Leave
 from threadkeep.engine.replay import CallState, OpenBatch
-from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolUse
 from threadkeep.ports.tools import Asked, GivenInput, Grant, InputRequest, InputRequired, Outcome, Tool

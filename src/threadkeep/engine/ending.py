@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from threadkeep.context.estimates import estimate_tokens
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResulted, UsageReported
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.stop import StopReason
-from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import GatewayError
 
 MAX_ITERATIONS = "max_iterations"
@@ -25,7 +25,6 @@ ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", ret
 """The end of a turn whose node disappeared."""
 
 NOT_ANSWERED = "The user didn't answer."
-TURN_ENDED = "The turn ended before the tool finished."
 PROCESS_ENDED = "The process running the tool ended."
 
 

@@ -5,6 +5,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from threadkeep.context.attachments import files_in, with_contents
+from threadkeep.context.call_ids import CallIds, TakenIds, none_taken
+from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
+from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY
+from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
@@ -26,13 +31,9 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules, ToolRule
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.attachments import files_in, with_contents
 from threadkeep.engine.batch import Approvals, Batch, Paused
-from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
-from threadkeep.engine.context import TOKENS_KEPT_FOR_THE_REPLY
 from threadkeep.engine.ending import (
     MAX_ITERATIONS,
-    TURN_ENDED,
     OpenCall,
     answered,
     failed,
@@ -40,13 +41,12 @@ from threadkeep.engine.ending import (
     stopped,
 )
 from threadkeep.engine.journal import JournalEntry
-from threadkeep.engine.leave import Leave, may_ask
 from threadkeep.engine.model_call import ModelCall, with_user_text
+from threadkeep.engine.permissions import Leave, may_ask
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
     Gateway,

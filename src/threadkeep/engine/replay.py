@@ -6,6 +6,9 @@ from datetime import UTC
 
 import msgspec
 
+from threadkeep.context.attachments import NO_FILES, FileRules
+from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.history import Rendering
 from threadkeep.domain.approval import Answer
 from threadkeep.domain.events import (
     ApprovalRequest,
@@ -23,13 +26,10 @@ from threadkeep.domain.parts import FilePart, NoticePart, QuestionPart, Retrieva
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.engine.attachments import NO_FILES, FileRules
 from threadkeep.engine.ending import spent_in
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.history import Rendering
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, InputAwaited, JournalEntry, UseNoted
 from threadkeep.engine.model_call import CallResult, FinishedCall, with_user_text
-from threadkeep.engine.token_estimates import estimate_request_tokens
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
 from threadkeep.ports.payloads import Lost
 

@@ -8,6 +8,16 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from threadkeep.context.attachments import NO_FILES, FileRules, returned_image
+from threadkeep.context.passages import numbered_passages
+from threadkeep.context.tool_names import tools_by_name
+from threadkeep.context.tool_results import (
+    LEAST_RESULT_TOKENS,
+    Excerpt,
+    as_text,
+    cut_result,
+    result_text,
+)
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
 from threadkeep.domain.ids import UserId
@@ -15,19 +25,9 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import SENT_TO_MODEL
-from threadkeep.engine.attachments import NO_FILES, FileRules, returned_image
+from threadkeep.engine.json_values import TooDeep, clean
 from threadkeep.engine.large_values import LargeValues, TooLarge, is_possible_image
 from threadkeep.engine.model_call import CallResult
-from threadkeep.engine.passages import numbered_passages
-from threadkeep.engine.tool_names import tools_by_name
-from threadkeep.engine.tool_results import (
-    LEAST_RESULT_TOKENS,
-    Excerpt,
-    as_text,
-    cut_result,
-    result_text,
-)
-from threadkeep.engine.values import TooDeep, clean
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.schemas import NOT_CHECKED, Schemas
 from threadkeep.ports.tools import (

@@ -17,19 +17,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from threadkeep.domain.errors import MethodNotAllowed, RouteNotFound, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.http.auth import SignIn
-from threadkeep.http.bodies import BodyLimits
 from threadkeep.http.edge import Edge
-from threadkeep.http.errors import error_response
 from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
-from threadkeep.http.presence import Check, Presence
 from threadkeep.http.reference.page import reference_page
+from threadkeep.http.requests.bodies import BodyLimits
+from threadkeep.http.requests.errors import error_response
+from threadkeep.http.requests.routing import Endpoint, endpoint
 from threadkeep.http.routes import ROUTES
-from threadkeep.http.routing import Endpoint, endpoint
 from threadkeep.http.services import Services
+from threadkeep.http.sign_in.auth import SignIn
+from threadkeep.http.sign_in.presence import Check, Presence
 from threadkeep.protocols.agentx.routes import SocketLimits, web_socket
 from threadkeep.settings import Settings
 

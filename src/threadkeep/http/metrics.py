@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
-from threadkeep.http.auth import SignIn
-from threadkeep.http.errors import error_response
+from threadkeep.http.requests.errors import error_response
 from threadkeep.http.services import Services
+from threadkeep.http.sign_in.auth import SignIn
 from threadkeep.metrics import Histogram
 from threadkeep.version import __version__
 

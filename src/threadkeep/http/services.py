@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from threadkeep.http.cursors import Cursors
-from threadkeep.http.routing import Call
-from threadkeep.log.user_events import UserEvents
+from threadkeep.http.requests.cursors import Cursors
+from threadkeep.http.requests.routing import Call
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
 from threadkeep.protocols.agentx.sessions import Sessions
+from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals

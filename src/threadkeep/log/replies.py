@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, assert_never, cast
 
+from threadkeep.context.attachments import returned_image
 from threadkeep.domain.approval import Answer, ApprovalKind, CallApproval
 from threadkeep.domain.events import (
     ApprovalRequest,
@@ -39,7 +40,6 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.attachments import returned_image
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk, encode_replayed
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore

@@ -12,7 +12,7 @@ import msgspec
 
 from threadkeep.mcp.digest import Answer, Digest, read_result, repaired
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
-from threadkeep.retrieval.process import end_process, start_worker
+from threadkeep.workers.process import end_process, start_worker
 
 log = logging.getLogger("threadkeep.mcp")
 

@@ -7,7 +7,7 @@ from threadkeep.mcp.connection import Connection
 from threadkeep.mcp.large import Inbox, Reading
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
-from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.remote import RemoteLink
 from threadkeep.mcp.stdio import StdioLink
 

@@ -19,7 +19,7 @@ from threadkeep.mcp.large import Reading
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
-from threadkeep.mcp.programs import ServerEnvironment, ServerKey
+from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Step, Tool

@@ -20,7 +20,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerKey
+from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Asked, Caller, InputRequired, Outcome, Step, Tool
 

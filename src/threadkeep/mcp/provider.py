@@ -13,7 +13,7 @@ from threadkeep.domain.tool_rules import ToolEffect, effect_of
 from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerKey
+from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.used_servers import UsedHere, UsedServers
 from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus

@@ -12,7 +12,7 @@ from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_storable
 from threadkeep.mcp.addresses import Network, is_denied_host, is_own_host
-from threadkeep.mcp.packages import RUNNERS, check_package
+from threadkeep.mcp.processes.packages import RUNNERS, check_package
 
 MOST_ARGS = 64
 MOST_ARG_CHARACTERS = 2_000

@@ -22,7 +22,7 @@ from threadkeep.mcp.large import (
 )
 from threadkeep.mcp.lines import LongLine, ServerLog
 from threadkeep.mcp.link import Link, LinkBroken, Streams
-from threadkeep.mcp.process import NotStarted, Program, ServerProcess
+from threadkeep.mcp.processes.process import NotStarted, Program, ServerProcess
 from threadkeep.tasks import end_tasks
 
 # Enough to cancel a call although the server is not reading at the moment.

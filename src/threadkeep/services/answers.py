@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from threadkeep.clock import Clock
+from threadkeep.context.attachments import MOST_TEXT_BYTES, NO_FILES, FileRules, form_key
+from threadkeep.context.history import sent_refs
+from threadkeep.context.request import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, TitleSource
@@ -19,10 +22,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
-from threadkeep.engine.attachments import MOST_TEXT_BYTES, NO_FILES, FileRules, form_key
-from threadkeep.engine.context import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.engine.ending import failed, stopped
-from threadkeep.engine.history import sent_refs
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.loop import HandOff, TurnLimits, TurnStep, TurnTools, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState
@@ -30,7 +30,6 @@ from threadkeep.engine.stop import Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
-from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import Gateway, ModelRequest, Models, ToolSpec
 from threadkeep.ports.messages import MessageWindow
@@ -39,6 +38,7 @@ from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ProducedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.running import TurnControl
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History

@@ -12,15 +12,15 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.batch import Asking
-from threadkeep.log.leases import lease_of
-from threadkeep.log.node import Node
-from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
 from threadkeep.ports.approvals import Answered, Approval
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.leases import lease_of
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.running import TurnControl
 from threadkeep.services.access import own_turn
 
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 
+from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.errors import GatewayNotConfigured
@@ -16,16 +17,15 @@ from threadkeep.domain.events import (
     TurnResumed,
 )
 from threadkeep.domain.user import User, UserRole
-from threadkeep.engine.context import rebuild_request
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
-from threadkeep.log.running import TurnControl
-from threadkeep.log.work import Succeed
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.running import TurnControl
+from threadkeep.runtime.work import Succeed
 from threadkeep.services.answers import Answers
 
 MOST_ATTEMPTS = 3

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
+from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
@@ -28,15 +29,14 @@ from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.engine.titles import title_of
-from threadkeep.log.following import ALL_SEEN, Follower
-from threadkeep.log.node import Node
-from threadkeep.log.work import Steps, Succeed, Successor
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import FromQueue, WaitingEnd
+from threadkeep.runtime.following import ALL_SEEN, Follower
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.work import Steps, Succeed, Successor
 from threadkeep.services.access import (
     agent_to_ask,
     branch_up_to,

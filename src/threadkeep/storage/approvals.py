@@ -12,7 +12,7 @@ from threadkeep.ports.approvals import Answered, Approval
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.columns import to_json, to_json_or_null
-from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 
 _ADD = Statement(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.ids import AgentId
 from threadkeep.storage.agent_settings import SettingsColumn
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import APPLIED, HAS_TABLE, migrations
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import APPLIED, HAS_TABLE, migrations
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_snapshot, sqlite_path
 

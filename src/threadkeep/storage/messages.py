@@ -17,7 +17,7 @@ from threadkeep.storage.branches import siblings
 from threadkeep.storage.columns import to_json, to_json_or_null
 from threadkeep.storage.conversations import ADVANCE_FOR_CARD, ConversationRows, advance_values
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
-from threadkeep.storage.database import LAST_SEQ, Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Statement
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,

@@ -15,7 +15,7 @@ from pathlib import Path
 from threadkeep.domain.ids import ContentId, ConversationId, UserId
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement, with_ids
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import (
     FILE_COLUMNS,

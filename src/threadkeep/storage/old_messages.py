@@ -17,7 +17,7 @@ from threadkeep.domain.parts import FilePart, ThoughtStep
 from threadkeep.domain.retrieval import Citation
 from threadkeep.ports.turn_log import LogChunk, RebuildReply
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Plan, Row, Rows, Statement
+from threadkeep.storage.database.connector import Plan, Row, Rows, Statement
 from threadkeep.storage.messages import COLUMNS, TURN_ID, to_message
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.tool_calls import COLUMNS as CALL_COLUMNS

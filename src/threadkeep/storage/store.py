@@ -17,7 +17,10 @@ from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.chunk_index import SqlChunkIndex
 from threadkeep.storage.compactions import SqlCompactions
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import check_migrated, migrations
+from threadkeep.storage.database.snapshot import Snapshot, sqlite_snapshot
+from threadkeep.storage.database.sqlite import SqliteDatabase
 from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
@@ -27,23 +30,20 @@ from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
-from threadkeep.storage.migrate import check_migrated, migrations
 from threadkeep.storage.old_files import convert_files
-from threadkeep.storage.payload_folder import FolderContents
-from threadkeep.storage.payloads import SqlPayloads, TableContents
+from threadkeep.storage.payloads.database import SqlPayloads, TableContents
+from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
-from threadkeep.storage.snapshot import Snapshot, sqlite_snapshot
-from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
 
 if TYPE_CHECKING:
-    from threadkeep.storage.postgres import PostgresDatabase
+    from threadkeep.storage.database.postgres import PostgresDatabase
 
 # `sqlite3` releases the GIL at every step, so more readers than this only contend for it.
 MOST_SQLITE_READERS = 2
@@ -96,7 +96,7 @@ async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool =
 
 def _postgres() -> "type[PostgresDatabase]":
     try:
-        from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
+        from threadkeep.storage.database.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise SettingsError("PostgreSQL requires an extra: pip install 'threadkeep[postgres]'.") from exc
     return PostgresDatabase

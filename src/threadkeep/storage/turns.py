@@ -17,7 +17,7 @@ from threadkeep.ports.turns import DayUsage, FromQueue, NextTurn, RunningTurn, W
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
-from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement, with_clock
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns

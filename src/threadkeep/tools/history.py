@@ -12,8 +12,8 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
-from threadkeep.retrieval.reading import first_places, terms_of
-from threadkeep.retrieval.terms import query_terms
+from threadkeep.search.reading import first_places, terms_of
+from threadkeep.search.terms import query_terms
 
 MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20

@@ -15,7 +15,7 @@ from tests.protocols.agentx.client import AgentHook, AgentXClient, Entry, Images
 from tests.talking import JSON, Talk, talking
 from threadkeep import User, UserRole
 from threadkeep.domain.ids import UserId, new_uuid
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.ports.tools import Outcome
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx.requests import REQUESTS

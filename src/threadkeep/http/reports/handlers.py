@@ -13,13 +13,13 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.times import nearest_time
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.reports.as_html import POLICY, html_report
 from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
-from threadkeep.http.routing import Attachment, Document
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Attachment, Document
 from threadkeep.http.services import ApiCall
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
 from threadkeep.services.files import Files

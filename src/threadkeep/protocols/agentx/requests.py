@@ -23,7 +23,7 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
-from threadkeep.http.decoding import refused
+from threadkeep.http.requests.decoding import refused
 from threadkeep.http.services import Services
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow

@@ -23,8 +23,8 @@ from threadkeep.domain.errors import (
     Unauthenticated,
 )
 from threadkeep.domain.ids import MessageId, UserId
-from threadkeep.http.presence import CHECK_EVERY_S, Presence
 from threadkeep.http.services import Services
+from threadkeep.http.sign_in.presence import CHECK_EVERY_S, Presence
 from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
 from threadkeep.protocols.agentx.encode import Cursor, Envelope, parse_cursor, wrap
 from threadkeep.protocols.agentx.idle import IdleSockets

@@ -7,7 +7,7 @@ from starlette.websockets import WebSocket
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.http.presence import Check, Presence
+from threadkeep.http.sign_in.presence import Check, Presence
 
 log = logging.getLogger("threadkeep.ws")
 
