@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState, type DragEvent } from "react"
 
 import { api } from "../api/api";
 import { confirmed } from "../state/confirmation";
-import { pageProblemOf, useLoaded } from "../state/use-loaded";
+import { pageProblemOf, useLoaded } from "../hooks/use-loaded";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { DocumentRow } from "./document-row";

@@ -16,7 +16,7 @@ import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
-import { pageProblemOf, useLoaded } from "../state/use-loaded";
+import { pageProblemOf, useLoaded } from "../hooks/use-loaded";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { Tabs } from "../ui/tabs";
 import { TopBar } from "../ui/top-bar";

@@ -5,7 +5,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { api } from "../api/api";
 import { toast } from "../state/toasts";
 import { useUnsaved } from "../state/unsaved";
-import { useLoaded } from "../state/use-loaded";
+import { useLoaded } from "../hooks/use-loaded";
 import { LongText } from "../ui/long-text";
 import { toastProblem, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";

@@ -2,7 +2,7 @@ import { type AgentDetailView, type McpServerSettingsView, type Problem } from "
 import { useState } from "react";
 
 import { confirmed } from "../state/confirmation";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "../hooks/use-loaded";
 import { ProblemBar } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { type Change } from "./agent-page";

@@ -2,11 +2,11 @@ import { type AgentView, type MeView, type Problem } from "@threadkeep/client";
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
-import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useKeptFocus } from "../hooks/use-row-focus";
 import { useStore } from "../hooks/use-store";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";

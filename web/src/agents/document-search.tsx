@@ -2,7 +2,7 @@ import { type HitsView } from "@threadkeep/client";
 import { useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";

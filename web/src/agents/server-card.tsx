@@ -2,7 +2,7 @@ import { type McpServerView } from "@threadkeep/client";
 import { useState } from "react";
 
 import { api } from "../api/api";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "../hooks/use-loaded";
 import { LongText } from "../ui/long-text";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";

@@ -6,7 +6,7 @@ import { useStore } from "../hooks/use-store";
 import { outbox } from "../state/outbox";
 import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
-import { EntryView, type MessageActions } from "./entry-view";
+import { EntryView, type MessageActions } from "./thread-message";
 import { QueuedMessages } from "./queued-messages";
 import { SummaryCard } from "./summary-card";
 import { useScrolling } from "./use-scrolling";

@@ -3,12 +3,12 @@ import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-r
 import { useState } from "react";
 
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "../hooks/use-loaded";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords, type Words } from "../words";
 import { MessageFiles } from "./files/message-files";
-import { Unsent } from "./unsent";
+import { Unsent } from "./unsent-status";
 
 interface Props {
   thread: Thread;

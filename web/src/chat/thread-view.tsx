@@ -12,10 +12,10 @@ import {
 } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { useFocusAfter } from "../hooks/use-focus-after";
+import { useFocusAfter } from "../hooks/use-focus-after-close";
 import { useSelected, useStore } from "../hooks/use-store";
-import { ViewerPlace } from "../overlays/viewer-place";
-import { MissingPlace } from "../pages/missing-place";
+import { ViewerPlace } from "../overlays/lazy-image-viewer";
+import { MissingPlace } from "../pages/lazy-missing-page";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
@@ -32,7 +32,7 @@ import { Composer } from "./composer/composer";
 import { Ideas } from "./ideas";
 import { MessageList } from "./message-list";
 import { ThreadMenu } from "./thread-menu";
-import { TurnDrawerPlace } from "./turn/turn-drawer-place";
+import { TurnDrawerPlace } from "./turn/lazy-turn-drawer";
 import { isDemonstration } from "./welcome";
 
 interface Props {

@@ -2,7 +2,7 @@ import { shownFile, type OutboxItem } from "@threadkeep/client";
 
 import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";
-import { Unsent } from "./unsent";
+import { Unsent } from "./unsent-status";
 
 /** The first message of a conversation that does not exist yet. */
 export function UnsentMessage({ item }: { item: OutboxItem }) {

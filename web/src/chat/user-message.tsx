@@ -7,7 +7,7 @@ import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";
 import { MessageTime } from "./message-time";
-import { Unsent } from "./unsent";
+import { Unsent } from "./unsent-status";
 
 /** What is longer is folded. */
 const FOLDED = 2000;

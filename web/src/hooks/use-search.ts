@@ -2,7 +2,7 @@ import { type PageView_SearchHitView, type Problem, type SearchHitView } from "@
 import { useEffect, useState } from "react";
 
 import { api } from "../api/api";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "./use-loaded";
 import { describeProblem } from "../ui/problem-bar";
 import { type Words } from "../words";
 

@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 import { useStore } from "../hooks/use-store";
 import { findOut, session } from "../state/session";
-import { Home } from "./home";
+import { Home } from "./page-frame";
 import { ServerUnreachable } from "./server-unreachable";
 import { SignIn } from "./sign-in";
 

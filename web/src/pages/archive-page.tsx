@@ -1,13 +1,13 @@
 import { type ConversationView } from "@threadkeep/client";
 
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
-import { usePutAway } from "../state/put-away";
+import { usePutAway } from "../hooks/use-inactive-conversations";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
-import { PutAwayList } from "./put-away-list";
+import { PutAwayList } from "./inactive-list";
 
 /** Archived conversations: still readable, found by search, and back with one click. */
 export function ArchivePage({ onMenu }: { onMenu: () => void }) {

@@ -3,13 +3,13 @@ import { ApiError, type ConversationView } from "@threadkeep/client";
 import { api } from "../api/api";
 import { confirmed } from "../state/confirmation";
 import { restoreConversation } from "../state/conversations";
-import { usePutAway } from "../state/put-away";
+import { usePutAway } from "../hooks/use-inactive-conversations";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { relativeTime, untilDay } from "../words/format";
-import { PutAwayList } from "./put-away-list";
+import { PutAwayList } from "./inactive-list";
 
 /** Deleted conversations, until the server purges them. */
 export function DeletedPage({ onMenu }: { onMenu: () => void }) {

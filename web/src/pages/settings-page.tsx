@@ -5,7 +5,7 @@ import { useSignOut } from "../hooks/use-sign-out";
 import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
-import { useLoaded } from "../state/use-loaded";
+import { useLoaded } from "../hooks/use-loaded";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";

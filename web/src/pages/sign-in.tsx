@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
 
 import { findOut, isLocal, signIn } from "../state/session";
-import { Mark } from "../ui/mark";
+import { Mark } from "../ui/logo";
 import { useWords } from "../words";
 import { Appearance } from "./appearance";
 

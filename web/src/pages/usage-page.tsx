@@ -7,7 +7,7 @@ import { Chart } from "../chart/chart";
 import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
 import { agentSums, cachedShare, daysOf, sumOf, type Sum } from "../state/usage";
-import { useLoaded } from "../state/use-loaded";
+import { useLoaded } from "../hooks/use-loaded";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";

@@ -3,7 +3,7 @@ import { Ellipsis } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
 import { useConversationActions } from "../hooks/use-conversation-actions";
-import { useFocusAfter } from "../hooks/use-focus-after";
+import { useFocusAfter } from "../hooks/use-focus-after-close";
 import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { Menu } from "../ui/menu";

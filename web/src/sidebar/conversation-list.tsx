@@ -2,12 +2,12 @@ import { type ConversationView } from "@threadkeep/client";
 import { Search } from "lucide-react";
 import { useRef, useState, type KeyboardEvent } from "react";
 
-import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useKeptFocus } from "../hooks/use-row-focus";
 import { useStore } from "../hooks/use-store";
 import { agents, otherAgentName } from "../state/agents";
 import { approvals } from "../state/approvals";
 import { conversations, readMoreConversations, refreshConversations } from "../state/conversations";
-import { WhenSeen } from "../ui/when-seen";
+import { WhenSeen } from "../ui/scroll-sentinel";
 import { useWords } from "../words";
 import { dayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";

@@ -7,7 +7,7 @@ import { briefings } from "../state/briefings";
 import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";
 import { IconButton } from "../ui/icon-button";
-import { Mark } from "../ui/mark";
+import { Mark } from "../ui/logo";
 import { useWords } from "../words";
 import { ConversationList } from "./conversation-list";
 import { ProfileMenu } from "./profile-menu";

@@ -3,7 +3,7 @@ import { Thread } from "@threadkeep/client";
 import { api, socket } from "../api/api";
 import { markExpired } from "./attachments";
 import { settleTurn } from "./conversations";
-import { onMyEvent } from "./my-events";
+import { onMyEvent } from "./user-events";
 import { atNextFrame } from "./next-frame";
 import { outbox } from "./outbox";
 

@@ -15,7 +15,7 @@ import {
 import { api } from "../api/api";
 import { agents, chosenAgent, refreshAgents } from "./agents";
 import { keepFiles } from "./attachments";
-import { BrowserStore } from "./browser-store";
+import { BrowserStore } from "./indexed-db-store";
 import { draftKeyOf, newDraftKey, returnDraft } from "./drafts";
 
 /** Tabs of other servers below another path are not concerned. */

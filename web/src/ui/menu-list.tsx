@@ -2,7 +2,7 @@ import { Check } from "lucide-react";
 import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type RefObject } from "react";
 
 import { type MenuGroup, type MenuItem } from "./menu";
-import { standBeside } from "./stand-beside";
+import { standBeside } from "./place-popover";
 
 interface Props {
   label: string;

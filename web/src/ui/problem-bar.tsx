@@ -2,7 +2,7 @@ import { PATH_CHANGED, type Problem } from "@threadkeep/client";
 import { X } from "lucide-react";
 
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../state/use-loaded";
+import { pageProblemOf } from "../hooks/use-loaded";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-import { standBeside } from "./stand-beside";
+import { standBeside } from "./place-popover";
 
 const WAIT_MS = 400;
 

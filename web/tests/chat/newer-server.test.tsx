@@ -4,8 +4,8 @@ import { EMPTY_THREAD, fold, foldAll, reduce, type Message, type Part, type Thre
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
-import { EntryView } from "../../src/chat/entry-view";
-import { loadRequests } from "../../src/chat/requests/request-place";
+import { EntryView } from "../../src/chat/thread-message";
+import { loadRequests } from "../../src/chat/requests/lazy-request";
 import { loadChunk } from "../../src/hooks/use-chunk";
 import { timelineOf } from "../../src/turn/timeline";
 import { draw } from "../draw";

@@ -2,7 +2,7 @@ import { foldAll, type TurnEvent } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
 import { begun, RECORDINGS } from "../../packages/client/tests/recordings";
-import { modelCallsOf } from "../../src/turn/calls";
+import { modelCallsOf } from "../../src/turn/model-calls";
 import { MOST_IDLE_MS, nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../src/turn/replay";
 import { timelineOf } from "../../src/turn/timeline";
 

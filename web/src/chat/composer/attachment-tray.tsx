@@ -4,7 +4,7 @@ import { type Attachment } from "../../state/attachments";
 import { detach, retry } from "../../state/uploads";
 import { useWords } from "../../words";
 import { AttachmentChip } from "./attachment-chip";
-import { UploadNews } from "./upload-news";
+import { UploadNews } from "./upload-announcements";
 
 /** The files of a draft. */
 export function AttachmentTray({ draftKey, attachments }: { draftKey: string; attachments: readonly Attachment[] }) {

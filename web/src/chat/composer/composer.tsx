@@ -7,7 +7,7 @@ import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../stat
 import { dropSent, keepDraft, useDraft } from "../../state/drafts";
 import { useWords } from "../../words";
 import { AttachButton } from "./attach-button";
-import { AttachmentsPlace } from "./attachments-place";
+import { AttachmentsPlace } from "./lazy-attachments";
 import { DropOverlay } from "./drop-overlay";
 import { useAttaching } from "./use-attaching";
 

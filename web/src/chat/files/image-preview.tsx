@@ -3,7 +3,7 @@ import { useRef } from "react";
 
 import { usePreview } from "../../state/previews";
 import { FileIcon } from "./file-icon";
-import { useNear } from "./use-near";
+import { useNear } from "./use-nearly-visible";
 
 /** An image's preview, fetched shortly before it is visible; its space is reserved before. */
 export function ImagePreview({ file: { fileId, fileName, width, height } }: { file: KeptFile }) {

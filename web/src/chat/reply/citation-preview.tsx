@@ -2,7 +2,7 @@ import { type RetrievalHitView } from "@threadkeep/client";
 import { useId, useLayoutEffect, useRef } from "react";
 
 import { Markdown } from "../../markdown/markdown";
-import { standBeside } from "../../ui/stand-beside";
+import { standBeside } from "../../ui/place-popover";
 import { useWords } from "../../words";
 
 /** The source has the whole passage. */

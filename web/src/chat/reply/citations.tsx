@@ -5,7 +5,7 @@ import { useMemo, type RefObject } from "react";
 
 import { CitationPreview } from "./citation-preview";
 import { SourceDrawer } from "./source-drawer";
-import { useNearMark } from "./use-near-mark";
+import { useNearMark } from "./use-hovered-citation";
 
 interface Props {
   agentId: string | undefined;

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef, useState } from "react";
 
 import { Markdown } from "../../markdown/markdown";
-import { pageProblemOf } from "../../state/use-loaded";
+import { pageProblemOf } from "../../hooks/use-loaded";
 import { describeProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { useSourceWords } from "../../words/sources";

@@ -4,13 +4,13 @@ import { Chart } from "../../chart/chart";
 import { Markdown } from "../../markdown/markdown";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
-import { Files, FilesElsewhere } from "../files/files";
+import { Files, FilesElsewhere } from "../files/tool-files";
 import { MessageFiles } from "../files/message-files";
-import { RequestPlace } from "../requests/request-place";
-import { type Answer } from "../requests/use-answer";
+import { RequestPlace } from "../requests/lazy-request";
+import { type Answer } from "../requests/use-decision";
 import { Activity } from "./activity";
 import { NoticeLines } from "./notice-lines";
-import { Superseded } from "./superseded";
+import { Superseded } from "./superseded-output";
 
 interface Props {
   segment: Segment;

@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-import { revealed } from "../../turn/revealed";
+import { revealed } from "../../turn/hidden-characters";
 import { LongText } from "../../ui/long-text";
 import { useWords } from "../../words";
 

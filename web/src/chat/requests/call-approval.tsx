@@ -2,11 +2,11 @@ import { type ApprovalScope, type CallApprovalView, type ToolCallPartView } from
 import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
-import { revealed } from "../../turn/revealed";
+import { revealed } from "../../turn/hidden-characters";
 import { useWords, type Words } from "../../words";
 import { ArgumentsList, isLong } from "./arguments-list";
 import { AnswerProblem, RequestOutcome } from "./request-outcome";
-import { useAnswer, type Answer } from "./use-answer";
+import { useAnswer, type Answer } from "./use-decision";
 
 interface Props {
   /** A call that has an approval. */

@@ -7,7 +7,7 @@ import { useWords } from "../../words";
 import { ArgumentsList } from "./arguments-list";
 import { FormField } from "./form-field";
 import { AnswerProblem, RequestOutcome } from "./request-outcome";
-import { useAnswer, type Answer } from "./use-answer";
+import { useAnswer, type Answer } from "./use-decision";
 
 type Question = PartOf<"question">;
 

@@ -5,7 +5,7 @@ import { type RefObject } from "react";
 import { describeProblem } from "../../ui/problem-bar";
 import { useWords, type Words } from "../../words";
 import { MessageTime } from "../message-time";
-import { Unsent } from "../unsent";
+import { Unsent } from "../unsent-status";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;

@@ -6,7 +6,7 @@ import { Link, X } from "lucide-react";
 import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
 
 import { hrefOf } from "../../state/route";
-import { modelCallsOf } from "../../turn/calls";
+import { modelCallsOf } from "../../turn/model-calls";
 import { timelineOf } from "../../turn/timeline";
 import { CopyButton } from "../../ui/copy-button";
 import { Fact } from "../../ui/fact";

@@ -1,6 +1,6 @@
 import { type UsageView } from "@threadkeep/client";
 
-import { type ModelCall } from "../../turn/calls";
+import { type ModelCall } from "../../turn/model-calls";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
 import { useTurnWords } from "../../words/turn";

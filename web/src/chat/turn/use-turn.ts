@@ -13,7 +13,7 @@ import { useEffect, useState } from "react";
 
 import { api } from "../../api/api";
 import { atNextFrame } from "../../state/next-frame";
-import { pageProblemOf } from "../../state/use-loaded";
+import { pageProblemOf } from "../../hooks/use-loaded";
 import { replyBefore } from "../../turn/replay";
 
 /** What is known about a turn so far. */

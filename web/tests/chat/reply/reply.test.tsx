@@ -13,7 +13,7 @@ import { act } from "react";
 import { describe, expect, it, vi } from "vitest";
 
 import { RECORDINGS, begun, recording, type Recording } from "../../../packages/client/tests/recordings";
-import { EntryView, type MessageActions } from "../../../src/chat/entry-view";
+import { EntryView, type MessageActions } from "../../../src/chat/thread-message";
 import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { UserMessage } from "../../../src/chat/user-message";

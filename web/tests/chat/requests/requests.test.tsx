@@ -13,8 +13,8 @@ import { act } from "react";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
 import { begun, recording } from "../../../packages/client/tests/recordings";
-import { EntryView } from "../../../src/chat/entry-view";
-import { loadRequests } from "../../../src/chat/requests/request-place";
+import { EntryView } from "../../../src/chat/thread-message";
+import { loadRequests } from "../../../src/chat/requests/lazy-request";
 import { loadChunk } from "../../../src/hooks/use-chunk";
 import { outbox } from "../../../src/state/outbox";
 import { click, draw, press, type, type Drawn } from "../../draw";

@@ -2,8 +2,8 @@ import { problemOf, type Thread, type OutgoingFile, type Problem } from "@thread
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useSelected, useStore } from "../hooks/use-store";
-import { ViewerPlace } from "../overlays/viewer-place";
-import { MissingPlace } from "../pages/missing-place";
+import { ViewerPlace } from "../overlays/lazy-image-viewer";
+import { MissingPlace } from "../pages/lazy-missing-page";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { newDraftKey, readDraft } from "../state/drafts";

@@ -2,7 +2,7 @@ import { Download } from "lucide-react";
 import { useCallback } from "react";
 
 import { download, fileInfo } from "../../api/download";
-import { useLoaded } from "../../state/use-loaded";
+import { useLoaded } from "../../hooks/use-loaded";
 import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { keepUp, onMyEvent } from "../../src/state/my-events";
+import { keepUp, onMyEvent } from "../../src/state/user-events";
 import { answer } from "../draw";
 
 /** Answers every list with nothing, and every stream with one that the test writes. */

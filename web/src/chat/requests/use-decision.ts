@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "react";
 
 import { useSelected } from "../../hooks/use-store";
 import { outbox } from "../../state/outbox";
-import { pageProblemOf } from "../../state/use-loaded";
+import { pageProblemOf } from "../../hooks/use-loaded";
 
 /** Gives an answer; false if it was taken back before it could be sent. */
 export type Answer = (requestId: string, body: AnswerBody) => Promise<boolean>;

@@ -3,7 +3,7 @@ import { useStore } from "../hooks/use-store";
 import { confirmation } from "../state/confirmation";
 import { closeOverlay, overlay } from "../state/overlay";
 
-const loadOverlays = () => import("./overlays");
+const loadOverlays = () => import("./overlay-chunk");
 
 function giveUp(): void {
   closeOverlay();

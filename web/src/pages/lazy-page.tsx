@@ -6,7 +6,7 @@ import { type Route } from "../state/route";
 import { Broken } from "../ui/error-boundary";
 import { useWords } from "../words";
 
-const loadPages = () => import("./other-pages");
+const loadPages = () => import("./page-chunk");
 
 interface Props {
   at: Exclude<Route, { name: "new" | "conversation" }>;

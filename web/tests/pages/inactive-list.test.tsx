@@ -2,7 +2,7 @@ import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import { ArchivePage } from "../../src/pages/archive-page";
-import { usePutAway } from "../../src/state/put-away";
+import { usePutAway } from "../../src/hooks/use-inactive-conversations";
 import { answer, click, draw } from "../draw";
 
 let ids: string[];

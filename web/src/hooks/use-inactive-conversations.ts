@@ -4,7 +4,7 @@ import { type ConversationView, type PageView_ConversationView, type Problem } f
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { onMyEvent } from "./my-events";
+import { onMyEvent } from "../state/user-events";
 import { pageProblemOf } from "./use-loaded";
 
 export interface PutAway {

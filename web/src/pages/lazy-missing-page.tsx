@@ -1,7 +1,7 @@
 import { useChunk } from "../hooks/use-chunk";
 import { type Missing } from "./missing-page";
 
-const loadPages = () => import("./other-pages");
+const loadPages = () => import("./page-chunk");
 
 /** A page for something that doesn't exist; its code is loaded on demand. */
 export function MissingPlace({ what, onMenu }: { what: Missing; onMenu: () => void }) {

@@ -1,22 +1,22 @@
 import { type MeView } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
 
-import { Talk } from "../chat/talk";
-import { useFocusAfter } from "../hooks/use-focus-after";
-import { useReturned } from "../hooks/use-returned";
+import { Talk } from "../chat/conversation-page";
+import { useFocusAfter } from "../hooks/use-focus-after-close";
+import { useReturned } from "../hooks/use-refusal-toast";
 import { useStore } from "../hooks/use-store";
-import { OverlayPlace } from "../overlays/overlay-place";
+import { OverlayPlace } from "../overlays/lazy-overlay";
 import { Toasts } from "../overlays/toasts";
 import { Sidebar } from "../sidebar/sidebar";
 import { refreshAgents } from "../state/agents";
-import { keepUp } from "../state/my-events";
+import { keepUp } from "../state/user-events";
 import { startOutbox } from "../state/outbox";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
 import { Tooltip } from "../ui/tooltip";
 import { useWords } from "../words";
-import { OtherPagePlace } from "./other-page-place";
+import { OtherPagePlace } from "./lazy-page";
 
 /** Whether the sidebar covers the page instead of being beside it. */
 const narrow = matchMedia("(max-width: 760px)");

@@ -3,9 +3,9 @@ import { useState } from "react";
 import { useChunk } from "../../hooks/use-chunk";
 import { type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
-import { type Answer } from "./use-answer";
+import { type Answer } from "./use-decision";
 
-export const loadRequests = () => import("./requests");
+export const loadRequests = () => import("./request-chunk");
 
 interface Props {
   segment: Extract<Segment, { kind: "approval" | "question" }>;

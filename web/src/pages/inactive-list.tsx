@@ -1,13 +1,13 @@
 import { type ConversationView } from "@threadkeep/client";
 import { useRef, type ReactNode } from "react";
 
-import { useKeptFocus } from "../hooks/use-kept-focus";
+import { useKeptFocus } from "../hooks/use-row-focus";
 import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
-import { type PutAway } from "../state/put-away";
+import { type PutAway } from "../hooks/use-inactive-conversations";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
-import { WhenSeen } from "../ui/when-seen";
+import { WhenSeen } from "../ui/scroll-sentinel";
 import { useWords } from "../words";
 
 interface Props {

@@ -1,7 +1,7 @@
 import { type OutboxEntry } from "@threadkeep/client";
 import { afterEach, expect, it, vi } from "vitest";
 
-import { BrowserStore } from "../../src/state/browser-store";
+import { BrowserStore } from "../../src/state/indexed-db-store";
 
 afterEach(() => {
   vi.unstubAllGlobals();
