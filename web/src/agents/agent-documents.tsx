@@ -1,10 +1,10 @@
-import { type ApiRequest, type DocumentView, type PageView_DocumentView, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type ApiRequest, type DocumentView, type PageView_DocumentView, type Problem } from "@threadkeep/client";
 import { Upload } from "lucide-react";
 import { useCallback, useEffect, useRef, useState, type DragEvent } from "react";
 
 import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
 import { confirmed } from "../state/confirmation";
-import { pageProblemOf, useLoaded } from "../hooks/use-loaded";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { DocumentRow } from "./document-row";
@@ -42,7 +42,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
       await api.request(what, request);
       setProblem(null);
     } catch (error) {
-      setProblem(pageProblemOf(error));
+      setProblem(requestProblemOf(error));
     }
     await again();
   };

@@ -1,5 +1,6 @@
 import {
   ApiError,
+  requestProblemOf,
   type AgentBody,
   type AgentDetailView,
   type AgentPatch,
@@ -10,13 +11,13 @@ import {
 import { useCallback, useState } from "react";
 
 import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
 import { MissingPage } from "../pages/missing-page";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
-import { pageProblemOf, useLoaded } from "../hooks/use-loaded";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { Tabs } from "../ui/tabs";
 import { TopBar } from "../ui/top-bar";
@@ -64,7 +65,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
           agent={NEW}
           action={words.createAgent}
           onSave={create}
-          onProblem={(error) => setProblem(pageProblemOf(error))}
+          onProblem={(error) => setProblem(requestProblemOf(error))}
         />
       </div>
     </div>
@@ -108,7 +109,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     try {
       await api.send("DELETE", `/api/agents/${id}`);
     } catch (error) {
-      return setProblem(pageProblemOf(error));
+      return setProblem(requestProblemOf(error));
     }
     forgetUnsaved();
     refreshAgents().catch(() => {}); // read again when they are needed
@@ -170,5 +171,5 @@ async function reloadOnConflict(error: unknown, words: Words, again: () => Promi
     await again();
     return { code: error.code, message: words.changedMeanwhile };
   }
-  return pageProblemOf(error);
+  return requestProblemOf(error);
 }

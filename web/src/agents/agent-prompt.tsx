@@ -3,9 +3,9 @@ import { ChevronRight } from "lucide-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
 import { toast } from "../state/toasts";
 import { useUnsaved } from "../state/unsaved";
-import { useLoaded } from "../hooks/use-loaded";
 import { LongText } from "../ui/long-text";
 import { toastProblem, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";

@@ -1,8 +1,7 @@
-import { type AgentDetailView, type McpServerSettingsView, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type AgentDetailView, type McpServerSettingsView, type Problem } from "@threadkeep/client";
 import { useState } from "react";
 
 import { confirmed } from "../state/confirmation";
-import { pageProblemOf } from "../hooks/use-loaded";
 import { ProblemBar } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { type Change } from "./agent-page";
@@ -23,7 +22,7 @@ export function AgentServers({ agent, onChange }: Props) {
     await onChange({ settings: { mcpServers: servers } });
     setProblem(null);
   };
-  const refused = (error: unknown) => setProblem(pageProblemOf(error));
+  const refused = (error: unknown) => setProblem(requestProblemOf(error));
   const add = async (servers: Record<string, McpServerSettingsView>) => {
     setProblem(null); // the form shows its own faults
     await write(servers);

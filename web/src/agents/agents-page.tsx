@@ -1,12 +1,11 @@
-import { type AgentView, type MeView, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type AgentView, type MeView, type Problem } from "@threadkeep/client";
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
-import { useKeptFocus } from "../hooks/use-row-focus";
+import { useRowFocus } from "../hooks/use-row-focus";
 import { useStore } from "../hooks/use-store";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
-import { pageProblemOf } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
@@ -22,11 +21,11 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [wanted, setWanted] = useState("");
   const cards = useRef<HTMLUListElement>(null);
-  useKeptFocus(cards);
+  useRowFocus(cards);
   const read = () => {
     refreshAgents()
       .then(() => setProblem(null))
-      .catch((error: unknown) => setProblem(pageProblemOf(error)));
+      .catch((error: unknown) => setProblem(requestProblemOf(error)));
   };
   useEffect(read, []);
   const shown = all.filter((it) => matches(it, wanted));

@@ -1,8 +1,7 @@
-import { type HitsView } from "@threadkeep/client";
+import { requestProblemOf, type HitsView } from "@threadkeep/client";
 import { useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { pageProblemOf } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
@@ -21,7 +20,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
     try {
       setFound(await api.get<HitsView>(`/api/agents/${agentId}/search`, { q: query }, signal));
     } catch (error) {
-      if (!signal.aborted) setFailure(describeProblem(words, pageProblemOf(error)));
+      if (!signal.aborted) setFailure(describeProblem(words, requestProblemOf(error)));
     }
   };
   return (

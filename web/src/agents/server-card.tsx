@@ -1,8 +1,7 @@
-import { type McpServerView } from "@threadkeep/client";
+import { requestProblemOf, type McpServerView } from "@threadkeep/client";
 import { useState } from "react";
 
 import { api } from "../api/api";
-import { pageProblemOf } from "../hooks/use-loaded";
 import { LongText } from "../ui/long-text";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
@@ -28,7 +27,7 @@ export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
       const path = `/api/agents/${agentId}/mcp-servers/${encodeURIComponent(name)}/test`;
       setTested(await api.send<McpServerView>("POST", path));
     } catch (reason) {
-      setFailure(describeProblem(words, pageProblemOf(reason)));
+      setFailure(describeProblem(words, requestProblemOf(reason)));
     }
     setTesting(false);
   };

@@ -2,8 +2,8 @@ import { problemOf, type Thread, type OutgoingFile, type Problem } from "@thread
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useSelected, useStore } from "../hooks/use-store";
-import { ViewerPlace } from "../overlays/lazy-image-viewer";
-import { MissingPlace } from "../pages/lazy-missing-page";
+import { LazyImageViewer } from "../overlays/lazy-image-viewer";
+import { LazyMissingPage } from "../pages/lazy-missing-page";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { newDraftKey, readDraft } from "../state/drafts";
@@ -21,7 +21,7 @@ import { Welcome } from "./welcome";
 type At = Extract<Route, { name: "new" | "conversation" }>;
 
 /** A conversation, or a new one. */
-export function Talk({ at, onMenu }: { at: At; onMenu: () => void }) {
+export function ConversationPage({ at, onMenu }: { at: At; onMenu: () => void }) {
   // The thread that was just started is the next one to open.
   const [begun, setBegun] = useState<Thread | null>(null);
   if (at.name === "conversation")
@@ -113,7 +113,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
     await outbox.add(entry);
     return true;
   };
-  if (isMissing && unknownId === agentId) return <MissingPlace what="agent" onMenu={onMenu} />;
+  if (isMissing && unknownId === agentId) return <LazyMissingPage what="agent" onMenu={onMenu} />;
   return (
     <div className="thread">
       <TopBar onMenu={onMenu} title="" />
@@ -134,7 +134,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
         running={first !== undefined}
         onSend={(text, _, files) => begin(text, files)}
       />
-      <ViewerPlace images={noImages} />
+      <LazyImageViewer images={noImages} />
     </div>
   );
 }

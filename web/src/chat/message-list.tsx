@@ -6,9 +6,9 @@ import { useStore } from "../hooks/use-store";
 import { outbox } from "../state/outbox";
 import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
-import { EntryView, type MessageActions } from "./thread-message";
 import { QueuedMessages } from "./queued-messages";
 import { SummaryCard } from "./summary-card";
+import { ThreadMessage, type MessageActions } from "./thread-message";
 import { useScrolling } from "./use-scrolling";
 
 interface Props extends Omit<MessageActions, "onChoose"> {
@@ -47,7 +47,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
           return (
             <Fragment key={keyOf(message)}>
               {isFirstKept && state.summary && <SummaryCard summary={state.summary} thread={thread} />}
-              <EntryView
+              <ThreadMessage
                 agentId={state.conversation?.agentId}
                 message={message}
                 live={isLast ? state.live : null}

@@ -1,14 +1,13 @@
-import { ApiError, isLocalId, localId, type OutboxItem, type PendingMessage, type Thread } from "@threadkeep/client";
+import { ApiError, isLocalId, localId, requestProblemOf, type OutboxItem, type PendingMessage, type Thread } from "@threadkeep/client";
 import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../hooks/use-loaded";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords, type Words } from "../words";
 import { MessageFiles } from "./files/message-files";
-import { Unsent } from "./unsent-status";
+import { UnsentStatus } from "./unsent-status";
 
 interface Props {
   thread: Thread;
@@ -112,7 +111,7 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
       )}
       <div className="actions">
         {unsent ? (
-          <Unsent item={unsent} />
+          <UnsentStatus item={unsent} />
         ) : (
           <small className="state">
             <Icon aria-hidden /> {steers ? words.steering : held ? words.held : words.queued}
@@ -132,5 +131,5 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
 
 function describeError(words: Words, error: unknown): string {
   const isSent = error instanceof ApiError && error.code === "MESSAGE_NOT_FOUND";
-  return isSent ? words.alreadySent : describeProblem(words, pageProblemOf(error));
+  return isSent ? words.alreadySent : describeProblem(words, requestProblemOf(error));
 }

@@ -35,8 +35,8 @@ interface Props extends MessageActions {
 }
 
 /** One message of a conversation. */
-export const EntryView = memo(
-  function EntryView({ agentId, message, live, isLast, isWanted, isEdited, running, busy, thread, unsent, ...actions }: Props) {
+export const ThreadMessage = memo(
+  function ThreadMessage({ agentId, message, live, isLast, isWanted, isEdited, running, busy, thread, unsent, ...actions }: Props) {
     const { onChoose, onEdit, onFork, onDetails } = actions;
     const { siblings, turnId } = message;
     const answer: Answer = useCallback(
@@ -69,7 +69,7 @@ export const EntryView = memo(
             busy={busy}
             onRegenerate={() => void thread.branches.regenerate(message)}
             onContinue={(text) => void thread.sending.send(text)}
-            onAnswer={answer}
+            onDecide={answer}
             onFork={onFork && (() => onFork(message))}
             onDetails={onDetails}
           >

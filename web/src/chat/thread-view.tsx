@@ -12,10 +12,10 @@ import {
 } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { useFocusAfter } from "../hooks/use-focus-after-close";
+import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { useSelected, useStore } from "../hooks/use-store";
-import { ViewerPlace } from "../overlays/lazy-image-viewer";
-import { MissingPlace } from "../pages/lazy-missing-page";
+import { LazyImageViewer } from "../overlays/lazy-image-viewer";
+import { LazyMissingPage } from "../pages/lazy-missing-page";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
@@ -32,7 +32,7 @@ import { Composer } from "./composer/composer";
 import { Ideas } from "./ideas";
 import { MessageList } from "./message-list";
 import { ThreadMenu } from "./thread-menu";
-import { TurnDrawerPlace } from "./turn/lazy-turn-drawer";
+import { LazyTurnDrawer } from "./turn/lazy-turn-drawer";
 import { isDemonstration } from "./welcome";
 
 interface Props {
@@ -61,7 +61,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const [renaming, setRenaming] = useState(false);
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has a draft of its own: what was typed before is there when the editing ends.
-  useFocusAfter(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
+  useFocusAfterClose(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
   const draftOf = (message: Message | null) => draftKeyOf(thread.id, message?.id);
   // A version that was refused or taken back is there to be edited again.
   useEffect(
@@ -126,7 +126,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     return () => window.removeEventListener("keydown", stop, { capture: true });
   }, [thread, running]);
 
-  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <MissingPlace what="conversation" onMenu={onMenu} />;
+  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <LazyMissingPage what="conversation" onMenu={onMenu} />;
   if (!conversation && problem)
     return (
       <div className="thread">
@@ -195,8 +195,8 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
       <p className="unseen" role="status">
         {waiting ? words.waitingForYou : running && !sending ? words.running : ""}
       </p>
-      <ViewerPlace images={() => imagesOf(thread.state.get().messages)} />
-      <TurnDrawerPlace conversationId={thread.id} turnId={turnId} onClose={closeTurn} />
+      <LazyImageViewer images={() => imagesOf(thread.state.get().messages)} />
+      <LazyTurnDrawer conversationId={thread.id} turnId={turnId} onClose={closeTurn} />
     </div>
   );
 }

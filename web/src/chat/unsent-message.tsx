@@ -2,7 +2,7 @@ import { shownFile, type OutboxItem } from "@threadkeep/client";
 
 import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";
-import { Unsent } from "./unsent-status";
+import { UnsentStatus } from "./unsent-status";
 
 /** The first message of a conversation that does not exist yet. */
 export function UnsentMessage({ item }: { item: OutboxItem }) {
@@ -17,7 +17,7 @@ export function UnsentMessage({ item }: { item: OutboxItem }) {
           {content}
         </div>
       )}
-      <Unsent item={item} />
+      <UnsentStatus item={item} />
     </article>
   );
 }

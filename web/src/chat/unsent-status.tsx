@@ -5,7 +5,7 @@ import { outbox } from "../state/outbox";
 import { useWords } from "../words";
 
 /** Tells that something is on its way, or waits until the server can be reached, and what the user can do about it. */
-export function Unsent({ item, about = "" }: { item: OutboxItem; about?: string }) {
+export function UnsentStatus({ item, about = "" }: { item: OutboxItem; about?: string }) {
   const words = useWords();
   const { entry, state, lasts } = item;
   const isWaiting = state === "waiting";

@@ -7,7 +7,7 @@ import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
 import { MessageFiles } from "./files/message-files";
 import { MessageTime } from "./message-time";
-import { Unsent } from "./unsent-status";
+import { UnsentStatus } from "./unsent-status";
 
 /** What is longer is folded. */
 const FOLDED = 2000;
@@ -42,7 +42,7 @@ export function UserMessage({ message, busy, unsent, onEdit, children }: Props) 
         </button>
       )}
       {unsent ? (
-        <Unsent item={unsent} />
+        <UnsentStatus item={unsent} />
       ) : (
         <div className="actions">
           <MessageTime at={message.createdAt} />

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 
 /** When a closing element has the focus, moves it to another one; not if the user has moved on. */
-export function useFocusAfter(isOpen: boolean, find: () => HTMLElement | null): void {
+export function useFocusAfterClose(isOpen: boolean, find: () => HTMLElement | null): void {
   const wasOpen = useRef(false);
   useEffect(() => {
     const { activeElement, body } = document;

@@ -1,13 +1,12 @@
 /** Conversations that are not in the list: archived, or deleted and not yet purged. */
 
-import { type ConversationView, type PageView_ConversationView, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type ConversationView, type PageView_ConversationView, type Problem } from "@threadkeep/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { onMyEvent } from "../state/user-events";
-import { pageProblemOf } from "./use-loaded";
+import { onUserEvent } from "../state/user-events";
 
-export interface PutAway {
+export interface InactiveConversations {
   items: readonly ConversationView[];
   state: "loading" | "ready" | "failed";
   problem: Problem | null;
@@ -15,10 +14,10 @@ export interface PutAway {
 }
 
 const PAGE = 50;
-const UNREAD: PutAway = { items: [], state: "loading", problem: null, nextCursor: null };
+const UNREAD: InactiveConversations = { items: [], state: "loading", problem: null, nextCursor: null };
 
 /** Loads a page at a time, and reloads everything shown when a conversation changes. */
-export function usePutAway(status: "archived" | "deleted") {
+export function useInactiveConversations(status: "archived" | "deleted") {
   const [list, setList] = useState(UNREAD);
   const reading = useRef<AbortController>(null);
   const read = useCallback(
@@ -36,7 +35,7 @@ export function usePutAway(status: "archived" | "deleted") {
         } while (nextCursor && items.length < most);
         if (!signal.aborted) setList({ items, nextCursor, state: "ready", problem: null });
       } catch (error) {
-        if (!signal.aborted) setList((it) => ({ ...it, state: "failed", problem: pageProblemOf(error) }));
+        if (!signal.aborted) setList((it) => ({ ...it, state: "failed", problem: requestProblemOf(error) }));
       } finally {
         if (!signal.aborted) reading.current = null;
       }
@@ -50,7 +49,7 @@ export function usePutAway(status: "archived" | "deleted") {
   const again = useCallback(() => read([], null, shown.current), [read]);
   useEffect(() => {
     void again();
-    const unfollow = onMyEvent(({ type }) => {
+    const unfollow = onUserEvent(({ type }) => {
       if (type.startsWith("conversation_")) void again();
     });
     return () => {

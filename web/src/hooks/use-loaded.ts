@@ -1,15 +1,10 @@
-import { problemOf, Unreachable, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type Problem } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
 
 export type Loaded<T> =
   | { state: "loading" }
   | { state: "failed"; problem: Problem }
   | { state: "ready"; value: T };
-
-/** An error on a page that sends no message: no text can be lost. */
-export function pageProblemOf(error: unknown): Problem {
-  return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
-}
 
 /** What is read once, and again when asked for; `load` must be stable. */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>) {
@@ -20,7 +15,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>) {
         const value = await load(signal);
         if (!signal.aborted) setLoaded({ state: "ready", value });
       } catch (error) {
-        if (!signal.aborted) setLoaded({ state: "failed", problem: pageProblemOf(error) });
+        if (!signal.aborted) setLoaded({ state: "failed", problem: requestProblemOf(error) });
       }
     },
     [load],

@@ -8,7 +8,7 @@ import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 
 /** Tells of a message that was refused while the user is elsewhere, and leads to its text. */
-export function useReturned(): void {
+export function useRefusalToast(): void {
   const words = useWords();
   useEffect(
     () =>

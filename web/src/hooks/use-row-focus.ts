@@ -1,7 +1,7 @@
 import { useEffect, type RefObject } from "react";
 
 /** Keeps the focus in a list whose rows change by themselves: on its row, or on the next one. */
-export function useKeptFocus(list: RefObject<HTMLElement | null>): void {
+export function useRowFocus(list: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const rows = list.current!;
     let focused: HTMLElement | null = null;

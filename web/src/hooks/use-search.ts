@@ -1,8 +1,7 @@
-import { type PageView_SearchHitView, type Problem, type SearchHitView } from "@threadkeep/client";
+import { requestProblemOf, type PageView_SearchHitView, type Problem, type SearchHitView } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
 import { api } from "../api/api";
-import { pageProblemOf } from "./use-loaded";
 import { describeProblem } from "../ui/problem-bar";
 import { type Words } from "../words";
 
@@ -28,7 +27,7 @@ export function useSearch(query: string) {
         const { items } = await api.get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
         setAnswer({ isFor: query, hits: items, problem: null });
       } catch (error) {
-        if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [], problem: pageProblemOf(error) });
+        if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [], problem: requestProblemOf(error) });
       }
     }, WAIT_MS);
     return () => {

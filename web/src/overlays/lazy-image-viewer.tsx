@@ -9,7 +9,7 @@ const loadViewer = () => import("./image-viewer");
 const close = () => viewed.set(null);
 
 /** Shows an opened image large, with code that is loaded on demand. `images`: those beside it. */
-export function ViewerPlace({ images }: { images: () => readonly KeptFile[] }) {
+export function LazyImageViewer({ images }: { images: () => readonly KeptFile[] }) {
   const image = useStore(viewed);
   const viewer = useChunk(loadViewer, image !== null, close);
   useEffect(() => close, []);

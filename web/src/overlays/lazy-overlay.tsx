@@ -11,7 +11,7 @@ function giveUp(): void {
 }
 
 /** The palette, the shortcuts or a question; the code that shows them is loaded when the user first asks for one. */
-export function OverlayPlace() {
+export function LazyOverlay() {
   const open = useStore(overlay);
   const question = useStore(confirmation);
   const overlays = useChunk(loadOverlays, open !== null || question !== null, giveUp);

@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 import { useStore } from "../hooks/use-store";
 import { findOut, session } from "../state/session";
-import { Home } from "./page-frame";
+import { PageFrame } from "./page-frame";
 import { ServerUnreachable } from "./server-unreachable";
 import { SignIn } from "./sign-in";
 
@@ -17,6 +17,6 @@ export function App() {
     case "out":
       return <SignIn refused={current.refused} />;
     case "in":
-      return <Home key={current.me.id} me={current.me} />;
+      return <PageFrame key={current.me.id} me={current.me} />;
   }
 }

@@ -1,18 +1,18 @@
 import { type ConversationView } from "@threadkeep/client";
 
+import { useInactiveConversations } from "../hooks/use-inactive-conversations";
 import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
-import { usePutAway } from "../hooks/use-inactive-conversations";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
-import { PutAwayList } from "./inactive-list";
+import { InactiveList } from "./inactive-list";
 
 /** Archived conversations: still readable, found by search, and back with one click. */
 export function ArchivePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
-  const { list, again, more } = usePutAway("archived");
+  const { list, again, more } = useInactiveConversations("archived");
   const run = async (work: () => Promise<unknown>, message?: string, undo?: () => Promise<unknown>) => {
     try {
       await work();
@@ -37,7 +37,7 @@ export function ArchivePage({ onMenu }: { onMenu: () => void }) {
       () => restoreConversation(it.id),
     );
   return (
-    <PutAwayList
+    <InactiveList
       title={words.archivedConversations}
       explanation={words.archiveHint}
       empty={words.noArchived}

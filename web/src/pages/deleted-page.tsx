@@ -1,20 +1,20 @@
 import { ApiError, type ConversationView } from "@threadkeep/client";
 
 import { api } from "../api/api";
+import { useInactiveConversations } from "../hooks/use-inactive-conversations";
 import { confirmed } from "../state/confirmation";
 import { restoreConversation } from "../state/conversations";
-import { usePutAway } from "../hooks/use-inactive-conversations";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { relativeTime, untilDay } from "../words/format";
-import { PutAwayList } from "./inactive-list";
+import { InactiveList } from "./inactive-list";
 
 /** Deleted conversations, until the server purges them. */
 export function DeletedPage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
-  const { list, again, more } = usePutAway("deleted");
+  const { list, again, more } = useInactiveConversations("deleted");
   const run = async (work: () => Promise<unknown>) => {
     try {
       await work();
@@ -47,7 +47,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
       .join(" · ");
   };
   return (
-    <PutAwayList
+    <InactiveList
       title={words.recentlyDeleted}
       explanation={words.deletedHint}
       empty={words.noDeleted}

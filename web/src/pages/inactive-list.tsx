@@ -1,20 +1,20 @@
 import { type ConversationView } from "@threadkeep/client";
 import { useRef, type ReactNode } from "react";
 
-import { useKeptFocus } from "../hooks/use-row-focus";
+import { type InactiveConversations } from "../hooks/use-inactive-conversations";
+import { useRowFocus } from "../hooks/use-row-focus";
 import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
-import { type PutAway } from "../hooks/use-inactive-conversations";
 import { describeProblem } from "../ui/problem-bar";
+import { ScrollSentinel } from "../ui/scroll-sentinel";
 import { TopBar } from "../ui/top-bar";
-import { WhenSeen } from "../ui/scroll-sentinel";
 import { useWords } from "../words";
 
 interface Props {
   title: string;
   explanation: string;
   empty: string;
-  list: PutAway;
+  list: InactiveConversations;
   onAgain: () => void;
   onMore: () => Promise<void>;
   onMenu: () => void;
@@ -26,11 +26,11 @@ interface Props {
 }
 
 /** A page of conversations outside the list, each with a button to restore it. */
-export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf }: Props) {
+export function InactiveList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf }: Props) {
   const words = useWords();
   const all = useStore(agents);
   const rows = useRef<HTMLUListElement>(null);
-  useKeptFocus(rows);
+  useRowFocus(rows);
   return (
     <div className="page">
       <TopBar title={title} onMenu={onMenu} />
@@ -57,7 +57,7 @@ export function PutAwayList({ title, explanation, empty, list, onAgain, onMore, 
             </li>
           ))}
         </ul>
-        {list.nextCursor && <WhenSeen onSeen={onMore} />}
+        {list.nextCursor && <ScrollSentinel onSeen={onMore} />}
       </div>
     </div>
   );

@@ -4,7 +4,7 @@ import { type Missing } from "./missing-page";
 const loadPages = () => import("./page-chunk");
 
 /** A page for something that doesn't exist; its code is loaded on demand. */
-export function MissingPlace({ what, onMenu }: { what: Missing; onMenu: () => void }) {
+export function LazyMissingPage({ what, onMenu }: { what: Missing; onMenu: () => void }) {
   const pages = useChunk(loadPages, true);
   return pages && <pages.MissingPage what={what} onMenu={onMenu} />;
 }

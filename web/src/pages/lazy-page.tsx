@@ -15,7 +15,7 @@ interface Props {
 }
 
 /** Any page but the conversation; its code is loaded when the user goes there. */
-export function OtherPagePlace({ at, me, onMenu }: Props) {
+export function LazyPage({ at, me, onMenu }: Props) {
   const words = useWords();
   const [hasFailed, setFailed] = useState(false);
   const pages = useChunk(loadPages, true, () => {

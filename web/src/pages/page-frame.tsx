@@ -1,27 +1,27 @@
 import { type MeView } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
 
-import { Talk } from "../chat/conversation-page";
-import { useFocusAfter } from "../hooks/use-focus-after-close";
-import { useReturned } from "../hooks/use-refusal-toast";
+import { ConversationPage } from "../chat/conversation-page";
+import { useFocusAfterClose } from "../hooks/use-focus-after-close";
+import { useRefusalToast } from "../hooks/use-refusal-toast";
 import { useStore } from "../hooks/use-store";
-import { OverlayPlace } from "../overlays/lazy-overlay";
+import { LazyOverlay } from "../overlays/lazy-overlay";
 import { Toasts } from "../overlays/toasts";
 import { Sidebar } from "../sidebar/sidebar";
 import { refreshAgents } from "../state/agents";
-import { keepUp } from "../state/user-events";
 import { startOutbox } from "../state/outbox";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
+import { keepUp } from "../state/user-events";
 import { Tooltip } from "../ui/tooltip";
 import { useWords } from "../words";
-import { OtherPagePlace } from "./lazy-page";
+import { LazyPage } from "./lazy-page";
 
 /** Whether the sidebar covers the page instead of being beside it. */
 const narrow = matchMedia("(max-width: 760px)");
 
-export function Home({ me }: { me: MeView }) {
+export function PageFrame({ me }: { me: MeView }) {
   const words = useWords();
   const at = useStore(route);
   const [menu, setMenu] = useState(false);
@@ -37,15 +37,15 @@ export function Home({ me }: { me: MeView }) {
       window.removeEventListener("keydown", shortcut);
     };
   }, [me.id]);
-  useReturned();
+  useRefusalToast();
   useEffect(() => setMenu(false), [at]);
   useEffect(() => {
     narrow.addEventListener("change", closeMenu);
     return () => narrow.removeEventListener("change", closeMenu);
   }, [closeMenu]);
   const isHidden = useStore(sidebarHidden);
-  useFocusAfter(!isHidden, () => document.querySelector<HTMLElement>(".top-bar .narrow-only"));
-  useFocusAfter(isHidden, () => document.querySelector<HTMLElement>(".brand .wide-only button"));
+  useFocusAfterClose(!isHidden, () => document.querySelector<HTMLElement>(".top-bar .narrow-only"));
+  useFocusAfterClose(isHidden, () => document.querySelector<HTMLElement>(".brand .wide-only button"));
   const openMenu = useCallback(() => (narrow.matches ? setMenu(true) : hideSidebar(false)), []);
   return (
     <div className="home" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
@@ -55,12 +55,12 @@ export function Home({ me }: { me: MeView }) {
       <Sidebar me={me} open={menu} onClose={closeMenu} onCollapse={() => hideSidebar(true)} />
       <main id="main" tabIndex={-1} inert={menu}>
         {at.name === "new" || at.name === "conversation" ? (
-          <Talk at={at} onMenu={openMenu} />
+          <ConversationPage at={at} onMenu={openMenu} />
         ) : (
-          <OtherPagePlace at={at} me={me} onMenu={openMenu} />
+          <LazyPage at={at} me={me} onMenu={openMenu} />
         )}
       </main>
-      <OverlayPlace />
+      <LazyOverlay />
       <Toasts />
       <Tooltip />
     </div>

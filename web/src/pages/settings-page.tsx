@@ -1,11 +1,11 @@
 import { type HealthView, type MeView } from "@threadkeep/client";
 
 import { api, token } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
 import { useSignOut } from "../hooks/use-sign-out";
 import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
-import { useLoaded } from "../hooks/use-loaded";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";

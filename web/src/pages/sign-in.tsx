@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
 
 import { findOut, isLocal, signIn } from "../state/session";
-import { Mark } from "../ui/logo";
+import { Logo } from "../ui/logo";
 import { useWords } from "../words";
 import { Appearance } from "./appearance";
 
@@ -24,7 +24,7 @@ function Elsewhere() {
   return (
     <div className="sign-in">
       <h1>
-        <Mark /> Threadkeep
+        <Logo /> Threadkeep
       </h1>
       <p>{words.signInElsewhere}</p>
       <button type="button" className="primary" onClick={() => void findOut()}>
@@ -44,7 +44,7 @@ function TokenForm({ refused }: { refused: boolean }) {
   return (
     <form className="sign-in" onSubmit={submit}>
       <h1>
-        <Mark /> Threadkeep
+        <Logo /> Threadkeep
       </h1>
       <p>{isLocal ? withCode(words.signInLocal(openCommand())) : words.signInHint}</p>
       <label>

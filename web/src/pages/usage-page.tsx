@@ -4,10 +4,10 @@ import { useCallback, useMemo } from "react";
 
 import { api } from "../api/api";
 import { Chart } from "../chart/chart";
+import { useLoaded } from "../hooks/use-loaded";
 import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
 import { agentSums, cachedShare, daysOf, sumOf, type Sum } from "../state/usage";
-import { useLoaded } from "../hooks/use-loaded";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";

@@ -3,7 +3,7 @@ import { Ellipsis } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
 import { useConversationActions } from "../hooks/use-conversation-actions";
-import { useFocusAfter } from "../hooks/use-focus-after-close";
+import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { changeConversation } from "../state/conversations";
 import { hrefOf } from "../state/route";
 import { Menu } from "../ui/menu";
@@ -26,7 +26,7 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
   const { id, activeTurnId } = conversation;
   const title = conversation.title || words.untitled;
   const link = useRef<HTMLAnchorElement>(null);
-  useFocusAfter(renaming, () => link.current);
+  useFocusAfterClose(renaming, () => link.current);
   const rename = (next: string | null) => {
     setRenaming(false);
     if (next === null) return;

@@ -2,12 +2,12 @@ import { type ConversationView } from "@threadkeep/client";
 import { Search } from "lucide-react";
 import { useRef, useState, type KeyboardEvent } from "react";
 
-import { useKeptFocus } from "../hooks/use-row-focus";
+import { useRowFocus } from "../hooks/use-row-focus";
 import { useStore } from "../hooks/use-store";
 import { agents, otherAgentName } from "../state/agents";
 import { approvals } from "../state/approvals";
 import { conversations, readMoreConversations, refreshConversations } from "../state/conversations";
-import { WhenSeen } from "../ui/scroll-sentinel";
+import { ScrollSentinel } from "../ui/scroll-sentinel";
 import { useWords } from "../words";
 import { dayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";
@@ -20,7 +20,7 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const [filter, setFilter] = useState("");
   const field = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
-  useKeptFocus(list);
+  useRowFocus(list);
   const wanted = filter.trim();
   /** Up and down go through the links; above the first is the field. */
   const onKeyDown = (event: KeyboardEvent) => {
@@ -92,7 +92,7 @@ function GroupedByDay({ openId }: { openId: string | null }) {
           </button>
         </p>
       )}
-      {nextCursor && <WhenSeen onSeen={readMoreConversations} />}
+      {nextCursor && <ScrollSentinel onSeen={readMoreConversations} />}
     </>
   );
 }

@@ -7,7 +7,7 @@ import { briefings } from "../state/briefings";
 import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";
 import { IconButton } from "../ui/icon-button";
-import { Mark } from "../ui/logo";
+import { Logo } from "../ui/logo";
 import { useWords } from "../words";
 import { ConversationList } from "./conversation-list";
 import { ProfileMenu } from "./profile-menu";
@@ -43,7 +43,7 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
       <aside ref={side} className="sidebar" data-open={open}>
         <div className="brand">
           <a href="#/" className="name">
-            <Mark /> Threadkeep
+            <Logo /> Threadkeep
           </a>
           <span className="wide-only">
             <IconButton icon={PanelLeft} label={`${words.hideSidebar} (${COMMAND} B)`} onClick={onCollapse} />

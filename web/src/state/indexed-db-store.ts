@@ -7,7 +7,7 @@ const TABLE = "entries";
 /** A browser whose database is stuck says nothing at all; a message is not held up by that. */
 const OPENS_WITHIN_MS = 5000;
 
-export class BrowserStore implements EntryStore {
+export class IndexedDbStore implements EntryStore {
   #opening: Promise<IDBDatabase> | null = null;
   #unstored = new Map<string, OutboxEntry>();
 

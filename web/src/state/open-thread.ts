@@ -3,9 +3,9 @@ import { Thread } from "@threadkeep/client";
 import { api, socket } from "../api/api";
 import { markExpired } from "./attachments";
 import { settleTurn } from "./conversations";
-import { onMyEvent } from "./user-events";
 import { atNextFrame } from "./next-frame";
 import { outbox } from "./outbox";
+import { onUserEvent } from "./user-events";
 
 /** A conversation as this page opens it. */
 export function openThread(id: string): Thread {
@@ -19,7 +19,7 @@ function watch(conversationId: string, look: () => void): () => void {
   const lookIfSeen = () => {
     if (!document.hidden) look();
   };
-  const forget = onMyEvent((event) => {
+  const forget = onUserEvent((event) => {
     if (event.type === "conversation_changed" && event.conversationId === conversationId) lookIfSeen();
   });
   window.addEventListener("focus", lookIfSeen, { signal });

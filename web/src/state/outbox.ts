@@ -15,15 +15,15 @@ import {
 import { api } from "../api/api";
 import { agents, chosenAgent, refreshAgents } from "./agents";
 import { keepFiles } from "./attachments";
-import { BrowserStore } from "./indexed-db-store";
 import { draftKeyOf, newDraftKey, returnDraft } from "./drafts";
+import { IndexedDbStore } from "./indexed-db-store";
 
 /** Tabs of other servers below another path are not concerned. */
 const server = () => new URL(".", document.baseURI).href;
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel(`threadkeep.outbox.${server()}`);
 
 export const outbox = new Outbox({
-  store: new BrowserStore(),
+  store: new IndexedDbStore(),
   transport: serverTransport(api, { upload, defaultAgentId }),
   tabs: {
     alone: (name, work) => (navigator.locks ? navigator.locks.request(`threadkeep.outbox.${server()}${name}`, work) : work()),

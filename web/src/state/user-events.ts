@@ -14,7 +14,7 @@ const TOGETHER_MS = 150;
 const listeners = new Set<(event: UserEvent) => void>();
 
 /** Calls `listener` with everything that happens, until the returned function is called. */
-export function onMyEvent(listener: (event: UserEvent) => void): () => void {
+export function onUserEvent(listener: (event: UserEvent) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }

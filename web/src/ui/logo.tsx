@@ -1,5 +1,5 @@
 /** Our sign: lines of a conversation, and the thread that holds them. */
-export function Mark() {
+export function Logo() {
   return (
     <svg className="mark" viewBox="0 0 32 32" aria-hidden>
       <rect width="32" height="32" rx="8" />

@@ -2,7 +2,7 @@ import { Check } from "lucide-react";
 import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type RefObject } from "react";
 
 import { type MenuGroup, type MenuItem } from "./menu";
-import { standBeside } from "./place-popover";
+import { placePopover } from "./place-popover";
 
 interface Props {
   label: string;
@@ -19,7 +19,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
   useLayoutEffect(() => {
     const list = place.current!;
     list.showPopover?.();
-    standBeside(list, button.current!);
+    placePopover(list, button.current!);
     itemsOf().at(focused === "first" ? 0 : -1)?.focus();
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- once, when it opens
   }, []);

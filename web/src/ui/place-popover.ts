@@ -2,7 +2,7 @@ const GAP = 4;
 const EDGE = 8;
 
 /** Places a popover below its button, or above if there is more room, and always on the screen. */
-export function standBeside(shown: HTMLElement, button: Element, isCentred = false): void {
+export function placePopover(shown: HTMLElement, button: Element, isCentred = false): void {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = shown;
   const isLeft = at.left + at.right < innerWidth;

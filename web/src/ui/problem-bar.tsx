@@ -1,8 +1,7 @@
-import { PATH_CHANGED, type Problem } from "@threadkeep/client";
+import { PATH_CHANGED, requestProblemOf, type Problem } from "@threadkeep/client";
 import { X } from "lucide-react";
 
 import { toast } from "../state/toasts";
-import { pageProblemOf } from "../hooks/use-loaded";
 import { useWords, type Words } from "../words";
 import { IconButton } from "./icon-button";
 
@@ -34,7 +33,7 @@ export function describeProblem(words: Words, { code, message }: Problem): strin
 
 /** Shows an error of an action other than sending a message. */
 export function toastProblem(words: Words, error: unknown): void {
-  toast(describeProblem(words, pageProblemOf(error)));
+  toast(describeProblem(words, requestProblemOf(error)));
 }
 
 interface Props {

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { useWords } from "../words";
 
 /** Does something when it is scrolled into view, and again for as long as it stays there. */
-export function WhenSeen({ onSeen }: { onSeen: () => Promise<void> }) {
+export function ScrollSentinel({ onSeen }: { onSeen: () => Promise<void> }) {
   const words = useWords();
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-import { standBeside } from "./place-popover";
+import { placePopover } from "./place-popover";
 
 const WAIT_MS = 400;
 
@@ -26,7 +26,7 @@ function followTips(tip: HTMLElement): () => void {
     shownFor = named;
     tip.textContent = named.dataset["tip"] ?? "";
     tip.showPopover();
-    standBeside(tip, named, true);
+    placePopover(tip, named, true);
   };
   const onPointer = (event: PointerEvent) => {
     hide();

@@ -4,8 +4,8 @@ import { EMPTY_THREAD, fold, foldAll, reduce, type Message, type Part, type Thre
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
-import { EntryView } from "../../src/chat/thread-message";
 import { loadRequests } from "../../src/chat/requests/lazy-request";
+import { ThreadMessage } from "../../src/chat/thread-message";
 import { loadChunk } from "../../src/hooks/use-chunk";
 import { timelineOf } from "../../src/turn/timeline";
 import { draw } from "../draw";
@@ -50,7 +50,7 @@ describe("a message with what this page has never seen", () => {
     const message = { ...recording("plain text").message, ...more, parts: parts as Part[] } as Message;
     const ignored = () => {};
     return draw(
-      <EntryView
+      <ThreadMessage
         message={message}
         live={null}
         isLast

@@ -1,8 +1,8 @@
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
+import { useInactiveConversations } from "../../src/hooks/use-inactive-conversations";
 import { ArchivePage } from "../../src/pages/archive-page";
-import { usePutAway } from "../../src/hooks/use-inactive-conversations";
 import { answer, click, draw } from "../draw";
 
 let ids: string[];
@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 
 function Titles() {
-  const { list, again, more } = usePutAway("archived");
+  const { list, again, more } = useInactiveConversations("archived");
   return (
     <>
       <p>{list.items.map((it) => it.title).join(" ")}</p>

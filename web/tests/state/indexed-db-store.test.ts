@@ -1,7 +1,7 @@
 import { type OutboxEntry } from "@threadkeep/client";
 import { afterEach, expect, it, vi } from "vitest";
 
-import { BrowserStore } from "../../src/state/indexed-db-store";
+import { IndexedDbStore } from "../../src/state/indexed-db-store";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -22,7 +22,7 @@ const entry: OutboxEntry = {
 it("keeps an entry as long as the page is open if the browser's database never answers", async () => {
   vi.useFakeTimers();
   vi.stubGlobal("indexedDB", { open: () => ({}) });
-  const store = new BrowserStore();
+  const store = new IndexedDbStore();
   const lasts = store.put(entry);
   await vi.runAllTimersAsync();
   expect(await lasts).toBe(false);
@@ -37,5 +37,5 @@ it("tells an entry that is gone from one that can't be read", async () => {
       throw new Error("forbidden");
     },
   });
-  await expect(new BrowserStore().get("k1")).rejects.toThrow("forbidden");
+  await expect(new IndexedDbStore().get("k1")).rejects.toThrow("forbidden");
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { keepUp, onMyEvent } from "../../src/state/user-events";
+import { keepUp, onUserEvent } from "../../src/state/user-events";
 import { answer } from "../draw";
 
 /** Answers every list with nothing, and every stream with one that the test writes. */
@@ -85,7 +85,7 @@ it("tells other tabs, which open no stream of their own", async () => {
   const second = keepUp("alice");
   stop = () => (leaveFirst(), second());
   const told: string[] = [];
-  const forget = onMyEvent((event) => told.push(event.id));
+  const forget = onUserEvent((event) => told.push(event.id));
   happen("turn_started", "a-1");
   // Both tabs are in this window: the one with the stream, and the one that it tells.
   await vi.waitFor(() => expect(told).toEqual(["a-1", "a-1"]));

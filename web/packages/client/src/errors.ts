@@ -51,7 +51,7 @@ export interface Problem {
   fileId?: string;
 }
 
-/** The problem behind a failed request; any other error is thrown on. */
+/** The problem of a message that could not be sent; any other error is thrown on. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof ApiError) {
     const { code, message } = error;
@@ -60,4 +60,9 @@ export function problemOf(error: unknown): Problem {
   }
   if (error instanceof Unreachable) return { code: "UNREACHABLE", message: error.message };
   throw error;
+}
+
+/** The problem of a request that sends no message: no text can be lost. */
+export function requestProblemOf(error: unknown): Problem {
+  return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
 }

@@ -2,7 +2,7 @@
 
 export type * from "./schema";
 export { ApiClient, freshKey, type ApiClientOptions, type ApiRequest } from "./api-client";
-export { ApiError, Unreachable, errorFrom, problemOf, type Problem } from "./errors";
+export { ApiError, Unreachable, errorFrom, problemOf, requestProblemOf, type Problem } from "./errors";
 export { pause, type Pause } from "./pause";
 export { Store } from "./store";
 

@@ -4,7 +4,7 @@ import { type Attachment } from "../../state/attachments";
 import { detach, retry } from "../../state/uploads";
 import { useWords } from "../../words";
 import { AttachmentChip } from "./attachment-chip";
-import { UploadNews } from "./upload-announcements";
+import { UploadAnnouncements } from "./upload-announcements";
 
 /** The files of a draft. */
 export function AttachmentTray({ draftKey, attachments }: { draftKey: string; attachments: readonly Attachment[] }) {
@@ -22,7 +22,7 @@ export function AttachmentTray({ draftKey, attachments }: { draftKey: string; at
           ))}
         </ul>
       )}
-      <UploadNews attachments={attachments} />
+      <UploadAnnouncements attachments={attachments} />
     </>
   );
 }

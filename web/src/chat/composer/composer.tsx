@@ -7,8 +7,8 @@ import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../stat
 import { dropSent, keepDraft, useDraft } from "../../state/drafts";
 import { useWords } from "../../words";
 import { AttachButton } from "./attach-button";
-import { AttachmentsPlace } from "./lazy-attachments";
 import { DropOverlay } from "./drop-overlay";
+import { LazyAttachments } from "./lazy-attachments";
 import { useAttaching } from "./use-attaching";
 
 interface Props {
@@ -114,7 +114,7 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
         </div>
       )}
       <div className="box">
-        <AttachmentsPlace draftKey={draftKey} attachments={attachments} />
+        <LazyAttachments draftKey={draftKey} attachments={attachments} />
         <AttachButton disabled={disabled} onFiles={(files) => void add(files)} />
         <textarea
           ref={input}

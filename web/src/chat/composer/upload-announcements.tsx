@@ -5,7 +5,7 @@ import { useWords, type Words } from "../../words";
 import { describeFailure } from "./attachment-chip";
 
 /** Tells users who do not see the files what became of them, once for all that were sent together. */
-export function UploadNews({ attachments }: { attachments: readonly Attachment[] }) {
+export function UploadAnnouncements({ attachments }: { attachments: readonly Attachment[] }) {
   const words = useWords();
   const [news, setNews] = useState("");
   const sent = useRef(new Set<string>());

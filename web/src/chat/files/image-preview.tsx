@@ -3,12 +3,12 @@ import { useRef } from "react";
 
 import { usePreview } from "../../state/previews";
 import { FileIcon } from "./file-icon";
-import { useNear } from "./use-nearly-visible";
+import { useNearlyVisible } from "./use-nearly-visible";
 
 /** An image's preview, fetched shortly before it is visible; its space is reserved before. */
 export function ImagePreview({ file: { fileId, fileName, width, height } }: { file: KeptFile }) {
   const place = useRef<HTMLSpanElement>(null);
-  const isNear = useNear(place);
+  const isNear = useNearlyVisible(place);
   const { url, failed } = usePreview(isNear ? fileId : null);
   return (
     <span ref={place} className="preview">

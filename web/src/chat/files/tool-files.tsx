@@ -8,7 +8,7 @@ import { useWords } from "../../words";
 import { bytes } from "../../words/format";
 
 /** Files that tools returned in a turn. */
-export function Files({ ids }: { ids: readonly string[] }) {
+export function ToolFiles({ ids }: { ids: readonly string[] }) {
   const words = useWords();
   return (
     <div className="files" role="group" aria-label={words.files}>

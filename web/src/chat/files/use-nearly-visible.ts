@@ -4,7 +4,7 @@ import { useEffect, useState, type RefObject } from "react";
 const NEAR = "400px";
 
 /** Whether an element is near the visible part of the list. */
-export function useNear(place: RefObject<HTMLElement | null>): boolean {
+export function useNearlyVisible(place: RefObject<HTMLElement | null>): boolean {
   const [isNear, setNear] = useState(false);
   useEffect(() => {
     if (isNear || !place.current) return;

@@ -2,7 +2,7 @@ import { type RetrievalHitView } from "@threadkeep/client";
 import { useId, useLayoutEffect, useRef } from "react";
 
 import { Markdown } from "../../markdown/markdown";
-import { standBeside } from "../../ui/place-popover";
+import { placePopover } from "../../ui/place-popover";
 import { useWords } from "../../words";
 
 /** The source has the whole passage. */
@@ -28,7 +28,7 @@ export function CitationPreview({ mark, hit, onEnter, onLeave }: Props) {
     mark.setAttribute("aria-describedby", id);
     // It describes the mark and takes no focus: tables and links are reachable in the opened passage.
     for (const it of shown.querySelectorAll<HTMLElement>("a, button, [tabindex]")) it.tabIndex = -1;
-    const place = () => standBeside(shown, mark);
+    const place = () => placePopover(shown, mark);
     place();
     window.addEventListener("scroll", place, { capture: true, passive: true });
     window.addEventListener("resize", place);

@@ -5,7 +5,7 @@ import { useMemo, type RefObject } from "react";
 
 import { CitationPreview } from "./citation-preview";
 import { SourceDrawer } from "./source-drawer";
-import { useNearMark } from "./use-hovered-citation";
+import { useHoveredCitation } from "./use-hovered-citation";
 
 interface Props {
   agentId: string | undefined;
@@ -18,7 +18,7 @@ interface Props {
 /** The passages behind a reply's marks: a preview of the one that is near, and the opened one. */
 export function Citations({ agentId, reply, parts, opened, onClose }: Props) {
   const hits = useMemo(() => hitsOf(parts), [parts]);
-  const { mark, hold, release } = useNearMark(reply, opened !== null);
+  const { mark, hold, release } = useHoveredCitation(reply, opened !== null);
   const hit = mark?.isConnected && hits[Number(mark.dataset["source"]) - 1];
   return (
     <>

@@ -1,7 +1,7 @@
+import { requestProblemOf } from "@threadkeep/client";
 import { useLayoutEffect, useRef, useState } from "react";
 
 import { Markdown } from "../../markdown/markdown";
-import { pageProblemOf } from "../../hooks/use-loaded";
 import { describeProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { useSourceWords } from "../../words/sources";
@@ -56,7 +56,7 @@ function More({ label, read }: { label: string; read: () => Promise<void> }) {
   const [failure, setFailure] = useState("");
   const act = async () => {
     setFailure("");
-    await read().catch((error: unknown) => setFailure(describeProblem(words, pageProblemOf(error))));
+    await read().catch((error: unknown) => setFailure(describeProblem(words, requestProblemOf(error))));
   };
   return (
     <>

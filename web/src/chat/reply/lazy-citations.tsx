@@ -17,7 +17,7 @@ interface Props {
 const loadCitations = () => import("./citations");
 
 /** What a mark `[1]` refers to: shown when the user comes near it or opens it, with code that is loaded then. */
-export function CitationPlace({ agentId, reply, parts, opened, onClose }: Props) {
+export function LazyCitations({ agentId, reply, parts, opened, onClose }: Props) {
   const [isNear, setNear] = useState(false);
   useEffect(() => {
     const leaving = new AbortController();

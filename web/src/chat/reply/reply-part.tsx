@@ -4,13 +4,13 @@ import { Chart } from "../../chart/chart";
 import { Markdown } from "../../markdown/markdown";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
-import { Files, FilesElsewhere } from "../files/tool-files";
 import { MessageFiles } from "../files/message-files";
-import { RequestPlace } from "../requests/lazy-request";
+import { ToolFiles, FilesElsewhere } from "../files/tool-files";
+import { LazyRequest } from "../requests/lazy-request";
 import { type Answer } from "../requests/use-decision";
 import { Activity } from "./activity";
 import { NoticeLines } from "./notice-lines";
-import { Superseded } from "./superseded-output";
+import { SupersededOutput } from "./superseded-output";
 
 interface Props {
   segment: Segment;
@@ -26,14 +26,14 @@ interface Props {
   /** How many sources a mark `[1]` may name. */
   sources: number;
   onSource: (index: number) => void;
-  onAnswer: Answer;
+  onDecide: Answer;
   /** Whether it is nested: its headings aren't the page's. */
   isPassage?: boolean;
 }
 
 /** One piece of a reply, where it arrived. */
 export function ReplyPart({ segment, ...props }: Props) {
-  const { growing, live, running, waiting, progress, sources, onSource, onAnswer, isPassage } = props;
+  const { growing, live, running, waiting, progress, sources, onSource, onDecide, isPassage } = props;
   const words = useWords();
   switch (segment.kind) {
     case "text":
@@ -42,7 +42,7 @@ export function ReplyPart({ segment, ...props }: Props) {
       return <Activity steps={segment.steps} live={live} waiting={waiting} progress={progress} />;
     case "approval":
     case "question":
-      return <RequestPlace segment={segment} running={running} onAnswer={onAnswer} />;
+      return <LazyRequest segment={segment} running={running} onDecide={onDecide} />;
     case "chart":
       return <Chart data={segment.data} />;
     case "said":
@@ -55,14 +55,14 @@ export function ReplyPart({ segment, ...props }: Props) {
       );
     case "superseded":
       return (
-        <Superseded>
+        <SupersededOutput>
           {segment.segments.map((it) => (
             <ReplyPart key={segmentKey(it)} {...props} segment={it} growing={false} live={false} running={false} />
           ))}
-        </Superseded>
+        </SupersededOutput>
       );
     case "files":
-      return <Files ids={segment.ids} />;
+      return <ToolFiles ids={segment.ids} />;
     case "elsewhere":
       return <FilesElsewhere ids={segment.ids} />;
     case "images":

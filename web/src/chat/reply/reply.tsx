@@ -9,7 +9,7 @@ import { IconButton } from "../../ui/icon-button";
 import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import { type Answer } from "../requests/use-decision";
-import { CitationPlace } from "./lazy-citations";
+import { LazyCitations } from "./lazy-citations";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
@@ -25,7 +25,7 @@ interface Props {
   busy: boolean;
   onRegenerate: () => void;
   onContinue: (text: string) => void;
-  onAnswer: Answer;
+  onDecide: Answer;
   onFork?: () => void;
   onDetails: (turnId: string) => void;
   /** The choice of versions. */
@@ -33,7 +33,7 @@ interface Props {
 }
 
 export function Reply({ agentId, message, live, isLast, running, busy, children, ...actions }: Props) {
-  const { onRegenerate, onContinue, onAnswer, onFork, onDetails } = actions;
+  const { onRegenerate, onContinue, onDecide, onFork, onDetails } = actions;
   const words = useWords();
   const article = useRef<HTMLElement>(null);
   /** The number of the source that the user opened. */
@@ -60,7 +60,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
               progress={live?.progress}
               sources={citations.at(-1)?.index ?? 0}
               onSource={setSource}
-              onAnswer={onAnswer}
+              onDecide={onDecide}
             />
           </div>
         </Fragment>
@@ -78,7 +78,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
       )}
       {citations.length > 0 && !running && <Sources citations={citations} onOpen={setSource} />}
       {citations.length > 0 && (
-        <CitationPlace agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
+        <LazyCitations agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
       )}
       {!running && (
         <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />

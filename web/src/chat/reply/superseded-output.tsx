@@ -4,7 +4,7 @@ import { type ReactNode } from "react";
 import { useWords } from "../../words";
 
 /** The output of a model call before its restart: collapsed, and not part of the answer. */
-export function Superseded({ children }: { children: ReactNode }) {
+export function SupersededOutput({ children }: { children: ReactNode }) {
   const words = useWords();
   return (
     <details className="activity superseded" role="group" aria-label={words.superseded}>

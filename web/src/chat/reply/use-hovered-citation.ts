@@ -7,7 +7,7 @@ const HIDE_AFTER_MS = 250;
 /** The mark of a citation that the pointer or the focus is on; Escape lets go of it.
 
 `isOff`: the source is open, and says more than a preview. */
-export function useNearMark(reply: RefObject<HTMLElement | null>, isOff: boolean) {
+export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: boolean) {
   const [mark, setMark] = useState<HTMLElement | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   /** Whether the source was open just now: then the focus has come back to its mark. */

@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-import { revealed } from "../../turn/hidden-characters";
+import { escapeHidden } from "../../turn/hidden-characters";
 import { LongText } from "../../ui/long-text";
 import { useWords } from "../../words";
 
@@ -34,14 +34,14 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
   return (
     <>
       {json ? (
-        <LongText text={revealed(JSON.stringify(values, null, 2))} />
+        <LongText text={escapeHidden(JSON.stringify(values, null, 2))} />
       ) : (
         <dl className="arguments">
           {entries.map(([name, value]) => (
             <div key={name}>
-              <dt>{revealed(name)}</dt>
+              <dt>{escapeHidden(name)}</dt>
               <dd dir="auto" className={isNested(value) ? "nested" : undefined}>
-                {onExpand ? <Reviewed text={written(value)} isExpanded={isExpanded} /> : shortened(revealed(written(value)))}
+                {onExpand ? <Reviewed text={written(value)} isExpanded={isExpanded} /> : shortened(escapeHidden(written(value)))}
               </dd>
             </div>
           ))}
@@ -71,12 +71,12 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
 /** A value that the user is about to approve: whole, or its two ends and how much lies between them. */
 function Reviewed({ text, isExpanded }: { text: string; isExpanded: boolean }) {
   const words = useWords();
-  if (isExpanded || text.length <= MOST_AT_ONCE) return revealed(text);
+  if (isExpanded || text.length <= MOST_AT_ONCE) return escapeHidden(text);
   return (
     <>
-      {revealed(text.slice(0, END_CHARACTERS))}
+      {escapeHidden(text.slice(0, END_CHARACTERS))}
       <small className="left-out">{words.charactersLeftOut(text.length - 2 * END_CHARACTERS)}</small>
-      {revealed(text.slice(-END_CHARACTERS))}
+      {escapeHidden(text.slice(-END_CHARACTERS))}
     </>
   );
 }

@@ -2,26 +2,26 @@ import { type ApprovalScope, type CallApprovalView, type ToolCallPartView } from
 import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
-import { revealed } from "../../turn/hidden-characters";
+import { escapeHidden } from "../../turn/hidden-characters";
 import { useWords, type Words } from "../../words";
 import { ArgumentsList, isLong } from "./arguments-list";
-import { AnswerProblem, RequestOutcome } from "./request-outcome";
-import { useAnswer, type Answer } from "./use-decision";
+import { DecisionProblem, RequestOutcome } from "./request-outcome";
+import { useDecision, type Answer } from "./use-decision";
 
 interface Props {
   /** A call that has an approval. */
   call: ToolCallPartView;
   /** Whether its turn runs or waits: only then can it be answered. */
   running: boolean;
-  onAnswer: Answer;
+  onDecide: Answer;
 }
 
 /** The request for approval of a tool call, with its arguments, and the user's choice. */
-export function CallApproval({ call, running, onAnswer }: Props) {
+export function CallApproval({ call, running, onDecide }: Props) {
   const words = useWords();
   const approval = call.approval!;
   const isOpen = running && call.status === "running" && approval.action === undefined;
-  const { open, outcome, sending, unsent, problem, answer } = useAnswer(approval.requestId, isOpen, onAnswer);
+  const { open, outcome, sending, unsent, problem, answer } = useDecision(approval.requestId, isOpen, onDecide);
   const [editing, setEditing] = useState(false);
   const [isExpanded, setExpanded] = useState(false);
   const hint = useId();
@@ -34,7 +34,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
       </div>
     );
   }
-  const label = revealed(words.allowCall(call.toolName, call.server));
+  const label = escapeHidden(words.allowCall(call.toolName, call.server));
   // Nobody approves the tail of a command unseen.
   const mustExpand = !isExpanded && isLong(call.arguments);
   const choice = { "aria-disabled": sending || mustExpand, "aria-describedby": mustExpand ? hint : undefined };
@@ -45,7 +45,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
         <Wrench aria-hidden />
         <span>{label}</span>
       </p>
-      {says(approval, call) && <p className="detail">{revealed(approval.message)}</p>}
+      {says(approval, call) && <p className="detail">{escapeHidden(approval.message)}</p>}
       {editing ? (
         <EditArguments
           initial={call.arguments}
@@ -87,7 +87,7 @@ export function CallApproval({ call, running, onAnswer }: Props) {
           </div>
         </>
       )}
-      <AnswerProblem problem={problem} unsent={unsent} />
+      <DecisionProblem problem={problem} unsent={unsent} />
     </div>
   );
 }
@@ -107,7 +107,7 @@ interface EditProps {
 function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
   const words = useWords();
   const id = useId();
-  const [text, setText] = useState(() => revealed(JSON.stringify(initial, null, 2)));
+  const [text, setText] = useState(() => escapeHidden(JSON.stringify(initial, null, 2)));
   const read = readArguments(words, text);
   return (
     <form

@@ -11,11 +11,11 @@ interface Props {
   segment: Extract<Segment, { kind: "approval" | "question" }>;
   /** Whether its turn runs or waits: only then can it be answered. */
   running: boolean;
-  onAnswer: Answer;
+  onDecide: Answer;
 }
 
 /** A request for approval or a question; the code that shows it is loaded with the first one. */
-export function RequestPlace({ segment, running, onAnswer }: Props) {
+export function LazyRequest({ segment, running, onDecide }: Props) {
   const words = useWords();
   const [hasFailed, setFailed] = useState(false);
   const requests = useChunk(loadRequests, true, () => {
@@ -34,7 +34,7 @@ export function RequestPlace({ segment, running, onAnswer }: Props) {
       </div>
     );
   if (!requests) return null;
-  if (segment.kind === "approval") return <requests.CallApproval call={segment.call} running={running} onAnswer={onAnswer} />;
+  if (segment.kind === "approval") return <requests.CallApproval call={segment.call} running={running} onDecide={onDecide} />;
   const { question } = segment;
-  return <requests.QuestionCard question={question} isOpen={running && question.answer === undefined} onAnswer={onAnswer} />;
+  return <requests.QuestionCard question={question} isOpen={running && question.answer === undefined} onDecide={onDecide} />;
 }

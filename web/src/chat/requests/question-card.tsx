@@ -6,8 +6,8 @@ import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Option } f
 import { useWords } from "../../words";
 import { ArgumentsList } from "./arguments-list";
 import { FormField } from "./form-field";
-import { AnswerProblem, RequestOutcome } from "./request-outcome";
-import { useAnswer, type Answer } from "./use-decision";
+import { DecisionProblem, RequestOutcome } from "./request-outcome";
+import { useDecision, type Answer } from "./use-decision";
 
 type Question = PartOf<"question">;
 
@@ -15,13 +15,13 @@ interface Props {
   question: Question;
   /** Whether it waits for an answer. */
   isOpen: boolean;
-  onAnswer: Answer;
+  onDecide: Answer;
 }
 
 /** A question from the model or an MCP server, and the answer. */
-export function QuestionCard({ question, isOpen, onAnswer }: Props) {
+export function QuestionCard({ question, isOpen, onDecide }: Props) {
   const words = useWords();
-  const { open, outcome, sending, unsent, problem, answer } = useAnswer(question.requestId, isOpen, onAnswer);
+  const { open, outcome, sending, unsent, problem, answer } = useDecision(question.requestId, isOpen, onDecide);
   const give = (body: AnswerBody) => void answer(body);
   return (
     <div className="card question" role="group" aria-label={words.question} aria-busy={sending} {...open}>
@@ -31,8 +31,8 @@ export function QuestionCard({ question, isOpen, onAnswer }: Props) {
       </p>
       {isOpen ? (
         <>
-          <Answering question={question} sending={sending} onAnswer={give} />
-          <AnswerProblem problem={problem} unsent={unsent} isQuestion />
+          <Answering question={question} sending={sending} onDecide={give} />
+          <DecisionProblem problem={problem} unsent={unsent} isQuestion />
         </>
       ) : (
         <>
@@ -57,48 +57,48 @@ function Answered({ content }: { content: unknown }) {
 interface AnsweringProps {
   question: Question;
   sending: boolean;
-  onAnswer: (body: AnswerBody) => void;
+  onDecide: (body: AnswerBody) => void;
 }
 
-function Answering({ question: { url, schema }, sending, onAnswer }: AnsweringProps) {
-  if (url) return <OpenLink url={url} sending={sending} onAnswer={onAnswer} />;
-  if (schema?.["properties"]) return <FillIn schema={schema} sending={sending} onAnswer={onAnswer} />;
+function Answering({ question: { url, schema }, sending, onDecide }: AnsweringProps) {
+  if (url) return <OpenLink url={url} sending={sending} onDecide={onDecide} />;
+  if (schema?.["properties"]) return <FillIn schema={schema} sending={sending} onDecide={onDecide} />;
   const choices = choicesOf(schema);
-  if (choices.length) return <Choose choices={choices} sending={sending} onAnswer={onAnswer} />;
-  return <Write sending={sending} onAnswer={onAnswer} />;
+  if (choices.length) return <Choose choices={choices} sending={sending} onDecide={onDecide} />;
+  return <Write sending={sending} onDecide={onDecide} />;
 }
 
 type WayProps = Omit<AnsweringProps, "question">;
 
-function Decline({ sending, onAnswer }: WayProps) {
+function Decline({ sending, onDecide }: WayProps) {
   const words = useWords();
   return (
-    <button type="button" className="quiet" aria-disabled={sending} onClick={() => onAnswer({ action: "deny" })}>
+    <button type="button" className="quiet" aria-disabled={sending} onClick={() => onDecide({ action: "deny" })}>
       {words.decline}
     </button>
   );
 }
 
 /** One of a few answers: a button for each. */
-function Choose({ choices, sending, onAnswer }: WayProps & { choices: readonly Option[] }) {
+function Choose({ choices, sending, onDecide }: WayProps & { choices: readonly Option[] }) {
   return (
     <div className="choices">
       {choices.map(({ value, title }) => (
-        <button key={value} type="button" dir="auto" aria-disabled={sending} onClick={() => onAnswer({ action: "answer", content: value })}>
+        <button key={value} type="button" dir="auto" aria-disabled={sending} onClick={() => onDecide({ action: "answer", content: value })}>
           {title}
         </button>
       ))}
-      <Decline sending={sending} onAnswer={onAnswer} />
+      <Decline sending={sending} onDecide={onDecide} />
     </div>
   );
 }
 
-function Write({ sending, onAnswer }: WayProps) {
+function Write({ sending, onDecide }: WayProps) {
   const words = useWords();
   const [text, setText] = useState("");
   const isEmpty = text.trim() === "";
   const submit = () => {
-    if (!isEmpty) onAnswer({ action: "answer", content: text.trim() });
+    if (!isEmpty) onDecide({ action: "answer", content: text.trim() });
   };
   return (
     <form
@@ -124,14 +124,14 @@ function Write({ sending, onAnswer }: WayProps) {
         <button type="submit" className="primary" disabled={isEmpty} aria-disabled={sending}>
           {words.giveAnswer}
         </button>
-        <Decline sending={sending} onAnswer={onAnswer} />
+        <Decline sending={sending} onDecide={onDecide} />
       </div>
     </form>
   );
 }
 
 /** A form, checked as the server will check it. */
-function FillIn({ schema, sending, onAnswer }: WayProps & { schema: Record<string, unknown> }) {
+function FillIn({ schema, sending, onDecide }: WayProps & { schema: Record<string, unknown> }) {
   const words = useWords();
   const form = useRef<HTMLFormElement>(null);
   const [fields] = useState(() => fieldsOf(schema));
@@ -142,7 +142,7 @@ function FillIn({ schema, sending, onAnswer }: WayProps & { schema: Record<strin
     event.preventDefault();
     setTried(true);
     const [wrong] = Object.keys(faultsOf(fields, values));
-    if (wrong === undefined) onAnswer({ action: "answer", content: answerOf(fields, values) });
+    if (wrong === undefined) onDecide({ action: "answer", content: answerOf(fields, values) });
     else (form.current?.elements.namedItem(wrong) as HTMLElement | null)?.focus();
   };
   return (
@@ -160,14 +160,14 @@ function FillIn({ schema, sending, onAnswer }: WayProps & { schema: Record<strin
         <button type="submit" className="primary" aria-disabled={sending}>
           {words.giveAnswer}
         </button>
-        <Decline sending={sending} onAnswer={onAnswer} />
+        <Decline sending={sending} onDecide={onDecide} />
       </div>
     </form>
   );
 }
 
 /** A request to answer on another site: shows its host, for users must know where they go. */
-function OpenLink({ url, sending, onAnswer }: WayProps & { url: string }) {
+function OpenLink({ url, sending, onDecide }: WayProps & { url: string }) {
   const words = useWords();
   const hint = useId();
   const site = siteOf(url);
@@ -188,11 +188,11 @@ function OpenLink({ url, sending, onAnswer }: WayProps & { url: string }) {
       )}
       <div className="choices">
         {site && (
-          <button type="button" className="primary" aria-disabled={sending} onClick={() => onAnswer({ action: "answer" })}>
+          <button type="button" className="primary" aria-disabled={sending} onClick={() => onDecide({ action: "answer" })}>
             {words.siteDone}
           </button>
         )}
-        <Decline sending={sending} onAnswer={onAnswer} />
+        <Decline sending={sending} onDecide={onDecide} />
       </div>
     </>
   );

@@ -5,7 +5,7 @@ import { type RefObject } from "react";
 import { describeProblem } from "../../ui/problem-bar";
 import { useWords, type Words } from "../../words";
 import { MessageTime } from "../message-time";
-import { Unsent } from "../unsent-status";
+import { UnsentStatus } from "../unsent-status";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;
@@ -54,11 +54,11 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
 }
 
 /** Why an answer wasn't accepted, or hasn't arrived. */
-export function AnswerProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: OutboxItem; isQuestion?: boolean }) {
+export function DecisionProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: OutboxItem; isQuestion?: boolean }) {
   const words = useWords();
   if (unsent?.state === "waiting" && unsent.entry.kind === "decision") {
     const { action, scope } = unsent.entry.body;
-    return <Unsent item={unsent} about={words.unsentAnswer(outcomeOf(words, action, scope, isQuestion))} />;
+    return <UnsentStatus item={unsent} about={words.unsentAnswer(outcomeOf(words, action, scope, isQuestion))} />;
   }
   if (!problem) return null;
   const messages: Record<string, string> = {

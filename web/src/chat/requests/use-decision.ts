@@ -1,15 +1,14 @@
-import { type AnswerBody, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type AnswerBody, type Problem } from "@threadkeep/client";
 import { useEffect, useRef, useState } from "react";
 
 import { useSelected } from "../../hooks/use-store";
 import { outbox } from "../../state/outbox";
-import { pageProblemOf } from "../../hooks/use-loaded";
 
 /** Gives an answer; false if it was taken back before it could be sent. */
 export type Answer = (requestId: string, body: AnswerBody) => Promise<boolean>;
 
 /** Answering a request: once, with what went wrong, and with the focus where the user continues. */
-export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) {
+export function useDecision(requestId: string, isOpen: boolean, onDecide: Answer) {
   const place = useRef<HTMLDivElement>(null);
   const outcome = useRef<HTMLParagraphElement>(null);
   const [sending, setSending] = useState(false);
@@ -30,12 +29,12 @@ export function useAnswer(requestId: string, isOpen: boolean, onAnswer: Answer) 
     setSending(true);
     setProblem(null);
     try {
-      if (await onAnswer(requestId, body)) return;
+      if (await onDecide(requestId, body)) return;
       isMine.current = false;
       setSending(false);
     } catch (error) {
       isMine.current = false;
-      setProblem(pageProblemOf(error));
+      setProblem(requestProblemOf(error));
       setSending(false);
     }
   };

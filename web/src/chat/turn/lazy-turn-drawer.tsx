@@ -9,7 +9,7 @@ interface Props {
 }
 
 /** Shows the details of a turn, with code that is loaded when the user first asks for them. */
-export function TurnDrawerPlace({ conversationId, turnId, onClose }: Props) {
+export function LazyTurnDrawer({ conversationId, turnId, onClose }: Props) {
   const drawer = useChunk(loadDrawer, turnId !== undefined, onClose);
   if (!turnId || !drawer) return null;
   return <drawer.TurnDrawer key={turnId} conversationId={conversationId} turnId={turnId} onClose={onClose} />;

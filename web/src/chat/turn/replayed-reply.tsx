@@ -60,7 +60,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
               progress={reply.progress}
               sources={0}
               onSource={ignored}
-              onAnswer={ignored}
+              onDecide={ignored}
               isPassage
             />
           )}

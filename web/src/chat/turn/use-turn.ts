@@ -1,8 +1,9 @@
 import {
   ApiError,
+  Batches,
   foldAll,
   followTurn,
-  Batches,
+  requestProblemOf,
   type LiveReply,
   type Problem,
   type ReceiptView,
@@ -13,7 +14,6 @@ import { useEffect, useState } from "react";
 
 import { api } from "../../api/api";
 import { atNextFrame } from "../../state/next-frame";
-import { pageProblemOf } from "../../hooks/use-loaded";
 import { replyBefore } from "../../turn/replay";
 
 /** What is known about a turn so far. */
@@ -38,7 +38,7 @@ export function useTurn(conversationId: string, turnId: string): Watched {
     const { signal } = leaving;
     const update = (next: Watched) => !signal.aborted && setWatched(next);
     watch(conversationId, turnId, signal, update).catch((error: unknown) => {
-      if (!signal.aborted) update(isMissing(error) ? { state: "missing" } : { state: "failed", problem: pageProblemOf(error) });
+      if (!signal.aborted) update(isMissing(error) ? { state: "missing" } : { state: "failed", problem: requestProblemOf(error) });
     });
     return () => leaving.abort();
   }, [conversationId, turnId]);

@@ -13,9 +13,9 @@ import { act } from "react";
 import { describe, expect, it, vi } from "vitest";
 
 import { RECORDINGS, begun, recording, type Recording } from "../../../packages/client/tests/recordings";
-import { EntryView, type MessageActions } from "../../../src/chat/thread-message";
 import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
+import { ThreadMessage, type MessageActions } from "../../../src/chat/thread-message";
 import { UserMessage } from "../../../src/chat/user-message";
 import { answer, click, draw, press, type Drawn } from "../../draw";
 
@@ -24,7 +24,7 @@ const ignored = () => {};
 /** The last message of a conversation, as the list draws it. */
 function last(state: ThreadState, thread: Partial<Thread> = {}, actions: Partial<MessageActions> = {}) {
   return (
-    <EntryView
+    <ThreadMessage
       message={state.messages.at(-1)!}
       live={state.live}
       isLast

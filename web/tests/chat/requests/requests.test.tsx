@@ -13,8 +13,8 @@ import { act } from "react";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
 import { begun, recording } from "../../../packages/client/tests/recordings";
-import { EntryView } from "../../../src/chat/thread-message";
 import { loadRequests } from "../../../src/chat/requests/lazy-request";
+import { ThreadMessage } from "../../../src/chat/thread-message";
 import { loadChunk } from "../../../src/hooks/use-chunk";
 import { outbox } from "../../../src/state/outbox";
 import { click, draw, press, type, type Drawn } from "../../draw";
@@ -48,7 +48,7 @@ class Turn {
 
 function reply(state: ThreadState, decide: Thread["sending"]["decide"] = async () => true) {
   return (
-    <EntryView
+    <ThreadMessage
       message={state.messages.at(-1)!}
       live={state.live}
       isLast

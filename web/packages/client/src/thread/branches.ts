@@ -1,6 +1,6 @@
 /** The versions of a conversation: another reply, another branch, a fork. */
 
-import { Unreachable, problemOf, type Problem } from "../errors";
+import { requestProblemOf } from "../errors";
 import { type ConversationView, type StartedTurnView } from "../schema";
 import { type Message } from "../turn/parts";
 import { type ThreadContext } from "./context";
@@ -30,7 +30,7 @@ export class Branches {
       this.followActiveTurn();
       return true;
     } catch (error) {
-      this.outgoing.refuse(error, problemWithoutText(error));
+      this.outgoing.refuse(error, requestProblemOf(error));
       // A turn may have begun although its response was lost.
       if (thread.state.get().problem?.code !== PATH_CHANGED) await this.reading.refresh();
       return false;
@@ -84,12 +84,7 @@ export class Branches {
       await show();
       thread.dispatch({ type: "settled" });
     } catch (error) {
-      if (!thread.signal.aborted) this.outgoing.refuse(error, problemWithoutText(error));
+      if (!thread.signal.aborted) this.outgoing.refuse(error, requestProblemOf(error));
     }
   }
-}
-
-/** The problem, where no text of the user's was to be sent. */
-function problemWithoutText(error: unknown): Problem {
-  return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
 }
