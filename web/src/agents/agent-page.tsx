@@ -91,8 +91,8 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   const agent = loaded.value;
   const change: Change = async (patch) => {
     const headers: Record<string, string> = agent.version === undefined ? {} : { "If-Match": `"${agent.version}"` };
-    const answer = await api.request(`/api/agents/${id}`, { method: "PATCH", body: patch, headers });
-    const changed = (await answer.json()) as AgentDetailView;
+    const response = await api.request(`/api/agents/${id}`, { method: "PATCH", body: patch, headers });
+    const changed = (await response.json()) as AgentDetailView;
     set(changed);
     setProblem(null);
     void refreshAgents();

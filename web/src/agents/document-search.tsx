@@ -14,7 +14,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
   const [failure, setFailure] = useState("");
   const searching = useRef<AbortController>(undefined);
   const search = async () => {
-    searching.current?.abort(); // an answer to it would come too late
+    searching.current?.abort(); // its response would come too late
     const { signal } = (searching.current = new AbortController());
     setFailure("");
     try {

@@ -29,7 +29,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
   const running = useRef(0);
   // For a file that the agent already has, the response is its document: an older one, or another upload's.
   const known = useRef(new Set<string>());
-  const answered = useRef(new Set<string>());
+  const acknowledged = useRef(new Set<string>());
   useEffect(() => {
     for (const { id } of documents) known.current.add(id);
   }, [documents]);
@@ -67,7 +67,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
     onProgress(0);
     // The list may have the new document before this upload has its response.
     const before = new Set(known.current);
-    const isNew = ({ id }: DocumentView) => !before.has(id) && !answered.current.has(id);
+    const isNew = ({ id }: DocumentView) => !before.has(id) && !acknowledged.current.has(id);
     try {
       const document = await upload<DocumentView>(path, file, onProgress, request.signal);
       const isAdded = isNew(document);
@@ -75,7 +75,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
         if (isAdded) void remove(({ id }) => id === document.id, removal.signal);
         return;
       }
-      answered.current.add(document.id);
+      acknowledged.current.add(document.id);
       if (isAdded) await onAdded();
       change(key, isAdded ? null : { state: "duplicate", of: document.fileName });
     } catch (error) {

@@ -32,11 +32,11 @@ export async function fileInfo(path: string, signal: AbortSignal): Promise<FileI
 }
 
 export async function download(path: string, query: Record<string, string>, otherwise: string): Promise<void> {
-  const answer = await api.request(path, { query, headers: { Accept: "*/*" } });
-  const url = URL.createObjectURL(await answer.blob());
+  const response = await api.request(path, { query, headers: { Accept: "*/*" } });
+  const url = URL.createObjectURL(await response.blob());
   const link = document.createElement("a");
   link.href = url;
-  link.download = fileName(answer.headers.get("content-disposition")) ?? otherwise;
+  link.download = fileName(response.headers.get("content-disposition")) ?? otherwise;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

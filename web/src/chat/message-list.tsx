@@ -27,7 +27,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
   const { scroller, shown, isAtEnd, onScroll, earlier, toEnd, hold } = useScrolling(thread, state, wanted && keyOf(wanted));
   const items = itemsIn(useStore(outbox.items), thread.id);
   const sending = items.find(({ entry }) => entry.id === state.sendingId);
-  // Nothing answers a message that the server doesn't have.
+  // A message that the server doesn't have gets no reply.
   const visible = sending?.state === "waiting" ? shown.filter((it) => !isLocalId(it.id) || it.role === "user") : shown;
   const running = isRunning(state);
   const busy = isBusy(state);

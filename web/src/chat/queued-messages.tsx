@@ -38,7 +38,7 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
   const words = useWords();
   const { messageId, content, files, held, steers } = message;
   const [edited, setEdited] = useState<string | null>(null);
-  /** Between a click and the server's answer: a second click would be refused. */
+  /** Between a click and the server's response: a second click would be refused. */
   const [isAsking, setAsking] = useState(false);
   const change = async (work: () => Promise<void>) => {
     if (isAsking) return false;

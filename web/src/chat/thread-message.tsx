@@ -3,7 +3,7 @@ import { memo, useCallback } from "react";
 
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply/reply";
-import { type Answer } from "./requests/use-decision";
+import { type Decide } from "./requests/use-decision";
 import { UserMessage } from "./user-message";
 import { VersionPicker } from "./version-picker";
 
@@ -39,7 +39,7 @@ export const ThreadMessage = memo(
   function ThreadMessage({ agentId, message, live, isLast, isWanted, isEdited, running, busy, thread, unsent, ...actions }: Props) {
     const { onChoose, onEdit, onFork, onDetails } = actions;
     const { siblings, turnId } = message;
-    const answer: Answer = useCallback(
+    const decide: Decide = useCallback(
       async (requestId, body) => turnId !== null && thread.sending.decide(turnId, requestId, body),
       [thread, turnId],
     );
@@ -69,7 +69,7 @@ export const ThreadMessage = memo(
             busy={busy}
             onRegenerate={() => void thread.branches.regenerate(message)}
             onContinue={(text) => void thread.sending.send(text)}
-            onDecide={answer}
+            onDecide={decide}
             onFork={onFork && (() => onFork(message))}
             onDetails={onDetails}
           >

@@ -93,7 +93,7 @@ export function useScrolling(
     const box = scroller.current;
     if (!box) return;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // An answer may grow before the event for our own scrolling arrives: only a user scrolls up, be it a little.
+    // A reply may grow before the event for our own scrolling arrives: only a user scrolls up, be it a little.
     const isUp = box.scrollTop < lastTop.current - 1;
     lastTop.current = box.scrollTop;
     const isFollowing = isUp ? rest < 1 : pinned.current || rest < AT_END_PX;

@@ -8,26 +8,26 @@ import { type Words } from "../words";
 const WAIT_MS = 250;
 const MOST = 30;
 
-interface Answer {
+interface Results {
   isFor: string;
   hits: readonly SearchHitView[];
   problem: Problem | null;
 }
 
-const NONE: Answer = { isFor: "", hits: [], problem: null };
+const NONE: Results = { isFor: "", hits: [], problem: null };
 
 /** The server’s hits; they stay while the user adds letters, but not for other words. */
 export function useSearch(query: string) {
-  const [answer, setAnswer] = useState(NONE);
+  const [results, setResults] = useState(NONE);
   useEffect(() => {
-    if (!query) return setAnswer(NONE);
+    if (!query) return setResults(NONE);
     const leaving = new AbortController();
     const timer = setTimeout(async () => {
       try {
         const { items } = await api.get<PageView_SearchHitView>("/api/search", { q: query, limit: MOST }, leaving.signal);
-        setAnswer({ isFor: query, hits: items, problem: null });
+        setResults({ isFor: query, hits: items, problem: null });
       } catch (error) {
-        if (!leaving.signal.aborted) setAnswer({ isFor: query, hits: [], problem: requestProblemOf(error) });
+        if (!leaving.signal.aborted) setResults({ isFor: query, hits: [], problem: requestProblemOf(error) });
       }
     }, WAIT_MS);
     return () => {
@@ -35,11 +35,11 @@ export function useSearch(query: string) {
       leaving.abort();
     };
   }, [query]);
-  const { hits } = query.startsWith(answer.isFor) ? answer : NONE;
+  const { hits } = query.startsWith(results.isFor) ? results : NONE;
   /** Why there is nothing to show. */
   const describeNothing = (words: Words) => {
-    if (answer.isFor !== query) return words.loading;
-    return answer.problem ? describeProblem(words, answer.problem) : words.noMatch;
+    if (results.isFor !== query) return words.loading;
+    return results.problem ? describeProblem(words, results.problem) : words.noMatch;
   };
   return { hits, describeNothing };
 }

@@ -80,6 +80,6 @@ function forgetIdle(most: number): void {
 /** An address under which an image is shown; the caller revokes it. */
 export async function fetchImage(fileId: string, preview: boolean, signal?: AbortSignal): Promise<string> {
   const query = preview ? { preview } : {};
-  const answer = await api.request(filePath(fileId), { query, headers: { Accept: "*/*" }, signal });
-  return URL.createObjectURL(await answer.blob());
+  const response = await api.request(filePath(fileId), { query, headers: { Accept: "*/*" }, signal });
+  return URL.createObjectURL(await response.blob());
 }

@@ -30,7 +30,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
       const isOurs = target instanceof Node && (place.current?.contains(target) || button.current?.contains(target));
       if (!isOurs) onClose();
     };
-    // Only if its button moves: a streaming answer scrolls its own list.
+    // Only if its button moves: a streaming reply scrolls its own list.
     const closeMoved = ({ target }: Event) => {
       if (target instanceof Node && !target.contains(button.current)) return;
       if (place.current?.contains(document.activeElement)) button.current?.focus({ preventScroll: true });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 import { AgentsPage } from "../../src/agents/agents-page";
 import { agents } from "../../src/state/agents";
-import { answer, draw, type } from "../draw";
+import { respond, draw, type } from "../draw";
 
 const agent = (id: string, change: Partial<AgentView> = {}): AgentView => ({
   id,
@@ -26,7 +26,7 @@ async function settled() {
 
 async function shown(...items: AgentView[]) {
   act(() => agents.set([]));
-  answer.mockImplementation(async () => Response.json({ items, nextCursor: null }));
+  respond.mockImplementation(async () => Response.json({ items, nextCursor: null }));
   const drawn = await settled();
   const cards = () => [...drawn.place.querySelectorAll("li")].map((it) => it.querySelector("h2")!.textContent);
   return { drawn, cards };
@@ -62,7 +62,7 @@ it("can be filtered where there are many", async () => {
 
 it("says that the agents could not be read, and tries again", async () => {
   act(() => agents.set([]));
-  answer.mockImplementationOnce(async () => new Response("", { status: 502 }));
+  respond.mockImplementationOnce(async () => new Response("", { status: 502 }));
   const drawn = await settled();
   expect(drawn.find("[role=alert]").textContent).toBe("Can’t reach the server. Retry");
 });

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { AgentDocuments } from "../../src/agents/agent-documents";
 import { DocumentSearch } from "../../src/agents/document-search";
-import { answer, draw, type, undraw } from "../draw";
+import { respond, draw, type, undraw } from "../draw";
 
 afterEach(() => vi.useRealTimers());
 
@@ -14,27 +14,27 @@ const listed = (status: DocumentView["status"]) => Response.json({ items: [docum
 
 it("keeps the documents through a lost connection, and goes on looking at those in progress", async () => {
   vi.useFakeTimers();
-  answer.mockResolvedValueOnce(listed("processing"));
+  respond.mockResolvedValueOnce(listed("processing"));
   const drawn = draw(<AgentDocuments agentId="a" />);
   await act(() => vi.advanceTimersByTimeAsync(100));
   expect(drawn.find(".cards .status").textContent).toBe("processing…");
-  answer.mockRejectedValueOnce(new TypeError("away"));
+  respond.mockRejectedValueOnce(new TypeError("away"));
   await act(() => vi.advanceTimersByTimeAsync(1200));
   expect(drawn.text).toContain("Can’t reach the server.");
   expect(drawn.find(".cards .status").textContent).toBe("processing…");
-  answer.mockResolvedValueOnce(listed("ready"));
+  respond.mockResolvedValueOnce(listed("ready"));
   await act(() => vi.advanceTimersByTimeAsync(1200));
   expect(drawn.text).not.toContain("Can’t reach the server.");
   expect(drawn.find(".cards .status").textContent).toBe("ready");
 });
 
-it("shows what was searched for last, whichever answer comes last", async () => {
-  const answers = new Map<string, (found: string) => void>();
-  answer.mockImplementation((url, { signal }) => {
+it("shows what was searched for last, whichever response comes last", async () => {
+  const responses = new Map<string, (found: string) => void>();
+  respond.mockImplementation((url, { signal }) => {
     return new Promise((resolve, reject) => {
       signal?.addEventListener("abort", () => reject(signal.reason as Error));
       const hit = (text: string) => ({ chunkId: text, documentId: "d", source: "a.txt", page: null, heading: null, text, score: 1 });
-      answers.set(url.searchParams.get("q")!, (found) => resolve(Response.json({ items: [hit(found)], notice: null })));
+      responses.set(url.searchParams.get("q")!, (found) => resolve(Response.json({ items: [hit(found)], notice: null })));
     });
   });
   const drawn = draw(<DocumentSearch agentId="a" />);
@@ -42,8 +42,8 @@ it("shows what was searched for last, whichever answer comes last", async () => 
     await type(drawn.find<HTMLInputElement>("input"), query);
     await act(async () => drawn.find<HTMLFormElement>("form").requestSubmit());
   }
-  await act(async () => answers.get("two")!("Second"));
-  await act(async () => answers.get("one")!("First"));
+  await act(async () => responses.get("two")!("Second"));
+  await act(async () => responses.get("one")!("First"));
   expect(drawn.find(".snippet").textContent).toBe("Second");
 });
 
@@ -64,7 +64,7 @@ class Upload {
     this.isAborted = true;
     this.onabort();
   };
-  answer(document: Partial<DocumentView>): void {
+  respond(document: Partial<DocumentView>): void {
     this.status = 201;
     this.responseText = JSON.stringify({ items: [document] });
     this.onload();
@@ -81,7 +81,7 @@ describe("an upload that is cancelled", () => {
     Upload.all = [];
     vi.stubGlobal("XMLHttpRequest", Upload);
     [documents, deleted] = [[document_("ready")], []];
-    answer.mockImplementation(async (url, { method = "GET" }) => {
+    respond.mockImplementation(async (url, { method = "GET" }) => {
       if (method === "GET") return Response.json({ items: documents, nextCursor: null });
       const id = url.pathname.split("/").at(-1)!;
       deleted.push(id);
@@ -106,7 +106,7 @@ describe("an upload that is cancelled", () => {
     await act(async () => request.upload.onload!());
     await cancel();
     documents = [added, ...documents];
-    await act(async () => request.answer(added));
+    await act(async () => request.respond(added));
     await later();
     expect(deleted).toEqual(["new"]);
   });
@@ -133,7 +133,7 @@ describe("an upload that is cancelled", () => {
     await cancel();
     await drop();
     await act(async () => request.onerror());
-    await act(async () => Upload.all[1]!.answer(added));
+    await act(async () => Upload.all[1]!.respond(added));
     await later();
     expect(deleted).toEqual([]);
   });

@@ -71,7 +71,7 @@ describe("a message with what this page has never seen", () => {
   it.each<[string, object[], object?]>([
     ["part", [{ type: "hologram", iteration: 1 }]],
     ["status of a call", [{ ...call, status: "teleported" }, { ...call, toolCallId: "u", status: "teleported" }]],
-    ["answer to a request", [{ ...call, status: "ok", approval: { requestId: "r", message: "", expiresAt: "2027-01-01", action: "delegate", at: "2026-01-01" } }]],
+    ["decision on a request", [{ ...call, status: "ok", approval: { requestId: "r", message: "", expiresAt: "2027-01-01", action: "delegate", at: "2026-01-01" } }]],
     ["kind of question", [{ type: "question", requestId: "q", message: "?", expiresAt: "2027-01-01", schema: { type: "hologram" }, iteration: 1 }]],
     ["notice", [{ type: "notice", code: "HOLOGRAM", message: "Something new.", iteration: 1 }]],
     ["status", [], { status: "TELEPORTED" }],

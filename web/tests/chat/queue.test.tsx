@@ -6,7 +6,7 @@ import { recording } from "../../packages/client/tests/recordings";
 import { QueuedMessages } from "../../src/chat/queued-messages";
 import { openThread } from "../../src/state/open-thread";
 import { toasts } from "../../src/state/toasts";
-import { answer, click, draw, press, type } from "../draw";
+import { respond, click, draw, press, type } from "../draw";
 import { delivered, outgoing } from "../outgoing";
 
 /** A server with one conversation, in which a turn runs for as long as a test wants. */
@@ -65,7 +65,7 @@ const waiting = (messageId: string, content: string, held = false): QueuedMessag
 
 beforeEach(() => {
   server = new Server();
-  answer.mockImplementation(server.respond);
+  respond.mockImplementation(server.respond);
   thread = openThread("c");
 });
 afterEach(() => thread.leave());
@@ -229,7 +229,7 @@ describe("a turn that waits for its user", () => {
 describe("the queue", () => {
   const list = () => <QueuedMessages thread={thread} queued={state().queued} />;
 
-  it("says what is held, and what joins the answer", async () => {
+  it("says what is held, and what joins the reply", async () => {
     server.queued = [waiting("q1", "One"), waiting("q2", "Two", true)];
     await thread.join();
     const drawn = draw(list());
@@ -269,11 +269,11 @@ describe("the queue", () => {
   it("asks once, however often the button is clicked", async () => {
     server.queued = [waiting("q1", "One", true)];
     await thread.join();
-    answer.mockImplementation((url, request) => (request.method === "POST" ? new Promise(() => {}) : server.respond(url, request)));
+    respond.mockImplementation((url, request) => (request.method === "POST" ? new Promise(() => {}) : server.respond(url, request)));
     const drawn = draw(list());
     await click(drawn.named("Send now"));
     await click(drawn.named("Send now"));
-    expect(answer.mock.calls.filter(([, { method }]) => method === "POST")).toHaveLength(1);
+    expect(respond.mock.calls.filter(([, { method }]) => method === "POST")).toHaveLength(1);
   });
 
   it("keeps what was typed until the server has taken it", async () => {
@@ -282,7 +282,7 @@ describe("the queue", () => {
     const drawn = draw(list());
     await click(drawn.named("Edit queued message"));
     await type(drawn.find<HTMLTextAreaElement>("textarea"), "Another one");
-    answer.mockRejectedValueOnce(new TypeError("away"));
+    respond.mockRejectedValueOnce(new TypeError("away"));
     await press(drawn.find("textarea"), "Enter");
     expect(toasts.get().at(-1)?.text).toBe("Can’t reach the server.");
     expect(drawn.find<HTMLTextAreaElement>("textarea").value).toBe("Another one");

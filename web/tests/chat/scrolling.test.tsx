@@ -51,7 +51,7 @@ function resize(drawn: Drawn, height: number): void {
 }
 const scroll = (drawn: Drawn) => act(async () => void drawn.find("div").dispatchEvent(new Event("scroll")));
 
-it("follows an answer that grows again after something was folded away", async () => {
+it("follows a reply that grows again after something was folded away", async () => {
   const drawn = draw(<View state={{ messages: messages(2) }} />);
   for (const height of [2000, 1400]) {
     resize(drawn, height);

@@ -3,7 +3,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 
 import { useInactiveConversations } from "../../src/hooks/use-inactive-conversations";
 import { ArchivePage } from "../../src/pages/archive-page";
-import { answer, click, draw } from "../draw";
+import { respond, click, draw } from "../draw";
 
 let ids: string[];
 let reads: string[];
@@ -12,7 +12,7 @@ let reads: string[];
 beforeEach(() => {
   ids = ["c5", "c4", "c3", "c2", "c1"];
   reads = [];
-  answer.mockImplementation(async (url, { method = "GET" }) => {
+  respond.mockImplementation(async (url, { method = "GET" }) => {
     const id = url.pathname.split("/").at(-1)!;
     if (method === "PATCH") {
       ids = ids.filter((it) => it !== id);

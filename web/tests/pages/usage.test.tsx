@@ -5,7 +5,7 @@ import { expect, it, vi } from "vitest";
 import { TurnDrawer } from "../../src/chat/turn/turn-drawer";
 import { UsagePage } from "../../src/pages/usage-page";
 import { daysOf } from "../../src/state/usage";
-import { answer, draw, type Drawn } from "../draw";
+import { respond, draw, type Drawn } from "../draw";
 
 const json = (value: unknown) => Promise.resolve(new Response(JSON.stringify(value)));
 const DAY: DayUsageView = { date: "2026-01-01", agentId: "a", turns: 2, inputTokens: 1500, outputTokens: 30, cacheReadTokens: 0, cacheWriteTokens: 0, estimated: false };
@@ -18,7 +18,7 @@ async function settled(drawn: Drawn): Promise<Drawn> {
 }
 
 async function usagePage(...items: DayUsageView[]): Promise<string[][][]> {
-  answer.mockImplementation(() => json({ items }));
+  respond.mockImplementation(() => json({ items }));
   const drawn = await settled(draw(<UsagePage onMenu={() => {}} />));
   const cells = (row: Element) => [...row.children].map((cell) => cell.textContent!.trim());
   return [...drawn.place.querySelectorAll("table")].map((table) => [...table.querySelectorAll("tr")].map(cells));
@@ -58,7 +58,7 @@ it("has a day for every day, also for those before the last 30 that the server t
 async function facts(usage: UsageView, prefixShare: number | null = null): Promise<string[]> {
   const turn: Partial<TurnView> = { conversationId: "c", status: "COMPLETED", endedAt: "2026-01-01T00:00:01.000Z", startedAt: "2026-01-01T00:00:00.000Z", model: "m", usage };
   const receipt = { components: [], messageIds: [], tools: [], tokenEstimate: 1, droppedMessages: 0, summary: null, prefixShare };
-  answer.mockImplementation((url) => {
+  respond.mockImplementation((url) => {
     if (url.pathname.endsWith("/events")) return Promise.resolve(new Response(null, { status: 204 }));
     return json(url.pathname.endsWith("/context") ? receipt : turn);
   });

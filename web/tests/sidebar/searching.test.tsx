@@ -7,7 +7,7 @@ import { Palette } from "../../src/overlays/palette";
 import { SearchResults } from "../../src/sidebar/search-results";
 import { agents } from "../../src/state/agents";
 import { conversations } from "../../src/state/conversations";
-import { answer, draw, press, type, type Drawn } from "../draw";
+import { respond, draw, press, type, type Drawn } from "../draw";
 
 const hit = (title: string): SearchHitView => ({
   conversationId: title,
@@ -22,23 +22,23 @@ const hit = (title: string): SearchHitView => ({
   createdAt: "",
 });
 
-/** The server's answers by what was looked for; a query that is not there waits. */
+/** The server's responses by what was looked for; a query that is not there waits. */
 const found = new Map<string, SearchHitView[] | "away">();
 
 beforeEach(() => {
   found.clear();
   conversations.set({ items: [], nextCursor: null, state: "ready" });
   agents.set([]);
-  answer.mockImplementation(async (url) => {
+  respond.mockImplementation(async (url) => {
     const hits = found.get(url.searchParams.get("q")!);
     if (hits === "away") throw new TypeError("away");
     return hits ? Response.json({ items: hits, nextCursor: null }) : new Promise(() => {});
   });
 });
 
-/** Until the server was asked for a text, and has answered. */
+/** Until the server was asked for a text, and has responded. */
 const asked = (query: string) =>
-  act(() => vi.waitFor(() => expect(answer.mock.calls.some(([url]) => url.searchParams.get("q") === query)).toBe(true)));
+  act(() => vi.waitFor(() => expect(respond.mock.calls.some(([url]) => url.searchParams.get("q") === query)).toBe(true)));
 const titles = (drawn: Drawn) => [...drawn.place.querySelectorAll(".found .title, [role=option]")].map((it) => it.textContent);
 
 it("shows no hits of other words while it searches, and those of fewer letters", async () => {
@@ -96,7 +96,7 @@ it("does not offer in the palette what was found for other words", async () => {
   expect(drawn.find("[role=status]").textContent).toBe("No results");
 });
 
-it("takes an answer that is no JSON for that of somebody else", async () => {
-  answer.mockImplementation(async () => new Response("<h1>Sign in</h1>"));
+it("takes a response that is no JSON for that of somebody else", async () => {
+  respond.mockImplementation(async () => new Response("<h1>Sign in</h1>"));
   await expect(api.get("/api/agents")).rejects.toBeInstanceOf(Unreachable);
 });

@@ -8,12 +8,12 @@ import {
   forgetConversations,
   refreshConversations,
 } from "../../src/state/conversations";
-import { answer } from "../draw";
+import { respond } from "../draw";
 
 const conversation = (id: string, more: Partial<ConversationView> = {}) =>
   ({ id, title: id, status: "active", pinned: false, updatedAt: `2026-01-0${id.at(-1)}`, ...more }) as ConversationView;
 
-/** What the server has, and how it answers a request that a test holds back. */
+/** What the server has, and how it responds to a request that a test holds back. */
 let kept: ConversationView[];
 let nextCursor: string | null;
 let held: (() => void)[];
@@ -22,7 +22,7 @@ let holds: boolean;
 beforeEach(() => {
   forgetConversations();
   [kept, nextCursor, held, holds] = [[], null, [], false];
-  answer.mockImplementation(async (url, { method }) => {
+  respond.mockImplementation(async (url, { method }) => {
     if (method === "PATCH") return Response.json(kept[0]);
     const items = url.searchParams.get("pinned") ? kept.filter((it) => it.pinned) : kept;
     const page = Response.json({ items, nextCursor: url.searchParams.get("pinned") ? null : nextCursor });
@@ -38,10 +38,10 @@ const titles = () => conversations.get().items.map((it) => it.title);
 async function begin(): Promise<() => Promise<void>> {
   [held, holds] = [[], true];
   const reading = refreshConversations();
-  const answers = held;
+  const responses = held;
   holds = false;
   return async () => {
-    for (const tell of answers) tell();
+    for (const tell of responses) tell();
     await reading;
   };
 }
@@ -64,7 +64,7 @@ it("keeps what was scrolled to below the first page, but not what is known to be
   expect(titles()).toEqual(["c3", "c2"]);
 });
 
-it("shows no older answer after a newer one", async () => {
+it("shows no older response after a newer one", async () => {
   kept = [conversation("c1", { title: "Old" })];
   const late = await begin();
   kept = [conversation("c1", { title: "New" })];

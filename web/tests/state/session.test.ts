@@ -6,7 +6,7 @@ import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
 import { confirmation, confirmed } from "../../src/state/confirmation";
 import { findOut, logOut, session, signIn } from "../../src/state/session";
 import { toast, toasts } from "../../src/state/toasts";
-import { answer } from "../draw";
+import { respond } from "../draw";
 
 let sibling: SiblingTabs;
 let heard: TabMessage[];
@@ -18,7 +18,7 @@ beforeEach(() => {
   heard = [];
   sibling = new SiblingTabs();
   sibling.listen((message) => heard.push(message));
-  answer.mockImplementation(async (_, { headers }) => {
+  respond.mockImplementation(async (_, { headers }) => {
     const user = /^Bearer of-(\w+)$/.exec(new Headers(headers).get("Authorization") ?? "")?.[1];
     return user
       ? Response.json({ id: user, role: "user" })
@@ -85,10 +85,10 @@ it("signs out in all tabs of the user, and in nobody else's", async () => {
   await vi.waitFor(() => expect(heard.at(-1)).toEqual({ type: "signed-out", userId: "bob" }));
 });
 
-it("lets no late answer to the last user sign out the next", async () => {
+it("lets no late response to the last user sign out the next", async () => {
   await signIn("of-alice");
   let refuse = () => {};
-  answer.mockImplementationOnce(
+  respond.mockImplementationOnce(
     () => new Promise((resolve) => (refuse = () => resolve(Response.json({ error: {} }, { status: 401 })))),
   );
   const late = api.get("/api/conversations");

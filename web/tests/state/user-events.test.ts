@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { keepUp, onUserEvent } from "../../src/state/user-events";
-import { answer } from "../draw";
+import { respond } from "../draw";
 
 /** Answers every list with nothing, and every stream with one that the test writes. */
 let streams: ReadableStreamDefaultController<Uint8Array>[];
@@ -13,7 +13,7 @@ beforeEach(() => {
   streams = [];
   resumed = [];
   asked = [];
-  answer.mockImplementation(async (url: URL, { headers }: RequestInit) => {
+  respond.mockImplementation(async (url: URL, { headers }: RequestInit) => {
     const call = url.pathname.split("/api/").at(-1)!;
     if (call !== "me/events") {
       asked.push(call);

@@ -5,7 +5,7 @@ import { afterEach, expect, it } from "vitest";
 import { approvals, refreshApprovals } from "../../src/state/approvals";
 import { conversations } from "../../src/state/conversations";
 import { ApprovalsMenu } from "../../src/ui/approvals-menu";
-import { answer, click, draw } from "../draw";
+import { respond, click, draw } from "../draw";
 
 const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({
   requestId,
@@ -17,7 +17,7 @@ const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView
   expiresAt: "2026-01-08T00:00:00.000Z",
   ...more,
 });
-const answers = (...items: ApprovalView[]) => answer.mockImplementation(async () => Response.json({ items }));
+const responds = (...items: ApprovalView[]) => respond.mockImplementation(async () => Response.json({ items }));
 
 afterEach(() => {
   act(() => approvals.set([]));
@@ -27,7 +27,7 @@ it("counts what waits, names it, and leads there", async () => {
   conversations.update((list) => ({ ...list, items: [{ id: "c1", title: "Tea" } as ConversationView] }));
   const drawn = draw(<ApprovalsMenu />);
   expect(drawn.text).toBe("");
-  answers(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
+  responds(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
   await act(refreshApprovals);
   expect(drawn.named("2 requests are waiting for you").textContent).toContain("2");
   await click(drawn.named("2 requests are waiting for you"));
@@ -44,9 +44,9 @@ it("counts what waits, names it, and leads there", async () => {
 });
 
 it("keeps what is known when it cannot be read", async () => {
-  answers(open("r1"));
+  responds(open("r1"));
   await refreshApprovals();
-  answer.mockImplementation(async () => new Response("{}", { status: 500 }));
+  respond.mockImplementation(async () => new Response("{}", { status: 500 }));
   await refreshApprovals();
   expect(approvals.get()).toHaveLength(1);
 });

@@ -73,7 +73,7 @@ it.each(["pointerdown", "scroll"])("closes at a %s elsewhere", async (type) => {
   expect(isOpen(drawn)).toBe(false);
 });
 
-it("stays open when something else scrolls, as an answer that streams does", async () => {
+it("stays open when something else scrolls, as a reply that streams does", async () => {
   const drawn = drawMenu();
   const other = drawn.place.appendChild(document.createElement("div"));
   await click(drawn.find("button"));

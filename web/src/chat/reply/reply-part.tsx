@@ -7,7 +7,7 @@ import { useWords } from "../../words";
 import { MessageFiles } from "../files/message-files";
 import { ToolFiles, FilesElsewhere } from "../files/tool-files";
 import { LazyRequest } from "../requests/lazy-request";
-import { type Answer } from "../requests/use-decision";
+import { type Decide } from "../requests/use-decision";
 import { Activity } from "./activity";
 import { NoticeLines } from "./notice-lines";
 import { SupersededOutput } from "./superseded-output";
@@ -18,7 +18,7 @@ interface Props {
   growing: boolean;
   /** Whether it is an activity in progress. */
   live: boolean;
-  /** Whether its turn runs or waits: what it asks can be answered. */
+  /** Whether its turn runs or waits: then the user can decide on its requests. */
   running: boolean;
   /** The calls that wait for the user. */
   waiting: ReadonlySet<string>;
@@ -26,7 +26,7 @@ interface Props {
   /** How many sources a mark `[1]` may name. */
   sources: number;
   onSource: (index: number) => void;
-  onDecide: Answer;
+  onDecide: Decide;
   /** Whether it is nested: its headings aren't the page's. */
   isPassage?: boolean;
 }

@@ -8,7 +8,7 @@ import { CopyButton } from "../../ui/copy-button";
 import { IconButton } from "../../ui/icon-button";
 import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
-import { type Answer } from "../requests/use-decision";
+import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
@@ -25,7 +25,7 @@ interface Props {
   busy: boolean;
   onRegenerate: () => void;
   onContinue: (text: string) => void;
-  onDecide: Answer;
+  onDecide: Decide;
   onFork?: () => void;
   onDetails: (turnId: string) => void;
   /** The choice of versions. */

@@ -21,7 +21,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** A document at the passage that an answer cites; without the right to read it, the passages that were found. */
+/** A document at the passage that a reply cites; without the right to read it, the passages that were found. */
 export function SourceDrawer({ agentId, hits, index, onClose }: Props) {
   const words = useWords();
   const sourceWords = useSourceWords();

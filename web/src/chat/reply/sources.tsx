@@ -9,7 +9,7 @@ interface Props {
   onOpen: (index: number) => void;
 }
 
-/** The sources of the answer. */
+/** The sources of a reply. */
 export function Sources({ citations, onOpen }: Props) {
   const words = useWords();
   return (

@@ -3,7 +3,7 @@ import { type ReactNode } from "react";
 
 import { useWords } from "../../words";
 
-/** The output of a model call before its restart: collapsed, and not part of the answer. */
+/** The output of a model call before its restart: collapsed, and not part of the reply. */
 export function SupersededOutput({ children }: { children: ReactNode }) {
   const words = useWords();
   return (

@@ -10,7 +10,7 @@ import { outcomeOf } from "../requests/request-outcome";
 interface Props {
   call: ToolCallPartView;
   progress: ToolProgress | undefined;
-  /** Whether it waits for the user: for leave, or for an answer. */
+  /** Whether it waits for the user: for an approval, or for an answer. */
   isWaiting: boolean;
   /** Whether its details are shown from the start. */
   open: boolean;

@@ -46,7 +46,7 @@ export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: 
     if (!mark) return;
     const dismiss = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
-      // Only closes this: it must not stop an answer.
+      // Only closes this: it must not stop a turn.
       event.preventDefault();
       event.stopImmediatePropagation();
       clearTimeout(timer.current);

@@ -6,14 +6,14 @@ import { escapeHidden } from "../../turn/hidden-characters";
 import { useWords, type Words } from "../../words";
 import { ArgumentsList, isLong } from "./arguments-list";
 import { DecisionProblem, RequestOutcome } from "./request-outcome";
-import { useDecision, type Answer } from "./use-decision";
+import { useDecision, type Decide } from "./use-decision";
 
 interface Props {
   /** A call that has an approval. */
   call: ToolCallPartView;
-  /** Whether its turn runs or waits: only then can it be answered. */
+  /** Whether its turn runs or waits: only then can the user decide. */
   running: boolean;
-  onDecide: Answer;
+  onDecide: Decide;
 }
 
 /** The request for approval of a tool call, with its arguments, and the user's choice. */
@@ -21,7 +21,7 @@ export function CallApproval({ call, running, onDecide }: Props) {
   const words = useWords();
   const approval = call.approval!;
   const isOpen = running && call.status === "running" && approval.action === undefined;
-  const { open, outcome, sending, unsent, problem, answer } = useDecision(approval.requestId, isOpen, onDecide);
+  const { open, outcome, sending, unsent, problem, decide } = useDecision(approval.requestId, isOpen, onDecide);
   const [editing, setEditing] = useState(false);
   const [isExpanded, setExpanded] = useState(false);
   const hint = useId();
@@ -38,7 +38,7 @@ export function CallApproval({ call, running, onDecide }: Props) {
   // Nobody approves the tail of a command unseen.
   const mustExpand = !isExpanded && isLong(call.arguments);
   const choice = { "aria-disabled": sending || mustExpand, "aria-describedby": mustExpand ? hint : undefined };
-  const allow = (scope: ApprovalScope) => !mustExpand && void answer({ action: "allow", scope });
+  const allow = (scope: ApprovalScope) => !mustExpand && void decide({ action: "allow", scope });
   return (
     <div className="card approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
       <p className="asked">
@@ -54,7 +54,7 @@ export function CallApproval({ call, running, onDecide }: Props) {
             setEditing(false);
             open.ref.current?.focus();
           }}
-          onSave={(edited) => void answer({ action: "edit", arguments: edited })}
+          onSave={(edited) => void decide({ action: "edit", arguments: edited })}
         />
       ) : (
         <>
@@ -78,7 +78,7 @@ export function CallApproval({ call, running, onDecide }: Props) {
             <button type="button" {...choice} onClick={() => allow("conversation")}>
               {words.allowHere}
             </button>
-            <button type="button" className="danger" aria-disabled={sending} onClick={() => void answer({ action: "deny" })}>
+            <button type="button" className="danger" aria-disabled={sending} onClick={() => void decide({ action: "deny" })}>
               {words.deny}
             </button>
             <button type="button" className="quiet" aria-disabled={sending} onClick={() => !sending && setEditing(true)}>

@@ -3,15 +3,15 @@ import { useState } from "react";
 import { useChunk } from "../../hooks/use-chunk";
 import { type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
-import { type Answer } from "./use-decision";
+import { type Decide } from "./use-decision";
 
 export const loadRequests = () => import("./request-chunk");
 
 interface Props {
   segment: Extract<Segment, { kind: "approval" | "question" }>;
-  /** Whether its turn runs or waits: only then can it be answered. */
+  /** Whether its turn runs or waits: only then can the user decide. */
   running: boolean;
-  onDecide: Answer;
+  onDecide: Decide;
 }
 
 /** A request for approval or a question; the code that shows it is loaded with the first one. */

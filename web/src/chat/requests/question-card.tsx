@@ -7,7 +7,7 @@ import { useWords } from "../../words";
 import { ArgumentsList } from "./arguments-list";
 import { FormField } from "./form-field";
 import { DecisionProblem, RequestOutcome } from "./request-outcome";
-import { useDecision, type Answer } from "./use-decision";
+import { useDecision, type Decide } from "./use-decision";
 
 type Question = PartOf<"question">;
 
@@ -15,14 +15,13 @@ interface Props {
   question: Question;
   /** Whether it waits for an answer. */
   isOpen: boolean;
-  onDecide: Answer;
+  onDecide: Decide;
 }
 
 /** A question from the model or an MCP server, and the answer. */
 export function QuestionCard({ question, isOpen, onDecide }: Props) {
   const words = useWords();
-  const { open, outcome, sending, unsent, problem, answer } = useDecision(question.requestId, isOpen, onDecide);
-  const give = (body: AnswerBody) => void answer(body);
+  const { open, outcome, sending, unsent, problem, decide } = useDecision(question.requestId, isOpen, onDecide);
   return (
     <div className="card question" role="group" aria-label={words.question} aria-busy={sending} {...open}>
       <p className="asked" dir="auto">
@@ -31,7 +30,7 @@ export function QuestionCard({ question, isOpen, onDecide }: Props) {
       </p>
       {isOpen ? (
         <>
-          <Answering question={question} sending={sending} onDecide={give} />
+          <Answering question={question} sending={sending} onDecide={(body) => void decide(body)} />
           <DecisionProblem problem={problem} unsent={unsent} isQuestion />
         </>
       ) : (

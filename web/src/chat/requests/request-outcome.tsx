@@ -9,7 +9,7 @@ import { UnsentStatus } from "../unsent-status";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;
-  /** Missing if the turn ended without an answer. */
+  /** Missing if the turn ended without a decision. */
   action: ApprovalAction | undefined;
   scope?: ApprovalScope;
   at?: string;
@@ -53,7 +53,7 @@ export function outcomeOf(words: Words, action: ApprovalAction | undefined, scop
   }
 }
 
-/** Why an answer wasn't accepted, or hasn't arrived. */
+/** Why a decision wasn't accepted, or hasn't arrived. */
 export function DecisionProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: OutboxItem; isQuestion?: boolean }) {
   const words = useWords();
   if (unsent?.state === "waiting" && unsent.entry.kind === "decision") {

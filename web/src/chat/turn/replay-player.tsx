@@ -22,7 +22,7 @@ interface Props {
   timeline: Timeline;
 }
 
-/** Replays a turn: the growing answer, and the step at each moment. */
+/** Replays a turn: the growing reply, and the step at each moment. */
 export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const words = useWords();
   const turnWords = useTurnWords();
@@ -30,7 +30,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   const player = usePlayer(replay.duration);
   const { isPlaying, isAtEnd, speed, setSpeed } = player;
   const box = useRef<HTMLDivElement>(null);
-  // The whole answer is the tallest: reserving its height keeps what is below in place.
+  // The whole reply is the tallest: reserving its height keeps what is below in place.
   const keepHeight = () => {
     if (isAtEnd && box.current) box.current.style.minHeight = `${box.current.offsetHeight}px`;
   };
@@ -116,7 +116,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
       </p>
       <ReplayedReply box={box} reply={rewind.at(played)} isRunning={!isAtEnd} />
       <p className="about replay-about">
-        {replay.events[0]?.replayed && <span>{turnWords.madeFromAnswer}</span>}
+        {replay.events[0]?.replayed && <span>{turnWords.madeFromReply}</span>}
         {replay.leftOut > 0 && <span>{turnWords.idleShortened(duration(replay.leftOut))}</span>}
         <span className="keys">{turnWords.playKeys}</span>
       </p>

@@ -41,11 +41,11 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
     pinned.current = it.scrollHeight - it.scrollTop - it.clientHeight < NEAR_PX;
   };
   return (
-    <div ref={box} className="reply replayed" role="group" aria-label={turnWords.answerThen} tabIndex={0} onScroll={onScroll}>
+    <div ref={box} className="reply replayed" role="group" aria-label={turnWords.replyThen} tabIndex={0} onScroll={onScroll}>
       {!segments.length && <p className="about">{turnWords.nothingYet}</p>}
       {segments.map((segment, index) => (
         <div className="part" key={segmentKey(segment)} data-kind={segment.kind}>
-          {isRunning && isUnanswered(segment) ? (
+          {isRunning && isUndecided(segment) ? (
             <p className="outcome" data-action="none">
               <Clock aria-hidden />
               <span>{askedIn(words, segment)}</span>
@@ -70,8 +70,8 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
   );
 });
 
-/** Whether it asks something that had no answer at that moment; it can't be answered here. */
-function isUnanswered(segment: Segment): boolean {
+/** Whether it asks something that was undecided at that moment; the user can't decide here. */
+function isUndecided(segment: Segment): boolean {
   if (segment.kind === "question") return segment.question.answer === undefined;
   return segment.kind === "approval" && segment.call.approval?.action === undefined && segment.call.status === "running";
 }

@@ -11,7 +11,7 @@ import { arrivalOf } from "../../../src/state/uploads";
 import { click, draw, press, type } from "../../draw";
 import { outgoing } from "../../outgoing";
 
-/** A request that a test answers. */
+/** A request to which a test responds. */
 class Upload {
   static all: Upload[] = [];
   static named(name: string): Upload {
@@ -41,16 +41,16 @@ class Upload {
     this.onabort();
   }
 
-  async answer(status: number, body: object): Promise<void> {
+  async respond(status: number, body: object): Promise<void> {
     this.status = status;
     this.responseText = JSON.stringify(body);
     await act(async () => this.onload());
   }
   async take(more: Partial<UploadedFileView> = {}): Promise<void> {
-    await this.answer(201, { items: [{ id: `id-${this.name}`, fileName: this.name, mediaType: "text/plain", size: 4, ...more }] });
+    await this.respond(201, { items: [{ id: `id-${this.name}`, fileName: this.name, mediaType: "text/plain", size: 4, ...more }] });
   }
   async refuse(status: number, code: string, message: string): Promise<void> {
-    await this.answer(status, { error: { code, message } });
+    await this.respond(status, { error: { code, message } });
   }
 }
 
@@ -149,7 +149,7 @@ it("retries after a lost connection", async () => {
   expect(drawn.find(".attachment").dataset["state"]).toBe("ready");
 });
 
-it("says that an upload was lost where something else answers for the server", async () => {
+it("says that an upload was lost where something else responds for the server", async () => {
   const { drawn, box } = composer();
   await paste(box, ["a.txt"]);
   const request = Upload.named("a.txt");

@@ -5,7 +5,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 import { recording } from "../../../packages/client/tests/recordings";
 import { UserMessage } from "../../../src/chat/user-message";
 import { viewed } from "../../../src/state/viewed-image";
-import { answer, click, draw } from "../../draw";
+import { respond, click, draw } from "../../draw";
 
 /** Tells an element that it has come near, where a test says so. */
 class Near {
@@ -20,7 +20,7 @@ class Near {
 beforeEach(() => {
   Near.all = [];
   vi.stubGlobal("IntersectionObserver", Near);
-  answer.mockImplementation(async () => new Response("image"));
+  respond.mockImplementation(async () => new Response("image"));
 });
 
 const image = (name: string): KeptFile => ({ fileId: `id-${name}`, fileName: name, mediaType: "image/png", size: 9, width: 640, height: 480 });
@@ -36,10 +36,10 @@ const drawSaid = (message: Message) => draw(<UserMessage message={message} busy=
 it("asks for the previews of images that are near, and for nothing else", async () => {
   drawSaid(said("Look", ...Array.from({ length: 50 }, (_, index) => image(`${index}.png`))));
   expect(Near.all).toHaveLength(50);
-  expect(answer).not.toHaveBeenCalled();
+  expect(respond).not.toHaveBeenCalled();
   await act(async () => Near.all[0]!.tell([{ isIntersecting: false }]));
   await act(async () => Near.all[7]!.tell([{ isIntersecting: true }]));
-  expect(answer.mock.calls.map(([url]) => url.href.split("/api/")[1])).toEqual(["files/id-7.png?preview=true"]);
+  expect(respond.mock.calls.map(([url]) => url.href.split("/api/")[1])).toEqual(["files/id-7.png?preview=true"]);
 });
 
 it("has a place for an image before it has come, and opens it in full size", async () => {

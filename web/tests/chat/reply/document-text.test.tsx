@@ -5,12 +5,12 @@ import { beforeEach, expect, it, vi } from "vitest";
 import { DocumentText } from "../../../src/chat/reply/document-text";
 import { SourceDrawer } from "../../../src/chat/reply/source-drawer";
 import { useDocumentText } from "../../../src/chat/reply/use-document-text";
-import { answer, click, draw, type Drawn } from "../../draw";
+import { respond, click, draw, type Drawn } from "../../draw";
 
 const TOTAL = 60;
 
 /** A server with a document of many passages. */
-const respond = async (url: URL): Promise<Response> => {
+const page = async (url: URL): Promise<Response> => {
   const [from, limit] = ["fromPosition", "limit"].map((it) => Number(url.searchParams.get(it))) as [number, number];
   const items = Array.from({ length: Math.min(limit, TOTAL - from) }, (_, at) => {
     return { chunkId: `d:${from + at}`, position: from + at, page: null, heading: null, text: `Passage ${from + at}.` };
@@ -19,7 +19,7 @@ const respond = async (url: URL): Promise<Response> => {
 };
 
 beforeEach(() => {
-  answer.mockImplementation(respond);
+  respond.mockImplementation(page);
   vi.spyOn(HTMLElement.prototype, "getBoundingClientRect").mockImplementation(function (this: HTMLElement) {
     return { top: 100 * [...this.parentElement!.children].indexOf(this) } as DOMRect;
   });
@@ -63,7 +63,7 @@ it("opens at the cited passage and reads on in both directions, where the reader
 
 it("says that more could not be read, and tries again", async () => {
   const drawn = await opened();
-  answer.mockRejectedValueOnce(new TypeError("away"));
+  respond.mockRejectedValueOnce(new TypeError("away"));
   await click(drawn.named("Show more"));
   expect(drawn.find("[role=alert]").textContent).toBe("Can’t reach the server.");
   await click(drawn.named("Show more"));

@@ -17,7 +17,7 @@ import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { ThreadMessage, type MessageActions } from "../../../src/chat/thread-message";
 import { UserMessage } from "../../../src/chat/user-message";
-import { answer, click, draw, press, type Drawn } from "../../draw";
+import { respond, click, draw, press, type Drawn } from "../../draw";
 
 const ignored = () => {};
 
@@ -213,7 +213,7 @@ it("shows why a tool gave nothing", async () => {
 });
 
 it("names the files that tools gave, with type and size", async () => {
-  answer.mockImplementation(async (url) =>
+  respond.mockImplementation(async (url) =>
     url.pathname.endsWith("/f1")
       ? new Response(null, {
           headers: { "Content-Disposition": 'attachment; filename="sales.csv"', "Content-Type": "text/csv; charset=utf-8", "Content-Length": "2048" },
@@ -252,7 +252,7 @@ it("leads from a mark to its source, which is rendered, not shown as Markdown", 
   expect(drawn.find(".source .markdown")).toBeTruthy();
 });
 
-it("says why an answer failed, and offers to go on or to try again", async () => {
+it("says why a reply failed, and offers to go on or to try again", async () => {
   const regenerate = vi.fn(async () => true);
   const send = vi.fn(async () => true);
   const thread = { branches: { regenerate }, sending: { send } } as unknown as Thread;

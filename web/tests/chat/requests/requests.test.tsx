@@ -77,8 +77,8 @@ const answered = (id: string, action: string, more: object = {}) => ({ type: "ap
 
 function given() {
   const bodies: AnswerBody[] = [];
-  const answer = vi.fn(async (_: string, __: string, body: AnswerBody) => bodies.push(body) > 0);
-  return { bodies, answer };
+  const decide = vi.fn(async (_: string, __: string, body: AnswerBody) => bodies.push(body) > 0);
+  return { bodies, decide };
 }
 
 const button = (drawn: Drawn, name: string) => drawn.named<HTMLButtonElement>(name);
@@ -99,10 +99,10 @@ describe("a call that needs leave", () => {
   });
 
   it("shows the end of a long command, which can be allowed only once all of it was shown", async () => {
-    const { bodies, answer } = given();
+    const { bodies, decide } = given();
     const command = `ls${" ".repeat(9000)}; rm -r .`;
     const turn = new Turn(called("t1", { command }), asked("r1", "t1"));
-    const drawn = draw(reply(turn.state, answer));
+    const drawn = draw(reply(turn.state, decide));
     expect(drawn.find("dd").textContent).toMatch(/^ls .*7,011 characters not shown.*; rm -r \.$/);
     const allow = button(drawn, "Allow once");
     expect(allow.getAttribute("aria-disabled")).toBe("true");
@@ -125,7 +125,7 @@ describe("a call that needs leave", () => {
     expect(button(drawn, "Allow once").getAttribute("aria-disabled")).toBe("false");
   });
 
-  it("says which answer has not been sent yet, perhaps one of an earlier visit", async () => {
+  it("says which decision has not been sent yet, perhaps one of an earlier visit", async () => {
     const account = { server: "", userId: "" };
     const entry = { kind: "decision", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
     outbox.items.set([{ entry, state: "waiting", lasts: true, failures: 1 }]);
@@ -140,26 +140,26 @@ describe("a call that needs leave", () => {
     ["Allow for this conversation", { action: "allow", scope: "conversation" }],
     ["Deny", { action: "deny" }],
   ])("is answered by a button, once: %s", async (name, body) => {
-    const { bodies, answer } = given();
-    const drawn = draw(reply(new Turn(called("t1"), asked("r1", "t1")).state, answer));
+    const { bodies, decide } = given();
+    const drawn = draw(reply(new Turn(called("t1"), asked("r1", "t1")).state, decide));
     await click(button(drawn, name));
     await click(button(drawn, name));
     expect(bodies).toEqual([body]);
-    expect(answer).toHaveBeenCalledWith(turnId, "r1", body);
+    expect(decide).toHaveBeenCalledWith(turnId, "r1", body);
   });
 
   it("says what was chosen, wherever it was, and the focus goes on where it was chosen", async () => {
     const turn = new Turn(called("t1"), called("t2"), asked("r1", "t1"), asked("r2", "t2"));
-    const { answer } = given();
-    const here = draw(reply(turn.state, answer));
+    const { decide } = given();
+    const here = draw(reply(turn.state, decide));
     await click(here.allNamed("Allow once")[0]!);
     turn.happen(answered("r1", "allow", { scope: "conversation" }));
-    here.again(reply(turn.state, answer));
+    here.again(reply(turn.state, decide));
     expect(here.find(".outcome").textContent).toContain("Allowed for this conversation");
     expect((document.activeElement as HTMLElement).dataset["request"]).toBe("r2");
     await click(here.named("Deny"));
     turn.happen(answered("r2", "deny"));
-    here.again(reply(turn.state, answer));
+    here.again(reply(turn.state, decide));
     expect(document.activeElement!.textContent).toContain("Denied");
   });
 
@@ -173,8 +173,8 @@ describe("a call that needs leave", () => {
   });
 
   it("takes other arguments, if they are JSON of an object", async () => {
-    const { bodies, answer } = given();
-    const drawn = draw(reply(new Turn(called("t1", { count: 3 }), asked("r1", "t1")).state, answer));
+    const { bodies, decide } = given();
+    const drawn = draw(reply(new Turn(called("t1", { count: 3 }), asked("r1", "t1")).state, decide));
     await click(button(drawn, "Edit"));
     const box = drawn.find<HTMLTextAreaElement>(".edit-arguments textarea");
     expect(document.activeElement).toBe(box);
@@ -207,7 +207,7 @@ describe("a call that needs leave", () => {
     [410, "APPROVAL_EXPIRED", "has expired"],
     [404, "APPROVAL_NOT_FOUND", "request is closed"],
     [422, "INVALID_REQUEST", "count must be a number"],
-  ])("says why an answer was not taken: %i", async (status, code, told) => {
+  ])("says why a decision was not taken: %i", async (status, code, told) => {
     const refuse = async () => {
       throw new ApiError(status, code, "count must be a number");
     };
@@ -237,16 +237,16 @@ describe("a call that needs leave", () => {
 
 describe("a question", () => {
   it("with choices has a button for each", async () => {
-    const { bodies, answer } = given();
-    const drawn = draw(reply(new Turn(question({ schema: { type: "string", enum: ["Red", "Blue"] } })).state, answer));
+    const { bodies, decide } = given();
+    const drawn = draw(reply(new Turn(question({ schema: { type: "string", enum: ["Red", "Blue"] } })).state, decide));
     expect(drawn.named("Question").textContent).toContain("Which one?");
     await click(button(drawn, "Blue"));
     expect(bodies).toEqual([{ action: "answer", content: "Blue" }]);
   });
 
   it("without choices takes a text, with Enter", async () => {
-    const { bodies, answer } = given();
-    const drawn = draw(reply(new Turn(question()).state, answer));
+    const { bodies, decide } = given();
+    const drawn = draw(reply(new Turn(question()).state, decide));
     const box = drawn.named<HTMLTextAreaElement>("Your answer");
     await press(box, "Enter");
     await type(box, " the red one ");
@@ -257,13 +257,13 @@ describe("a question", () => {
   });
 
   it("is declined", async () => {
-    const { bodies, answer } = given();
+    const { bodies, decide } = given();
     const turn = new Turn(question());
-    const drawn = draw(reply(turn.state, answer));
+    const drawn = draw(reply(turn.state, decide));
     await click(button(drawn, "Decline"));
     expect(bodies).toEqual([{ action: "deny" }]);
     turn.happen(answered("q", "deny"));
-    drawn.again(reply(turn.state, answer));
+    drawn.again(reply(turn.state, decide));
     expect(drawn.find(".outcome").textContent).toContain("Declined");
   });
 
@@ -275,7 +275,7 @@ describe("a question", () => {
   });
 
   it("with a form is checked before it is sent, and what is wrong gets the focus", async () => {
-    const { bodies, answer } = given();
+    const { bodies, decide } = given();
     const properties = {
       name: { type: "string", title: "Name", description: "As on the ticket" },
       seats: { type: "integer", minimum: 1, maximum: 9 },
@@ -283,7 +283,7 @@ describe("a question", () => {
       class: { type: "string", enum: ["1", "2"], default: "2" },
     };
     const schema = { type: "object", properties, required: ["name", "seats"] };
-    const drawn = draw(reply(new Turn(question({ kind: "elicitation", schema })).state, answer));
+    const drawn = draw(reply(new Turn(question({ kind: "elicitation", schema })).state, decide));
     const input = (name: string) => drawn.find<HTMLInputElement>(`[name=${name}]`);
     expect(drawn.find("form").textContent).toContain("As on the ticket");
     await type(input("seats"), "12");
@@ -300,9 +300,9 @@ describe("a question", () => {
   });
 
   it("that leads to a site names its host, and opens nothing that is not one", async () => {
-    const { bodies, answer } = given();
+    const { bodies, decide } = given();
     const url = "https://bank.example.org@evil.example/pay?x=1";
-    const drawn = draw(reply(new Turn(question({ kind: "elicitation", url })).state, answer));
+    const drawn = draw(reply(new Turn(question({ kind: "elicitation", url })).state, decide));
     const link = drawn.find<HTMLAnchorElement>(".site a");
     expect(link.textContent).toContain("Open evil.example");
     expect([link.target, link.rel]).toEqual(["_blank", "noopener noreferrer"]);

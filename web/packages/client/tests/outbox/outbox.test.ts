@@ -198,7 +198,7 @@ describe("a message", () => {
     expect(next.told()).toEqual(["sent"]);
   });
 
-  it("whose answer was lost is sent again with the same key", async () => {
+  it("whose response was lost is sent again with the same key", async () => {
     server.loses = [UNREACHABLE];
     const tab = await new Tab().open();
     await tab.write({ content: "hi" });
@@ -371,7 +371,7 @@ describe("two tabs", () => {
 });
 
 describe("a first message", () => {
-  it("creates its conversation once, whichever answer is lost", async () => {
+  it("creates its conversation once, whichever response is lost", async () => {
     server.loses = [UNREACHABLE];
     const tab = await new Tab().open();
     await tab.write({ content: "hi", conversationId: null });
@@ -436,7 +436,7 @@ describe("a message with files", () => {
   });
 });
 
-it("sends answers to requests in the same way", async () => {
+it("sends decisions in the same way", async () => {
   server.fails = [UNREACHABLE];
   const tab = await new Tab().open();
   const body = { action: "allow" } as const;

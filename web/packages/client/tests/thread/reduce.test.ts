@@ -133,7 +133,7 @@ describe("a branch", () => {
   const asked = { turnId: "t5", userMessageId: "m5", assistantMessageId: "m6" };
   const refused: ThreadAction = { type: "refused", problem: { code: "X", message: "no" } };
 
-  it("begins where an answer is regenerated, as a version of the same entry", () => {
+  it("begins where a reply is regenerated, as a version of the same entry", () => {
     const state = after(read, { type: "regenerating", replaced: four[1]! }, { type: "started", turn: asked });
     expect(ids(state)).toEqual(["m1", "m6"]);
     const [, fresh] = state.messages;
@@ -142,7 +142,7 @@ describe("a branch", () => {
     expect(state.live?.message.id).toBe("m6");
   });
 
-  it("begins where a message is edited, with a new question and its answer", () => {
+  it("begins where a message is edited, with a new question and its reply", () => {
     const state = after(read, { type: "sending", content: "Else", edited: four[2]! }, { type: "started", turn: asked });
     expect(ids(state)).toEqual(["m1", "m2", "m5", "m6"]);
     expect(state.messages[2]).toMatchObject({ parentId: "m2", siblings: { ids: ["m3", "m5"], index: 1 } });
