@@ -1,4 +1,4 @@
-/** Files: asked for with our token, then handed to the browser. */
+/** Downloads files: fetches them with our token and hands them to the browser. */
 
 import { api } from "./api";
 

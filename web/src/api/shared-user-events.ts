@@ -4,7 +4,7 @@ import { followUserEvents, type UserEvent, type UserEventListener } from "@threa
 
 import { api } from "./api";
 
-/** Calls `listener` with what happens until the returned function is called. */
+/** Calls `listener` with each event until the returned function is called. */
 export function followSharedUserEvents(userId: string, listener: UserEventListener): () => void {
   const closing = new AbortController();
   // Every address has its own server, and every tab may have signed in as somebody else.

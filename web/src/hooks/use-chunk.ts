@@ -5,7 +5,7 @@ import { useWords } from "../words";
 
 type Load<T> = () => Promise<T>;
 
-/** What was loaded before is there at once. */
+/** A chunk that was loaded before is available immediately. */
 const loaded = new WeakMap<Load<unknown>, unknown>();
 
 export async function loadChunk<T>(load: Load<T>): Promise<T> {
@@ -15,10 +15,10 @@ export async function loadChunk<T>(load: Load<T>): Promise<T> {
 }
 
 /**
- * A part of the page that is loaded when it is first wanted; null until it is there.
+ * A part of the page that loads when it is first wanted; null until it has.
  *
- * After an update of the server the files of an open page are gone: the user can reload it. `onFailed` returns whether
- * it says so itself.
+ * After an update of the server, the files of an open page are gone: a toast offers to reload it, unless `onFailed`
+ * returns true because it says so itself.
  */
 export function useChunk<T>(load: Load<T>, wanted: boolean, onFailed: () => boolean | void = () => {}): T | null {
   const words = useWords();

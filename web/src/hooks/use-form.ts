@@ -32,13 +32,13 @@ export function useForm<T extends object>(tab: string, kept: T) {
       setTyped((all) => ({ ...all, [field]: value }));
       if (fault?.field === field) setFault(null);
     },
-    /** Saves; an error that names a field of the form is shown there, another one is thrown. */
+    /** Saves; shows an error that names a field of the form there, and throws any other. */
     save: async (work: () => Promise<unknown>) => {
       setSaving(true);
       setFault(null);
       try {
         await work();
-        // What was typed while it was saved stays.
+        // Keep what was typed while it was being saved.
         setTyped((now) => Object.fromEntries(Object.entries(now).filter(([it, value]) => value !== typed[it as keyof T])) as Partial<T>);
       } catch (error) {
         const field = fieldOf(error, Object.keys(values)) as keyof T | null;

@@ -6,7 +6,7 @@ export type Loaded<T> =
   | { state: "failed"; problem: Problem }
   | { state: "ready"; value: T };
 
-/** What is read once, and again when asked for; `load` must be stable. */
+/** Loads something once, and again on request; `load` must be stable. */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>) {
   const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading" });
   const read = useCallback(

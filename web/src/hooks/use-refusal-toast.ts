@@ -7,7 +7,7 @@ import { toast } from "../state/toasts";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 
-/** Tells of a message that was refused while the user is elsewhere, and leads to its text. */
+/** Shows a toast when the server refuses a message while the user is elsewhere, with a way back to its text. */
 export function useRefusalToast(): void {
   const words = useWords();
   useEffect(

@@ -16,7 +16,7 @@ interface Results {
 
 const NONE: Results = { isFor: "", hits: [], problem: null };
 
-/** The server’s hits; they stay while the user adds letters, but not for other words. */
+/** The server’s hits; they stay while the user adds letters, but not when the words change. */
 export function useSearch(query: string) {
   const [results, setResults] = useState(NONE);
   useEffect(() => {

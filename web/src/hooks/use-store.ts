@@ -1,7 +1,7 @@
 import { type Store } from "@threadkeep/client";
 import { useSyncExternalStore } from "react";
 
-/** A part of a store's value: a component is drawn again only when that part changes. `select` returns what is kept, nothing new. */
+/** A part of a store's value: the component renders again only when that part changes. `select` must not build a new object. */
 export function useSelected<S, T>(store: Store<S>, select: (value: S) => T): T {
   return useSyncExternalStore(store.subscribe, () => select(store.get()));
 }

@@ -20,7 +20,7 @@ export async function refreshAgents(): Promise<void> {
 
 const asked = new Set<string>();
 
-/** Reads the agents again when one of these is not among them, made since in another tab; asks once for each. */
+/** Loads the agents again if one of these is missing, since another tab may have created it; asks once for each. */
 export function learnOf(ids: readonly string[]): void {
   const unknown = ids.filter((id) => !asked.has(id) && !agents.get().some((it) => it.id === id));
   if (!unknown.length) return;
@@ -48,7 +48,7 @@ export function isGuide(agent: AgentView | undefined): boolean {
   return agent?.id === "01900000-0000-7000-8000-00000000901d";
 }
 
-/** The name of an agent other than the default one, whose conversations need no word about it. */
+/** The name of an agent; empty for the default one, whose conversations do not mention it. */
 export function otherAgentName(all: readonly AgentView[], id: string): string {
   return all.find((it) => it.id === id)?.isDefault ? "" : agentName(all, id);
 }

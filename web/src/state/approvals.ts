@@ -1,4 +1,4 @@
-/** What turns wait for, over all of the user's conversations. */
+/** The open requests of all turns in the user's conversations. */
 
 import { Store, type ApprovalsView, type ApprovalView } from "@threadkeep/client";
 

@@ -5,9 +5,9 @@ import { Store } from "@threadkeep/client";
 export interface Question {
   title: string;
   text: string;
-  /** What the button says that does it. */
+  /** The label of the button that confirms. */
   action: string;
-  /** Whether nothing is lost by it: the button is then not red. */
+  /** Whether it loses nothing: then the button is not red. */
   isHarmless?: boolean;
 }
 

@@ -23,7 +23,7 @@ const readings = { asked: 0, shown: 0 };
 /** Counts the user's changes here: a response to an earlier request doesn't include them. */
 let changes = 0;
 
-/** For when the user signs out. */
+/** Empties the list when the user signs out. */
 export function forgetConversations(): void {
   readings.shown = ++readings.asked;
   conversations.set(UNREAD);
@@ -59,7 +59,7 @@ export async function refreshConversations(): Promise<void> {
   }
 }
 
-/** A turn has ended: the list says so now, not when it is read again. */
+/** Shows in the list at once that a turn has ended. */
 export function settleTurn(turnId: string): void {
   conversations.update((list) => {
     if (!list.items.some((it) => it.activeTurnId === turnId)) return list;
@@ -101,7 +101,7 @@ export async function deleteConversation(id: string): Promise<void> {
   dropConversation(id);
 }
 
-/** Takes out one that was deleted, here or elsewhere. */
+/** Removes one that was deleted, here or elsewhere. */
 export function dropConversation(id: string): void {
   changes++;
   conversations.update((list) => {

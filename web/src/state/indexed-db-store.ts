@@ -1,10 +1,10 @@
-/** Entries in IndexedDB, which keeps files, too; what it does not take is kept for as long as the page is open. */
+/** The outbox's entries in IndexedDB, files included; entries that it refuses last as long as the page is open. */
 
 import { type EntryStore, type OutboxEntry, type StoredEntry } from "@threadkeep/client";
 
 const NAME = "threadkeep.outbox";
 const TABLE = "entries";
-/** A browser whose database is stuck says nothing at all; a message is not held up by that. */
+/** A stuck database never responds; it must not hold up a message. */
 const OPENS_WITHIN_MS = 5000;
 
 export class IndexedDbStore implements EntryStore {
@@ -54,7 +54,7 @@ export class IndexedDbStore implements EntryStore {
   #open(): Promise<IDBDatabase> {
     return (this.#opening ??= new Promise<IDBDatabase>((resolve, reject) => {
       const request = indexedDB.open(NAME, 1);
-      setTimeout(() => reject(new Error("The browser's database does not answer")), OPENS_WITHIN_MS);
+      setTimeout(() => reject(new Error("The browser's database does not respond")), OPENS_WITHIN_MS);
       request.onupgradeneeded = () => request.result.createObjectStore(TABLE, { keyPath: "id" });
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {

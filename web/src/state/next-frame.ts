@@ -1,4 +1,4 @@
-/** Calls `draw` with the screen's next frame, or now if the page is not seen: then it has no frames. */
+/** Calls `draw` with the next frame, or now if the page is hidden, since hidden pages have no frames. */
 export function atNextFrame(draw: () => void): void {
   if (document.hidden) draw();
   else requestAnimationFrame(draw);

@@ -12,7 +12,7 @@ export function openThread(id: string): Thread {
   return new Thread(id, { api, socket, outbox, watch, atNextFrame, onTurnEnded: settleTurn, onFileMissing: markExpired });
 }
 
-/** Another tab may have changed the queue, or the user returns to the page. */
+/** Looks again when another tab has changed the conversation, and when the user returns to the page. */
 function watch(conversationId: string, look: () => void): () => void {
   const closing = new AbortController();
   const { signal } = closing;

@@ -1,4 +1,4 @@
-/** Small forms of images. They need our token, so that they are fetched and shown from memory; a few stay there. */
+/** Previews of images. They need our token, so the page fetches them and shows them from memory; a few stay there. */
 
 import { filePath } from "@threadkeep/client";
 import { useEffect, useState } from "react";

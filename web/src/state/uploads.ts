@@ -70,7 +70,7 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
   const cancel = new AbortController();
   cancels.set(key, cancel);
   waiting.push(async () => {
-    // Whoever signed in meanwhile does not send what somebody else has chosen.
+    // A user who has signed in meanwhile must not upload what somebody else chose.
     const isWanted = attachmentsOf(draftKey).get().some((it) => it.key === key);
     if (cancel.signal.aborted || !isWanted) return;
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });

@@ -1,4 +1,4 @@
-/** Keeps the user's lists as they are on the server. */
+/** Keeps the user's lists up to date. */
 
 import { type UserEvent } from "@threadkeep/client";
 
@@ -8,12 +8,12 @@ import { approvals, refreshApprovals } from "./approvals";
 import { briefings, refreshBriefings } from "./briefings";
 import { dropConversation, forgetConversations, refreshConversations } from "./conversations";
 
-/** What happens at once is read once. */
+/** Changes within this time are loaded together. */
 const TOGETHER_MS = 150;
 
 const listeners = new Set<(event: UserEvent) => void>();
 
-/** Calls `listener` with everything that happens, until the returned function is called. */
+/** Calls `listener` with each of the user's events until the returned function is called. */
 export function onUserEvent(listener: (event: UserEvent) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -51,7 +51,7 @@ export function keepUp(userId: string): () => void {
   };
 }
 
-/** The next user must not see them, not even until theirs are read. */
+/** The next user must not see them, not even while theirs load. */
 function forgetLists(): void {
   forgetConversations();
   approvals.set([]);
@@ -61,7 +61,7 @@ function forgetLists(): void {
 
 type Refresh = () => void;
 
-/** Reads at once, and once more for all that happens shortly after. */
+/** Loads at once, and once more for all changes shortly after. */
 function together(refresh: () => Promise<void>, signal: AbortSignal): Refresh {
   let isPausing = false;
   let again = false;

@@ -1,4 +1,4 @@
-/** What an activity's line says: what happens now, and afterwards what was done. Pure. */
+/** The line of an activity: what happens now, or what was done. Pure. */
 
 import { isBlank, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
 
@@ -10,7 +10,7 @@ type Call = PartOf<"tool_call">;
 
 /** More names than these are only counted. */
 const MOST_NAMES = 3;
-/** What is shorter is not worth telling. */
+/** Shorter durations are not shown. */
 const LEAST_MS = 1000;
 
 export interface Now {
@@ -19,7 +19,7 @@ export interface Now {
   progress: Record<string, ToolProgress> | undefined;
 }
 
-/** Whether nothing happened but that the model was asked again. */
+/** Whether the model was retried, and nothing else happened. */
 export function isOnlyRetries(steps: readonly Step[]): boolean {
   return steps.every(isRetry);
 }
@@ -50,7 +50,7 @@ export function isWaitingForUser(steps: readonly Step[], waiting: ReadonlySet<st
   return running.length > 0 && running.every((it) => waiting.has(it.toolCallId));
 }
 
-/** What happens now: the latest thought, the tool at work, or that the model has its turn. */
+/** What happens now: the latest thought, the tool at work, or that the model thinks. */
 export function latest(words: Words, steps: readonly Step[], { waiting, progress }: Now): string {
   const last = steps.at(-1);
   if (last?.type === "thought") return lastLine(last.text) || last.title || words.thinking;

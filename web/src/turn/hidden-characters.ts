@@ -1,4 +1,4 @@
-/** Texts in which nothing hides. Pure. */
+/** Makes hidden characters visible. Pure. */
 
 /** Invisible characters and those that reorder others: the same ones as in the terminal (cli/asking.py). */
 const DECEIVING =

@@ -1,4 +1,4 @@
-/** The calls of the model in a turn, each with what it cost. Pure. */
+/** The model calls of a turn, each with its cost. Pure. */
 
 import { type EventUsage, type TurnEvent } from "@threadkeep/client";
 

@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 
 import { useWords } from "../words";
 
-/** A page that can't be drawn says so, and offers to load again: nothing is lost. */
+/** If a page can't be rendered, says so and offers to reload: nothing is lost. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { hasFailed: boolean }> {
   override state = { hasFailed: false };
 
@@ -15,7 +15,7 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { hasFaile
   }
 }
 
-/** Offers to load the page again, for its own reason or because it is broken. */
+/** Offers to reload the page, with a reason if there is one. */
 export function Broken({ reason }: { reason?: string }) {
   const words = useWords();
   return (

@@ -6,7 +6,7 @@ interface Props {
   onClick: () => void;
   pressed?: boolean;
   disabled?: boolean;
-  /** Why it is disabled now: it says so, and keeps the focus. */
+  /** Why it is disabled now: its tooltip says so, and it keeps the focus. */
   unavailable?: string;
 }
 

@@ -8,7 +8,7 @@ const FIRST = 4000;
 /** The rest is never rendered, only copied: megabytes of text freeze a page. */
 const MOST = 200_000;
 
-/** Machine text of any length. */
+/** Machine-made text of any length. */
 export function LongText({ text }: { text: string }) {
   const words = useWords();
   const [open, setOpen] = useState(false);

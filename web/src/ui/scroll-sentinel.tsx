@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 
 import { useWords } from "../words";
 
-/** Does something when it is scrolled into view, and again for as long as it stays there. */
+/** Calls `onSeen` when it is scrolled into view, and again as long as it stays there: at the end of a list, it loads more. */
 export function ScrollSentinel({ onSeen }: { onSeen: () => Promise<void> }) {
   const words = useWords();
   const place = useRef<HTMLDivElement>(null);

@@ -1,4 +1,4 @@
-/** What is said of a source that is opened; loaded with it. */
+/** The texts of an opened source; they load with it. */
 
 import { useStore } from "../hooks/use-store";
 import { language, type Language } from "../state/preferences";

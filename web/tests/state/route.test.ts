@@ -29,7 +29,7 @@ it("takes what is no turn for the conversation", () => {
   expect(parseRoute("#/c/1/turn")).toEqual({ name: "conversation", id: "1" });
 });
 
-it("has the turn that is open in its address, and keeps where one reads", () => {
+it("has the turn that is open in its address, and keeps where the user reads", () => {
   rename({ name: "conversation", id: "1", seq: 12 });
   openTurn("t");
   expect(location.hash).toBe("#/c/1/turn/t");
@@ -38,7 +38,7 @@ it("has the turn that is open in its address, and keeps where one reads", () => 
   expect(route.get()).toEqual({ name: "conversation", id: "1", seq: 12 });
 });
 
-it("closes a turn that one came to by a link", () => {
+it("closes a turn that was opened by a link", () => {
   rename({ name: "conversation", id: "1", turnId: "t" });
   closeTurn();
   expect(location.hash).toBe("#/c/1");

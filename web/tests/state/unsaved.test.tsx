@@ -83,7 +83,7 @@ it("shows an error at the field that it names, and tells any other", async () =>
   expect(model.value).toBe("y");
 });
 
-it("asks before it is left with unsaved changes, and goes or stays as one says", async () => {
+it("asks before it is left with unsaved changes, and goes or stays as the user says", async () => {
   const drawn = draw(<Page agent={AGENT} />);
   const closing = () => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
   expect(closing()).toBe(false);

@@ -4,21 +4,21 @@ import { type Attachment } from "../../state/attachments";
 import { useWords, type Words } from "../../words";
 import { describeFailure } from "./attachment-chip";
 
-/** Tells users who do not see the files what became of them, once for all that were sent together. */
+/** Announces to screen readers which uploads succeeded or failed, once for all files sent together. */
 export function UploadAnnouncements({ attachments }: { attachments: readonly Attachment[] }) {
   const words = useWords();
-  const [news, setNews] = useState("");
+  const [announcement, setAnnouncement] = useState("");
   const sent = useRef(new Set<string>());
   useEffect(() => {
     const uploading = attachments.filter((it) => it.status.state === "uploading");
     for (const { key } of uploading) sent.current.add(key);
     if (uploading.length || !sent.current.size) return;
-    setNews(describeUploads(words, attachments.filter((it) => sent.current.has(it.key))));
+    setAnnouncement(describeUploads(words, attachments.filter((it) => sent.current.has(it.key))));
     sent.current.clear();
   }, [attachments, words]);
   return (
     <p className="unseen" role="status">
-      {news}
+      {announcement}
     </p>
   );
 }

@@ -165,7 +165,7 @@ function FillIn({ schema, sending, onDecide }: WayProps & { schema: Record<strin
   );
 }
 
-/** A request to answer on another site: shows its host, for users must know where they go. */
+/** A request to answer on another site: shows its host, since users must know where they go. */
 function OpenLink({ url, sending, onDecide }: WayProps & { url: string }) {
   const words = useWords();
   const hint = useId();

@@ -126,7 +126,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
   );
 }
 
-/** Whether motion is to be avoided: then a replay goes from step to step. */
+/** Whether the user prefers reduced motion: then a replay goes from step to step. */
 function prefersStillness(): boolean {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }

@@ -156,7 +156,7 @@ describe("while a turn runs", () => {
   });
 });
 
-it("has a draft for each conversation, and writes it down when one leaves", async () => {
+it("has a draft for each conversation, and stores it when the user leaves", async () => {
   const { box, drawn, onSend } = composer();
   await type(box, "half a thought");
   drawn.again(<Composer draftKey="c2" placeholder="" limit={0} running={false} onSend={onSend} />);

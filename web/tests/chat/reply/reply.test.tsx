@@ -329,7 +329,7 @@ describe("the versions of a message", () => {
   });
 });
 
-it("regenerates, edits and forks the message on which one clicks", async () => {
+it("regenerates, edits and forks the message that the user clicks", async () => {
   const { message } = recording("plain text");
   const regenerate = vi.fn(async () => true);
   const thread = { branches: { regenerate } } as unknown as Thread;

@@ -2,7 +2,7 @@
 const SHOW_EVERY_MS = 40;
 
 export interface BatchOptions {
-  /** The least time between two batches, for when showing takes long. */
+  /** The least time between two batches: longer if showing them takes long. */
   leastMs?: () => number;
   /** Calls `draw` when the screen is drawn next. */
   atNextFrame?: (draw: () => void) => void;

@@ -12,7 +12,7 @@ import { EMPTY_THREAD, PATH_CHANGED, isLocalId, localId, tipOf, type PendingMess
 export type ThreadAction =
   | { type: "opening" }
   | { type: "made"; conversation: ConversationView }
-  /** The latest messages were read; `whole`: they are to be shown whatever the user reads. */
+  /** The latest messages were read; `whole`: show them even if the user reads an older part. */
   | { type: "read"; conversation: ConversationDetailView; whole?: boolean }
   | { type: "reading"; what: "older" | "newer" }
   | { type: "readOlder"; messages: readonly Message[]; hasOlder: boolean }

@@ -3,7 +3,7 @@
 import { type CallApprovalView } from "../schema";
 import { type Part, type PartOf } from "./parts";
 
-/** Leave for a tool call, or a question. */
+/** An approval of a tool call, or a question. */
 export type TurnRequest = CallApprovalView | PartOf<"question">;
 
 export function requestOf(part: Part): TurnRequest | undefined {
@@ -22,7 +22,7 @@ export function openRequests(parts: readonly Part[]): TurnRequest[] {
   return parts.filter(isOpen).flatMap((part) => requestOf(part) ?? []);
 }
 
-/** The calls that wait for the user: for leave, or for an answer that their tool has asked for. */
+/** The calls that wait for the user: for an approval, or for the answer to a question of their tool. */
 export function waitingCalls(parts: readonly Part[]): ReadonlySet<string> {
   return new Set(parts.filter(isOpen).flatMap((part) => ("toolCallId" in part && part.toolCallId ? [part.toolCallId] : [])));
 }

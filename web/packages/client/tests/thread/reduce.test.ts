@@ -204,7 +204,7 @@ describe("the tip", () => {
     expect(tipOf(after({ type: "sending", content: "Hi", edited: null }, { type: "started", turn }))).toBe("m4");
   });
 
-  it("stays while one reads an older part, whatever is read of the end", () => {
+  it("stays while the user reads an older part, whatever is read of the end", () => {
     const jumped: ThreadAction = { type: "jumped", messages: [message(-9, "user")], hasOlder: true, hasNewer: true };
     const state = after(jumped, { type: "read", conversation: detail(null, [message(7, "user")]) });
     expect(tipOf(state)).toBe("m2");

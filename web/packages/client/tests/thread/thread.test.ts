@@ -118,7 +118,7 @@ async function opened(...path: string[]): Promise<MessageView[]> {
 
 describe("every change names the end of the path that is shown", () => {
   it.each([
-    ["saying something", () => delivered(thread.sending.send("hi")), { call: "messages", body: { content: "hi", tip: "4" } }],
+    ["sending", () => delivered(thread.sending.send("hi")), { call: "messages", body: { content: "hi", tip: "4" } }],
     ["editing", () => delivered(thread.sending.send("hi", { edited: state().messages[2]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: "2" } }],
     ["editing the first", () => delivered(thread.sending.send("hi", { edited: state().messages[0]! })), { call: "messages", body: { content: "hi", tip: "4", parentId: null } }],
     ["regenerating", () => thread.branches.regenerate(state().messages[1]!), { call: "regenerate", body: { messageId: "2", tip: "4" } }],
@@ -153,7 +153,7 @@ it("sends again, under the same key, what met a server that is being replaced", 
   expect(state().problem).toBeNull();
 });
 
-it("shows the path that it missed when one asks for it", async () => {
+it("shows the path that it missed when the user asks for it", async () => {
   await opened("1", "2", "3", "4");
   server.path = chain("1", "2", "5b", "6b");
   server.refuse = { status: 409, code: "PATH_CHANGED" };
@@ -195,7 +195,7 @@ describe("a branch", () => {
 });
 
 describe("an older part", () => {
-  it("stands above the newer one, which is read again without it", async () => {
+  it("is kept above the newer one when that is read again", async () => {
     await opened(...numbers(1, 60));
     await thread.reading.readOlder();
     expect(ids()).toEqual(numbers(1, 60));
@@ -212,7 +212,7 @@ describe("an older part", () => {
   });
 });
 
-it("takes nothing from a reading that is older than what one has said since", async () => {
+it("ignores a response that is older than what the user has sent since", async () => {
   await opened("1", "2");
   let late = (_: Response) => {};
   ask.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
@@ -224,7 +224,7 @@ it("takes nothing from a reading that is older than what one has said since", as
   expect(ids()).toEqual(["1", "2", "u", "a"]);
 });
 
-it("takes nothing from a reading that another has overtaken", async () => {
+it("ignores a response that a later one has overtaken", async () => {
   await opened("1", "2");
   let late = (_: Response) => {};
   ask.mockImplementationOnce(() => new Promise((resolve) => (late = resolve)));
