@@ -27,7 +27,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   const [documents, setDocuments] = useState(NONE);
   useEffect(() => {
     if (loaded.state === "ready") setDocuments(loaded.value);
-    // Those read last stay, and are looked at again, until the server is back.
+    // Keep the documents shown last, and try again until the server is back.
     else if (loaded.state === "loading" || loaded.problem.code !== "SERVER_UNREACHABLE") setDocuments(NONE);
   }, [loaded]);
   const isBusy = documents.some((it) => it.status === "processing");

@@ -6,7 +6,7 @@ import { LongText } from "../ui/long-text";
 import { useWords } from "../words";
 import { planOf } from "./option";
 
-/** A chart as a tool gave it; one that cannot be drawn is shown as its data. */
+/** A chart that a tool returned; one that cannot be drawn is shown as its data. */
 export function Chart({ data }: { data: unknown }) {
   const words = useWords();
   const colours = useStore(theme);

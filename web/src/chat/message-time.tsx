@@ -3,7 +3,7 @@ import { minute } from "../state/minute";
 import { useWords } from "../words";
 import { dateTime, relativeTime } from "../words/format";
 
-/** A message's time: in everyday words, and exact on hover. */
+/** A message's time: relative, and exact on hover. */
 export function MessageTime({ at }: { at: string }) {
   const words = useWords();
   const now = useStore(minute);

@@ -48,7 +48,7 @@ interface Props {
 
 export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const words = useWords();
-  // Only what changes seldom: the text that streams in is the list's alone.
+  // Select only what changes seldom: just the list renders the streaming text.
   const conversation = useSelected(thread.state, (it) => it.conversation);
   const problem = useSelected(thread.state, (it) => it.problem);
   const stopping = useSelected(thread.state, (it) => it.stopping);
@@ -60,10 +60,10 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const all = useStore(agents);
   const [renaming, setRenaming] = useState(false);
   const [edited, setEdited] = useState<Message | null>(null);
-  // Each has a draft of its own: what was typed before is there when the editing ends.
+  // Each has its own draft: what was typed before returns when the edit ends.
   useFocusAfterClose(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
   const draftOf = (message: Message | null) => draftKeyOf(thread.id, message?.id);
-  // A version that was refused or taken back is there to be edited again.
+  // A version that was refused or withdrawn can be edited again.
   useEffect(
     () =>
       outbox.on(({ type, entry }) => {

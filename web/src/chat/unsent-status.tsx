@@ -4,7 +4,7 @@ import { RotateCw, Undo2 } from "lucide-react";
 import { outbox } from "../state/outbox";
 import { useWords } from "../words";
 
-/** Tells that something is on its way, or waits until the server can be reached, and what the user can do about it. */
+/** Says that something is being sent or waits for the server, with buttons to retry and to withdraw it. */
 export function UnsentStatus({ item, about = "" }: { item: OutboxItem; about?: string }) {
   const words = useWords();
   const { entry, state, lasts } = item;

@@ -12,7 +12,7 @@ interface Props {
   onChoose: (messageId: string) => void;
 }
 
-/** Which of the messages that follow the same one is on the path: by its buttons, or by the arrow keys on them. */
+/** Switches between the versions of a message, by its buttons or by the arrow keys on them. */
 export function VersionPicker({ siblings: { ids, index }, busy, onChoose }: Props) {
   const words = useWords();
   const go = (step: -1 | 1) => {

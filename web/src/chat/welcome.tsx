@@ -7,7 +7,7 @@ import { useWords } from "../words";
 import { AgentPicker } from "./agent-picker";
 import { Ideas } from "./ideas";
 
-/** Whether the small embedded model answers; the server says so in the page. */
+/** Whether the small embedded model replies; the server says so in the page. */
 export const isDemonstration = document.documentElement.dataset["demonstration"] === "True";
 
 interface Props {

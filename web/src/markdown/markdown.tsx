@@ -21,7 +21,7 @@ interface Props {
   live?: boolean;
   sources?: number;
   onSource?: (index: number) => void;
-  /** Whether it is a piece of another text: its headings are none of the page's. */
+  /** Whether it is a piece of another text: its headings are not the page's. */
   isPassage?: boolean;
 }
 

@@ -25,7 +25,7 @@ export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useId();
   const [text, setText] = useState("");
-  /** By its name: what the server finds meanwhile moves the others. */
+  /** By its key: results that arrive meanwhile move the others. */
   const [chosenId, choose] = useState<string | null>(null);
   const wanted = text.trim();
   const { hits, describeNothing } = useSearch(wanted.length < LEAST_LETTERS ? "" : wanted);

@@ -29,7 +29,7 @@ export function dragged(zoom: Zoom, by: Point, room: Room): Zoom {
   return within({ ...zoom, x: zoom.x + by.x, y: zoom.y + by.y }, room);
 }
 
-/** No edge of the image leaves the stage inwards. */
+/** Keeps the image over the stage: no gap opens at an edge. */
 function within({ scale, x, y }: Zoom, { stage, image }: Room): Zoom {
   const most = (side: "x" | "y") => Math.max(0, (image[side] * scale - stage[side]) / 2);
   const held = (value: number, limit: number) => Math.min(limit, Math.max(-limit, value)) || 0;

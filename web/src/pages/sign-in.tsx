@@ -72,7 +72,7 @@ function TokenForm({ refused }: { refused: boolean }) {
   );
 }
 
-/** What opens this page with the token. */
+/** The command that opens this page with the token. */
 function openCommand(): string {
   const { port } = location;
   return port && port !== USUAL_PORT ? `threadkeep open --port ${port}` : "threadkeep open";

@@ -9,7 +9,7 @@ import { hrefOf } from "../state/route";
 import { grouped } from "../state/search";
 import { useWords } from "../words";
 
-/** So much of a snippet comes before its first match. */
+/** How much of a snippet comes before its first match. */
 const MOST_BEFORE = 24;
 
 /** Conversations whose title or messages have the words, each with its hits. */

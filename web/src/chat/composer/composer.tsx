@@ -27,14 +27,14 @@ interface Props {
   note?: string;
   /** Set while the user edits a message; cancels the edit. */
   onCancelEdit?: () => void;
-  /** Takes the message, to send it as soon as possible; false if it can't: then it stays. `steers`: it is for the running turn. */
+  /** Takes the message to send it as soon as possible; false if it can't: then the text stays. `steers`: it joins the running turn. */
   onSend: (text: string, steers: boolean, files: readonly OutgoingFile[]) => Promise<boolean>;
   onStop?: () => void;
 }
 
 const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
 
-/** From this share of the limit on it is shown. */
+/** The count is shown from this share of the limit on. */
 const NEAR = 0.8;
 
 export function Composer({ draftKey, placeholder, limit, running, disabled = false, note = "", ...more }: Props) {

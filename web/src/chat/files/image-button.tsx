@@ -25,7 +25,7 @@ export function ImageButton({ image, alone = false }: { image: KeptFile; alone?:
   );
 }
 
-/** The place that it takes, known before it has come. */
+/** The space that it takes, known before it has loaded. */
 function fitted({ width, height }: KeptFile) {
   if (!width || !height) return undefined;
   const scale = Math.min(1, WIDEST / width, HIGHEST / height);

@@ -19,7 +19,7 @@ export function ToolFiles({ ids }: { ids: readonly string[] }) {
   );
 }
 
-/** What only another engine has: its own ids, as they are. */
+/** Files that only another engine has: their ids there. */
 export function FilesElsewhere({ ids }: { ids: readonly string[] }) {
   const words = useWords();
   return (

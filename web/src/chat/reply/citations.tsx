@@ -15,7 +15,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** The passages behind a reply's marks: a preview of the one that is near, and the opened one. */
+/** The passages behind a reply's marks: a preview of the hovered one, and the opened one. */
 export function Citations({ agentId, reply, parts, opened, onClose }: Props) {
   const hits = useMemo(() => hitsOf(parts), [parts]);
   const { mark, hold, release } = useHoveredCitation(reply, opened !== null);

@@ -26,7 +26,7 @@ export function DocumentText({ text, citedId }: { text: ReadText; citedId: strin
     const box = section.current?.parentElement;
     if (held.current && box) box.scrollTop += held.current.passage.getBoundingClientRect().top - held.current.top;
     held.current = null;
-    // A button that was used for the last time has left with the focus.
+    // A button that was used for the last time disappears and loses the focus.
     if (document.activeElement === document.body) section.current?.focus({ preventScroll: true });
   }, [text.passages.length]);
   return (

@@ -16,15 +16,15 @@ interface Props {
 
 const loadCitations = () => import("./citations");
 
-/** What a mark `[1]` refers to: shown when the user comes near it or opens it, with code that is loaded then. */
+/** What a mark `[1]` refers to: shown when the user points at it or opens it, with code that loads then. */
 export function LazyCitations({ agentId, reply, parts, opened, onClose }: Props) {
-  const [isNear, setNear] = useState(false);
+  const [isPointedAt, setPointedAt] = useState(false);
   useEffect(() => {
     const leaving = new AbortController();
-    const look = ({ target }: Event) => (target as Element).matches(".citation") && setNear(true);
+    const look = ({ target }: Event) => (target as Element).matches(".citation") && setPointedAt(true);
     for (const type of ["pointerover", "focusin"]) reply.current?.addEventListener(type, look, { signal: leaving.signal });
     return () => leaving.abort();
   }, [reply]);
-  const citations = useChunk(loadCitations, isNear || opened !== null, onClose);
+  const citations = useChunk(loadCitations, isPointedAt || opened !== null, onClose);
   return citations && <citations.Citations agentId={agentId} reply={reply} parts={parts} opened={opened} onClose={onClose} />;
 }

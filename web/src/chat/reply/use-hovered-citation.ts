@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState, type RefObject } from "react"
 const SHOW_AFTER_MS = 150;
 const HIDE_AFTER_MS = 250;
 
-/** The mark of a citation that the pointer or the focus is on; Escape lets go of it.
+/** The mark of a citation that the pointer or the focus is on; Escape dismisses it.
 
 `isOff`: the source is open, and says more than a preview. */
 export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: boolean) {
@@ -32,7 +32,7 @@ export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: 
     on("pointerout", () => later(null, HIDE_AFTER_MS));
     on("focusin", (it) => it.matches(":focus-visible") && later(it, 0));
     on("focusout", () => later(null, 0));
-    // A mark was near before this was loaded.
+    // The pointer or the focus may have been on a mark before this code loaded.
     const near = article.querySelector<HTMLElement>(".citation:hover, .citation:focus-visible");
     if (near && !wasOff.current) later(near, 0);
     wasOff.current = false;

@@ -39,7 +39,7 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
   useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
-    // Not on a button: the keys that play are for the whole of it.
+    // Not on a button: the playback keys work everywhere in the drawer.
     heading.current?.focus();
     // When the user leaves by going back, the focus returns as well.
     return () => shown?.close();
@@ -80,7 +80,7 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
   const turnWords = useTurnWords();
   const timeline = useMemo(() => timelineOf(events), [events]);
   const { usage, error } = turn;
-  // What was read of a turn that runs is old by now.
+  // The loaded state of a running turn is outdated by now.
   const status = !isRunning ? turn.status : waitsForUser(reply.message.parts) ? "WAITING" : "RUNNING";
   return (
     <>
