@@ -25,7 +25,7 @@ COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks"
 LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
-    "wire": {"ports", "domain"},
+    "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
     "engine": {"context", "ports", "domain"},
     "transfers": {"engine", "context", "ports", "domain"},
@@ -34,9 +34,20 @@ LAYERS: dict[str, set[str]] = {
     "jobs": {"context", "ports", "domain"} | COMMON,
     "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
     # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
-    "http": {"protocols", "services", "runtime", "log", "context", "wire", "ports", "domain", "settings"}
+    "http": {
+        "protocols",
+        "services",
+        "runtime",
+        "log",
+        "context",
+        "wire",
+        "ports",
+        "domain",
+        "settings",
+        "sse",
+    }
     | COMMON,
-    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain"} | COMMON,
+    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     # Adapters.
     "exchange": {"ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},

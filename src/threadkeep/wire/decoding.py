@@ -1,4 +1,4 @@
-"""Decodes input within limits; errors name the field."""
+"""Decodes what clients send, within limits; errors name the field."""
 
 import asyncio
 import re
@@ -6,15 +6,14 @@ from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.requests import Request
 
 from threadkeep.choices import with_choices
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.http.requests.json_shape import too_deep
+from threadkeep.wire.json_shape import too_deep
 
 T = TypeVar("T")
 
-# A longer body is decoded in a thread, so that it doesn't block others.
+# A longer body is decoded in a thread, so that others don't wait for it.
 MOST_DECODED_AT_ONCE = 64 * 1024
 MOST_SHOWN = 500
 
@@ -34,7 +33,7 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         decoded = decoder.decode(raw or b"{}")
     except msgspec.ValidationError as exc:
-        raise refused(exc, decoder.type) from exc
+        raise invalid_request(exc, decoder.type) from exc
     except msgspec.DecodeError as exc:
         raise InvalidRequest(f"The request body isn't valid JSON: {exc}.") from exc
     except UnicodeDecodeError as exc:
@@ -46,19 +45,18 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     return decoded
 
 
-def decode_query(request: Request, struct: type[T]) -> T:
-    """The query string as its Struct."""
-    raw: bytes = request.scope["query_string"]
+def decode_query(raw: bytes, struct: type[T]) -> T:
+    """A query string as its Struct."""
     given = dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True)) if raw else {}
     if b"%00" in raw:
         _refuse_nul(given)
     try:
         return msgspec.convert(given, struct, strict=False)
     except msgspec.ValidationError as exc:
-        raise refused(exc, struct) from exc
+        raise invalid_request(exc, struct) from exc
 
 
-def refused(error: msgspec.ValidationError, kind: Any) -> InvalidRequest:
+def invalid_request(error: msgspec.ValidationError, kind: Any) -> InvalidRequest:
     """A validation error of a `kind`, with its field."""
     text = str(error)
     place = _PLACE.search(text)

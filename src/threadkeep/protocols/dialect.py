@@ -1,7 +1,7 @@
-"""Server-sent events, and what all dialects have in common.
+"""What a dialect is: a way to stream a turn.
 
 A dialect maps each event of a turn to frames. The mapping may remember earlier events of the same turn and
-nothing else, so a replay gives the same bytes. To add a dialect, add a file and a line in `dialects.py`.
+nothing else, so a replay gives the same bytes.
 """
 
 import re
@@ -15,23 +15,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 
-MEDIA_TYPE = "text/event-stream"
-HEARTBEAT = b": keep-alive\n\n"
-
-# All three end a line in a stream, so each must start a new `data:` line.
-_NEWLINE = re.compile(rb"\r\n|\n|\r")
 _SEQ = re.compile(r"[0-9]{1,15}")
-
-
-def frame(data: str | bytes, *, event: str | None = None, id: str | int | None = None) -> bytes:  # noqa: A002
-    """One frame; a newline in the data starts another `data:` line."""
-    body = data.encode() if isinstance(data, str) else data
-    if b"\n" in body or b"\r" in body:
-        body = _NEWLINE.sub(b"\ndata: ", body)
-    head = "data: " if event is None else f"event: {event}\ndata: "
-    if id is not None:
-        head = f"id: {id}\n{head}"
-    return b"%b%b\n\n" % (head.encode(), body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +98,6 @@ class Dialect:
     """A faster way from a chunk to the same frames, if the dialect is what the log stores."""
     position: Callable[[TurnContext, str], Position] = position_of_seq
     """Parses the id of a frame, as `Last-Event-ID` returns it."""
-    media_type: str = MEDIA_TYPE
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The response's headers beyond those of every stream."""
 

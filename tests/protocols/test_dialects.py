@@ -1,49 +1,23 @@
-"""Frames, and what all dialects have in common."""
+"""What all dialects have in common."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.recorded import CONTEXT, RECORDED, UNSHOWN, patient, texts, told, turns
+from tests.protocols.recorded import CONTEXT, RECORDED, UNSHOWN, patient, told, turns
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import TurnEvent
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.dialect import Dialect, Position
 from threadkeep.protocols.dialects import DIALECTS
-from threadkeep.protocols.sse import HEARTBEAT, Dialect, Position, frame
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda it: it.name)
-
-
-def test_frame_has_id_and_event_before_its_data():
-    assert frame("x") == b"data: x\n\n"
-    assert frame(b"x", event="text", id=7) == b"id: 7\nevent: text\ndata: x\n\n"
-    assert frame("", id="a:1") == b"id: a:1\ndata: \n\n"
-
-
-@pytest.mark.parametrize("newline", ["\n", "\r", "\r\n"])
-def test_newline_in_a_frame_begins_a_further_data_line(newline: str):
-    assert frame(f"a{newline}b{newline}") == b"data: a\ndata: b\ndata: \n\n"
-
-
-def test_heartbeat_is_a_comment():
-    assert HEARTBEAT.startswith(b":")
-    assert HEARTBEAT.endswith(b"\n\n")
-
-
-@patient
-@given(texts)
-def test_reader_gets_the_data_that_was_framed(text: str):
-    lines = frame(text).decode().removesuffix("\n\n").split("\n")
-    assert all(line.startswith("data: ") and "\r" not in line for line in lines)
-    read = "\n".join(line.removeprefix("data: ") for line in lines)
-    assert read == text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def test_dialects_are_found_by_name():
     assert list(DIALECTS) == ["events", "text", "agentx"]
     assert all(name == dialect.name for name, dialect in DIALECTS.items())
-    assert {dialect.media_type for dialect in DIALECTS.values()} == {"text/event-stream"}
 
 
 @every_dialect
