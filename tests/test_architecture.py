@@ -25,7 +25,7 @@ COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks"
 LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
-    "wire": {"ports", "domain"},
+    "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
     "engine": {"context", "ports", "domain"},
     "transfers": {"engine", "context", "ports", "domain"},
@@ -34,9 +34,20 @@ LAYERS: dict[str, set[str]] = {
     "jobs": {"context", "ports", "domain"} | COMMON,
     "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
     # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
-    "http": {"protocols", "services", "runtime", "log", "context", "wire", "ports", "domain", "settings"}
+    "http": {
+        "protocols",
+        "services",
+        "runtime",
+        "log",
+        "context",
+        "wire",
+        "ports",
+        "domain",
+        "settings",
+        "sse",
+    }
     | COMMON,
-    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain"} | COMMON,
+    "protocols": {"http", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     # Adapters.
     "exchange": {"ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
@@ -70,7 +81,7 @@ BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
-    "threadkeep.mcp.launch",
+    "threadkeep.mcp.sessions.launch",
     "threadkeep.cli.embedded",
     "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
@@ -95,7 +106,7 @@ SHORT_LIVED = {
     # A turn, and what belongs to one.
     "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
     "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
-    "threadkeep.runtime.steering.SteeringDesk.take_in": "one write; the turn waits for it",
+    "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
     "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
     "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
@@ -106,11 +117,11 @@ SHORT_LIVED = {
     "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
     "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
-    "threadkeep.mcp.stdio.StdioLink.open": "a program's streams; their end closes the connection",
-    "threadkeep.mcp.connection.Connection.__init__": "a connection; the next call reconnects",
-    "threadkeep.mcp.connection.Connection.call": "one call; the caller waits for it",
-    "threadkeep.mcp.connection.Connection._elicit": "one question; the call waits for it",
-    "threadkeep.mcp.connection.Connection._look_after": "one ping",
+    "threadkeep.mcp.sessions.stdio.StdioLink.open": "a program's streams; their end closes the connection",
+    "threadkeep.mcp.sessions.session.ServerSession.__init__": "a connection; the next call reconnects",
+    "threadkeep.mcp.sessions.session.ServerSession.call": "one call; the caller waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._elicit": "one question; the call waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._look_after": "one ping",
     "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
     "threadkeep.gateways.local._Answer.begin": "one answer",

@@ -1,6 +1,6 @@
 """Logs of turns with the messages that the server makes of them, for the tests of the page's own fold.
 
-python -m tests.browser.recordings    # writes web/tests/recorded.json
+python -m tests.browser.recordings    # writes web/packages/client/tests/recorded.json
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from threadkeep.engine.fold import fold
 from threadkeep.wire.events import encode_event
 from threadkeep.wire.messages import message_view
 
-FILE = Path(__file__).parents[2] / "web/tests/recorded.json"
+FILE = Path(__file__).parents[2] / "web/packages/client/tests/recorded.json"
 
 START = TurnStart("c1", "m1", "m2", "scripted")
 INTERRUPTED = Failed("INTERRUPTED", "The server was interrupted.", retryable=True)

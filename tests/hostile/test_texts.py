@@ -36,19 +36,19 @@ from threadkeep.exchange.items import items
 from threadkeep.gateways.tool_calls import sendable_name
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
-from threadkeep.http.requests.decoding import decode_body
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.protocols.agentx.encode import AgentXTurn, parse_cursor
-from threadkeep.protocols.sse import TurnContext, frame
+from threadkeep.protocols.dialect import TurnContext
 from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms
 from threadkeep.retrieval.split import split
 from threadkeep.search import terms
 from threadkeep.search.stem import stem
-from threadkeep.sse import EventReader
+from threadkeep.sse import EventReader, frame
 from threadkeep.tools.dpml import Resource, compose
 from threadkeep.tools.recollection import find
 from threadkeep.tools.results import find_places
+from threadkeep.wire.decoding import decode_body
 from threadkeep.wire.messages import message_view
 
 TURN = TurnId("t")

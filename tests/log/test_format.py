@@ -31,7 +31,7 @@ from threadkeep.log.format import (
     references_in,
 )
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.protocols.sse import Position
+from threadkeep.protocols.dialect import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 

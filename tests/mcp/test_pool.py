@@ -15,10 +15,10 @@ import pytest
 from tests.mcp.running import ALICE, BOB, LIMITS, Pooled, chaos, is_alive, pooled, until
 from threadkeep.domain.mcp import ServerScope, StdioServer
 from threadkeep.domain.secret import MASK
-from threadkeep.mcp.large import TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.processes.guard import NICENESS
 from threadkeep.mcp.processes.process import ServerProcess
+from threadkeep.mcp.sessions.incoming import TOO_LARGE
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Progress, Returned
 

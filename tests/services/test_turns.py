@@ -45,8 +45,8 @@ from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
-from threadkeep.services.answers import Answers
 from threadkeep.services.history import History
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.turns import Turns
@@ -84,7 +84,7 @@ class Talking:
         files = FolderPromptFiles(Workspaces(self.folder))
         prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, Models(gateway))
         passages = Passages(DocumentIndex(self.store.chunks, None))
-        answers = Answers(
+        model_replies = ModelReplies(
             self.store,
             Models(gateway),
             prompts,
@@ -97,7 +97,7 @@ class Talking:
             UTC,
             _no_image,
         )
-        turns = Turns(self.store, self.node, answers, NO_LIMITS, system_clock)
+        turns = Turns(self.store, self.node, model_replies, NO_LIMITS, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await turns.send(USER, conversation.id, "1 + 2?")
         assert isinstance(sent, tuple)

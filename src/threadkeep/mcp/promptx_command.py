@@ -45,7 +45,7 @@ class PromptXCommand:
     async def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
         """Makes the program run a tool."""
         try:
-            key, server, folder = await self._place(caller.agent, caller.user)
+            key, server, folder = await self._program(caller.agent, caller.user)
             offered = {tool.name for tool in await self._pool.tools(key, server)}
         except LinkBroken as exc:
             yield Returned("error", error=f"Couldn't connect to PromptX: {exc}")
@@ -76,12 +76,12 @@ class PromptXCommand:
     async def test(self, agent: Agent, user: User) -> ServerStatus:
         """Starts the program for this user, whatever its back-off."""
         try:
-            key, server, _ = await self._place(agent, user)
+            key, server, _ = await self._program(agent, user)
         except LinkBroken as exc:
             return ServerStatus(ServerState.FAILED, str(exc))
         return await self._pool.test(key, server)
 
-    async def _place(self, agent: Agent, user: User) -> tuple[ServerKey, StdioServer, Path]:
+    async def _program(self, agent: Agent, user: User) -> tuple[ServerKey, StdioServer, Path]:
         """The key of this user's program, its server, and its folder."""
         folder = await asyncio.to_thread(prepare, self._workspaces.of(agent.id), user.id)
         return ServerKey(agent.id, PROMPTX, user.id), self._server(folder), folder

@@ -35,7 +35,7 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.engine.fold import fold
 from threadkeep.protocols.agentx.encode import AGENTX, AgentXTurn, Cursor, Envelope, parse_cursor, wrap
-from threadkeep.protocols.sse import START
+from threadkeep.protocols.dialect import START
 
 TEXT = 'Looking …\n"now"\r\n\n\n你好 👋'
 ENDED = AT + 14

@@ -1,14 +1,14 @@
 /** Who is signed in. */
 
-import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../api/client";
-import { type MeView } from "../api/schema";
+import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
+
+import { api, setToken, token, whenUnauthorized } from "../api/api";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments } from "./attachments";
 import { confirmation } from "./confirmation";
 import { forgetDrafts } from "./drafts";
 import { closeOverlay } from "./overlay";
 import { go } from "./route";
-import { Store } from "./store";
 import { toasts } from "./toasts";
 
 export type Session =
@@ -22,13 +22,13 @@ export const isLocal = document.documentElement.dataset["signsIn"] === "False";
 
 export const session = new Store<Session>({ state: "asking" });
 
-/** A tab answers within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
-const SIBLINGS_ANSWER_MS = 400;
+/** A tab responds within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
+const SIBLINGS_RESPOND_MS = 400;
 
 const siblings = new SiblingTabs();
 siblings.listen(hear);
 
-whenSignedOut(() => {
+whenUnauthorized(() => {
   if (session.get().state !== "in") return;
   const held = token.get();
   setToken(null);
@@ -39,7 +39,7 @@ whenSignedOut(() => {
 export async function findOut(): Promise<void> {
   const tried = token.get();
   try {
-    session.set({ state: "in", me: await get<MeView>("/api/me") });
+    session.set({ state: "in", me: await api.get<MeView>("/api/me") });
     if (tried !== null) siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
@@ -54,7 +54,7 @@ export async function findOut(): Promise<void> {
 
 /** Whether another tab gave us its token. */
 async function takeToken(): Promise<boolean> {
-  const given = await siblings.askForToken(SIBLINGS_ANSWER_MS);
+  const given = await siblings.askForToken(SIBLINGS_RESPOND_MS);
   if (given !== null) setToken(given);
   return given !== null;
 }
@@ -64,7 +64,7 @@ function hear(message: TabMessage): void {
   const held = token.get();
   if (message.type === "asked" && now.state === "in" && held !== null) siblings.post({ type: "signed-in", token: held });
   if (message.type === "signed-in" && now.state === "out") void signIn(message.token);
-  // Without sign-in we are in without a token, until one is needed: to save a program, and from then on.
+  // Without sign-in we need no token until the user saves a program; from then on we do.
   if (message.type === "signed-in" && now.state === "in" && held === null) setToken(message.token);
   // A tab may have been opened for somebody else, with a link that has their token.
   if (message.type === "signed-out" && now.state === "in" && now.me.id === message.userId) end();

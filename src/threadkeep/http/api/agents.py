@@ -21,11 +21,11 @@ from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import one_line
 from threadkeep.http.api.mcp_servers import McpServersBody, servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import ToolRulesBody, rules_from_body, rules_to_body
-from threadkeep.http.requests.decoding import refused
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import PageQuery, Pager
 from threadkeep.http.requests.routing import Reply
 from threadkeep.http.services import ApiCall
+from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
     AgentDetailView,
@@ -129,7 +129,7 @@ async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Repl
             revised = msgspec.convert(merged, AgentBody)
             return _draft(revised, agent.settings.mcp_servers, call.services.agents.default_settings)
         except msgspec.ValidationError as exc:
-            raise refused(exc, AgentBody) from exc
+            raise invalid_request(exc, AgentBody) from exc
 
     agent = await call.services.agents.update(
         call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))

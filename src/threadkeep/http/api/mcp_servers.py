@@ -17,8 +17,8 @@ from threadkeep.domain.mcp import (
     check_server_names,
 )
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.http.requests.decoding import refused
 from threadkeep.http.services import ApiCall
+from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.mcp_servers import McpServerView, server_settings_view, server_view
 
 
@@ -69,7 +69,9 @@ def servers_from_body(given: Any, kept: Mapping[str, McpServer]) -> Mapping[str,
     try:
         entries = msgspec.convert(given, dict[str, Any])
     except msgspec.ValidationError as exc:
-        raise McpConfigInvalid(refused(exc, dict[str, Any]).message, param="settings.mcpServers") from exc
+        raise McpConfigInvalid(
+            invalid_request(exc, dict[str, Any]).message, param="settings.mcpServers"
+        ) from exc
     check_server_names(entries)
     return {name: _server(name, entry, kept.get(name)) for name, entry in entries.items()}
 
@@ -79,7 +81,7 @@ def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
     try:
         body = msgspec.convert(entry, McpServerBody)
     except msgspec.ValidationError as exc:
-        refusal = refused(exc, McpServerBody)
+        refusal = invalid_request(exc, McpServerBody)
         raise McpConfigInvalid(refusal.message, param=".".join(filter(None, (place, refusal.param)))) from exc
     if (body.command is None) == (body.url is None):
         raise McpConfigInvalid(

@@ -22,8 +22,8 @@ from threadkeep.http.requests.stream import EventStream
 from threadkeep.http.services import ApiCall
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
+from threadkeep.protocols.dialect import START, Encoder, TurnContext
 from threadkeep.protocols.dialects import DIALECTS
-from threadkeep.protocols.sse import START, Encoder, TurnContext
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Position
 from threadkeep.wire.approvals import WaitingTurnView, approval_view

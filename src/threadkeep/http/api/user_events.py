@@ -4,8 +4,8 @@ import msgspec
 
 from threadkeep.http.requests.stream import EventStream
 from threadkeep.http.services import ApiCall
-from threadkeep.protocols.sse import frame
 from threadkeep.runtime.user_events import UserEventWithId
+from threadkeep.sse import frame
 from threadkeep.wire.user_events import user_event_view
 
 _to_json = msgspec.json.Encoder().encode

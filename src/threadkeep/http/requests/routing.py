@@ -23,10 +23,10 @@ from starlette.types import Send
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.user import User
 from threadkeep.http.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
-from threadkeep.http.requests.decoding import decode_body_aside, decode_query
 from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.stream import EventStream
 from threadkeep.http.requests.uploads import Files
+from threadkeep.wire.decoding import decode_body_aside, decode_query
 
 log = logging.getLogger("threadkeep.http")
 
@@ -192,7 +192,7 @@ def endpoint(
         call = Call(user, await services(), request)
         arguments: dict[str, Any] = dict(request.path_params)
         if shape.query:
-            arguments["query"] = decode_query(request, shape.query)
+            arguments["query"] = decode_query(request.scope["query_string"], shape.query)
         if body_decoder:
             arguments["body"] = await decode_body_aside(raw, body_decoder)
         if shape.files:

@@ -62,7 +62,8 @@ from threadkeep.protocols.agentx.messages import (
     error_message,
     result_message,
 )
-from threadkeep.protocols.sse import START, Dialect, Frames, Position, TurnContext, frame, position_of_seq
+from threadkeep.protocols.dialect import START, Dialect, Frames, Position, TurnContext, position_of_seq
+from threadkeep.sse import frame
 
 Category = Literal["stream", "state", "message", "response"]
 

@@ -24,7 +24,7 @@ from threadkeep.log.format import decode_chunk
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.agentx.encode import AgentXTurn, Cursor, Envelope
-from threadkeep.protocols.sse import START, TurnContext
+from threadkeep.protocols.dialect import START, TurnContext
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
 from threadkeep.tasks import end_tasks

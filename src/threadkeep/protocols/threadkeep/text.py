@@ -35,7 +35,8 @@ from threadkeep.domain.events import (
     UserMessage,
 )
 from threadkeep.domain.parts import TextJoin
-from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
+from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
+from threadkeep.sse import frame
 
 DONE = "[DONE]"
 
