@@ -26,10 +26,8 @@ from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.services import Services
-from threadkeep.http.sign_in.auth import CurrentUser, sign_in
 from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.http.sign_in.methods import CurrentUser, sign_in
 from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
@@ -56,7 +54,6 @@ from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
-from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
@@ -86,6 +83,7 @@ from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.services import Services
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -487,7 +485,6 @@ async def _start_services(
         briefings=Briefings(store, agents, conversations, history, user_events, system_clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, system_clock),
-        sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
         users=Users(store, running_turns, prompts, PersonalServers(adapters.pool, workspaces), system_clock),
         user_events=user_events,
@@ -495,7 +492,6 @@ async def _start_services(
         loops=loops,
         store=store,
         gateway=models.gateway,
-        cursors=Cursors(store.key),
     )
     started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
     return services

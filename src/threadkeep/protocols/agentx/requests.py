@@ -23,7 +23,6 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
-from threadkeep.http.services import Services
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.agentx.decode import (
@@ -44,6 +43,7 @@ from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.messages import Shown, history
 from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
 from threadkeep.protocols.agentx.started import StartedAgents, StartedByUser
+from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
 
 log = logging.getLogger("threadkeep.ws")

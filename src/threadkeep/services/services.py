@@ -1,14 +1,11 @@
-"""The services that handlers use."""
+"""All services, as `http` and the protocols are given them."""
 
 from dataclasses import dataclass
 
-from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.requests.routing import Call
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.store import Store
-from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
@@ -54,7 +51,6 @@ class Services:
     briefings: Briefings
     receipts: Receipts
     reports: Reports
-    sessions: Sessions
     usages: Usages
     users: Users
     user_events: UserEvents
@@ -62,7 +58,3 @@ class Services:
     loops: Loops
     store: Store
     gateway: Gateway | None
-    cursors: Cursors
-
-
-ApiCall = Call[Services]

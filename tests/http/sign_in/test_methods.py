@@ -27,8 +27,8 @@ from threadkeep.domain.errors import SettingsError, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import AdminClaim, User, UserRole
 from threadkeep.http.sign_in.access_tokens import Expected, issue_token
-from threadkeep.http.sign_in.auth import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, sign_in
 from threadkeep.http.sign_in.bearer import bearer_token
+from threadkeep.http.sign_in.methods import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, sign_in
 from threadkeep.settings import Settings
 from threadkeep.wire.inside import INSIDE
 

@@ -1,4 +1,4 @@
-"""Signing in: who sends a request."""
+"""The ways to sign in, one of which the settings or the host application choose."""
 
 import asyncio
 import inspect
@@ -41,8 +41,8 @@ Who = User | str | None
 CurrentUser = Callable[[Any], Who | Awaitable[Who]]
 
 
-class SignIn(Protocol):
-    """Identifies the sender of a request."""
+class SignInMethod(Protocol):
+    """A way to identify the sender of a request."""
 
     async def user(self, request: HTTPConnection) -> User:
         """The signed-in user; raises Unauthenticated if there is none."""
@@ -52,7 +52,7 @@ class SignIn(Protocol):
         """Releases resources; most have none."""
 
 
-def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> SignIn:
+def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> SignInMethod:
     """The sign-in that the host application or the settings define."""
     if current_user is not None:
         return HostSignIn(current_user)
@@ -64,7 +64,7 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
     return LocalSignIn(settings.data, requires_token=settings.require_token)
 
 
-class LocalSignIn(SignIn):
+class LocalSignIn(SignInMethod):
     """Without configuration, the account that runs the server is the user `local`, and so is root.
 
     If the system doesn't report accounts, everybody on this machine is. Only holders of the token may have
@@ -115,7 +115,7 @@ class LocalSignIn(SignIn):
         return secrets.compare_digest(given, self._token)
 
 
-class HostSignIn(SignIn):
+class HostSignIn(SignInMethod):
     """The host application knows its own users."""
 
     def __init__(self, current_user: CurrentUser) -> None:
@@ -145,7 +145,7 @@ class HostSignIn(SignIn):
             raise
 
 
-class SharedSecretSignIn(SignIn):
+class SharedSecretSignIn(SignInMethod):
     """Tokens signed with a secret that the issuer shares with us."""
 
     def __init__(self, secret: str, expected: Expected | None = None) -> None:
@@ -158,7 +158,7 @@ class SharedSecretSignIn(SignIn):
         return token_user(token, self._secret, SECRET_ALGORITHMS, self._expected)
 
 
-class KeySetSignIn(SignIn):
+class KeySetSignIn(SignInMethod):
     """Tokens signed by a provider that publishes its keys (OIDC)."""
 
     def __init__(
