@@ -5,7 +5,7 @@ import { type ConversationView, type StartedTurnView } from "../schema";
 import { type Message } from "../turn/parts";
 import { type ThreadContext } from "./context";
 import { type Outgoing } from "./outgoing";
-import { before } from "./path";
+import { messagesBefore } from "./path";
 import { type Reading } from "./reading";
 import { PATH_CHANGED, isBusy, tipOf } from "./state";
 
@@ -46,7 +46,7 @@ export class Branches {
         const messages = conversation.messages.slice(at);
         return this.thread.dispatch({ type: "chosen", conversation, replaced, messages, hasNewer: false });
       }
-      const parent = before(this.thread.state.get().messages, replaced).at(-1);
+      const parent = messagesBefore(this.thread.state.get().messages, replaced).at(-1);
       if (!parent) return this.reading.refresh(true);
       // The branch is long: load it from its beginning, where the user looks.
       const { items, nextCursor } = await this.reading.page({ order: "asc", afterSeq: parent.seq });
