@@ -13,7 +13,7 @@ import { startOutbox } from "../state/outbox";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
-import { keepUp } from "../state/user-events";
+import { startUserEvents } from "../state/user-events";
 import { Tooltip } from "../ui/tooltip";
 import { useWords } from "../words";
 import { LazyPage } from "./lazy-page";
@@ -28,7 +28,7 @@ export function PageFrame({ me }: { me: MeView }) {
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
     refreshAgents().catch(() => {}); // read again when they are needed
-    const stop = keepUp(me.id);
+    const stop = startUserEvents(me.id);
     const stopOutbox = startOutbox(me.id);
     window.addEventListener("keydown", shortcut);
     return () => {
