@@ -22,7 +22,7 @@ from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
-from threadkeep.gateways.http import Answer
+from threadkeep.gateways.http import ReplyReader
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
@@ -232,10 +232,10 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     async def add_at_once(turn_log: TurnLog, body: EventBody, *, at_once: bool = False) -> None:
         await add(turn_log, body, at_once=True)
 
-    def read_apart(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
+    def read_apart(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterator[ModelEvent]:
         for event in events:
-            if not answer.is_complete:
-                yield from answer.read(event)
+            if not reply.is_complete:
+                yield from reply.read(event)
 
     monkeypatch.setattr(TurnLog, "add", add_at_once)
     monkeypatch.setattr("threadkeep.gateways.http._read_piece", read_apart)

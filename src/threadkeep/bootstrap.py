@@ -26,10 +26,8 @@ from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.services import Services
-from threadkeep.http.sign_in.auth import CurrentUser, sign_in
 from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.http.sign_in.methods import CurrentUser, sign_in
 from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
@@ -38,6 +36,7 @@ from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.loops import Loops
+from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import PersonalServers
@@ -45,7 +44,6 @@ from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.processes.programs import ServerEnvironment
 from threadkeep.mcp.processes.sandbox import Sandbox
 from threadkeep.mcp.promptx_command import PromptXCommand
-from threadkeep.mcp.provider import AgentTools
 from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
@@ -56,7 +54,6 @@ from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
-from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
@@ -87,6 +84,7 @@ from threadkeep.services.reports import Reports
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
+from threadkeep.services.services import Services
 from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
@@ -339,14 +337,14 @@ class Runtime:
     async def _start(self) -> Services:
         async with AsyncExitStack() as started:
             metrics, loops = Metrics(), Loops()
-            outside = await _open_outside(self._settings, self._environment, metrics, loops, started)
-            services = await _start_services(self._settings, outside, metrics, loops, started)
+            adapters = await _open_adapters(self._settings, self._environment, metrics, loops, started)
+            services = await _start_services(self._settings, adapters, metrics, loops, started)
             self._closing = started.pop_all()
         return services
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Adapters:
     """The open adapters that the services use."""
 
     store: Store
@@ -363,13 +361,13 @@ class Outside:
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
 
 
-async def _open_outside(
+async def _open_adapters(
     settings: Settings,
     environment: ServerEnvironment,
     metrics: Metrics,
     loops: Loops,
     opened: AsyncExitStack,
-) -> Outside:
+) -> Adapters:
     database = await _timed_database(settings, metrics, loops)
     opened.push_async_callback(database.close)
     store = await store_on(database, build_secret_box(settings), settings.payload_folder)
@@ -385,7 +383,7 @@ async def _open_outside(
     embedder = build_embedder(settings)
     if embedder is not None:
         opened.push_async_callback(embedder.close)
-    return Outside(
+    return Adapters(
         store=store,
         jobs=SqlJobs(database),
         allowances=_allowances(settings, database),
@@ -413,11 +411,11 @@ async def _start_agents(
 
 
 async def _start_turns(
-    settings: Settings, outside: Outside, node: Node, replies: ModelReplies, caps: OperatorCaps
+    settings: Settings, adapters: Adapters, node: Node, replies: ModelReplies, caps: OperatorCaps
 ) -> TurnStarts:
     """What starts turns; those that the previous process left resume immediately."""
-    store = outside.store
-    starts = TurnStarts(store, node, replies, outside.allowances, system_clock, caps)
+    store = adapters.store
+    starts = TurnStarts(store, node, replies, adapters.allowances, system_clock, caps)
     within_hours = settings.resume_within_hours
     node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
@@ -425,31 +423,31 @@ async def _start_turns(
 
 
 async def _start_services(
-    settings: Settings, outside: Outside, metrics: Metrics, loops: Loops, started: AsyncExitStack
+    settings: Settings, adapters: Adapters, metrics: Metrics, loops: Loops, started: AsyncExitStack
 ) -> Services:
-    store, models, workspaces = outside.store, outside.models, settings.workspaces
+    store, models, workspaces = adapters.store, adapters.models, settings.workspaces
     catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
-    agents = await _start_agents(settings, store, catalog, caps, outside.on_program)
-    compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
+    agents = await _start_agents(settings, store, catalog, caps, adapters.on_program)
+    compactions = Compactions(store, models, adapters.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
     document_jobs = DocumentJobs(
-        store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
+        store, document_files, ProcessExtractor(), adapters.embedder, system_clock, adapters.vector_index
     )
     history = History(store, loops)
     started.push_async_callback(history.close)
-    if outside.alone:  # no other process could be running a job
-        await outside.jobs.release_all()
-    user_events = UserEvents(outside.bus)
-    jobs = _jobs(outside, history, user_events, compactions, document_jobs, caps, loops)
+    if adapters.alone:  # no other process could be running a job
+        await adapters.jobs.release_all()
+    user_events = UserEvents(adapters.bus)
+    jobs = _jobs(adapters, history, user_events, compactions, document_jobs, caps, loops)
     started.push_async_callback(jobs.close)
-    node = Node(store, outside.bus, user_events, system_clock, metrics, loops, alone=outside.alone)
+    node = Node(store, adapters.bus, user_events, system_clock, metrics, loops, alone=adapters.alone)
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
     prompt_files = FolderPromptFiles(workspaces)
     prompts = Prompts(store, agents, prompt_files, roles, models)
-    retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
-    tools = _tools(settings, outside, catalog, roles, retriever, node)
-    files = _files(settings, store, outside.allowances, caps)
+    retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
+    tools = _tools(settings, adapters, catalog, roles, retriever, node)
+    files = _files(settings, store, adapters.allowances, caps)
     schemas = SchemaChecker()
     replies = ModelReplies(
         store,
@@ -464,7 +462,7 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    starts = await _start_turns(settings, outside, node, replies, caps)
+    starts = await _start_turns(settings, adapters, node, replies, caps)
     turns = Turns(store, node)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
@@ -490,15 +488,13 @@ async def _start_services(
         briefings=Briefings(store, agents, conversations, history, user_events, system_clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, system_clock),
-        sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
-        users=Users(store, running_turns, prompts, PersonalServers(outside.pool, workspaces), system_clock),
+        users=Users(store, running_turns, prompts, PersonalServers(adapters.pool, workspaces), system_clock),
         user_events=user_events,
         metrics=metrics,
         loops=loops,
         store=store,
         gateway=models.gateway,
-        cursors=Cursors(store.key),
     )
     started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
     return services
@@ -529,7 +525,7 @@ def _files(settings: Settings, store: Store, allowances: Allowances, caps: Opera
 
 
 def _jobs(
-    outside: Outside,
+    adapters: Adapters,
     history: History,
     user_events: UserEvents,
     compactions: Compactions,
@@ -546,9 +542,9 @@ def _jobs(
         )
 
     return Jobs(
-        outside.jobs,
+        adapters.jobs,
         {
-            TITLE_JOB: Titles(outside.store, outside.models, titled, caps).give,
+            TITLE_JOB: Titles(adapters.store, adapters.models, titled, caps).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: document_jobs.read,
             EMBED_JOB: document_jobs.embed,
@@ -558,12 +554,12 @@ def _jobs(
 
 
 def _tools(
-    settings: Settings, outside: Outside, catalog: Catalog, roles: Roles, retriever: Retriever, node: Node
+    settings: Settings, adapters: Adapters, catalog: Catalog, roles: Roles, retriever: Retriever, node: Node
 ) -> AgentTools:
     """Our own tools, and those of the agents' MCP servers."""
-    store = outside.store
+    store = adapters.store
     own = (
-        _promptx(settings, roles, store, outside.pool),
+        _promptx(settings, roles, store, adapters.pool),
         RetrieverServer(store.documents, retriever),
         HistoryServer(store),
         ResultsServer(store, written_so_far),
@@ -572,7 +568,7 @@ def _tools(
         QuestionServer(),
         GuideServer(node.lose),
     )
-    return AgentTools(own, catalog, outside.pool, store.seen_tools)
+    return AgentTools(own, catalog, adapters.pool, store.seen_tools)
 
 
 def _cleaning(settings: Settings, services: Services, document_jobs: DocumentJobs, jobs: Jobs) -> Cleaning:

@@ -18,7 +18,7 @@ from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId,
 from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.payloads import Lost
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Progress, Returned
 from threadkeep.services import model_replies
 from threadkeep.storage.payloads.database import MISSING, SqlPayloads
 from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
@@ -60,7 +60,7 @@ def contents(model: ScriptedModel) -> list[str]:
 async def test_model_sees_what_its_tools_returned_in_the_next_turn(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
-    tools.add(rows=gives(Outcome("ok", {"rows": ROWS})))
+    tools.add(rows=gives(Returned("ok", {"rows": ROWS})))
     model.script(
         [Say("I look it up."), UseTool("rows", {"table": "sales"}, id="call_a")],
         [Say("South is second.")],
@@ -90,7 +90,7 @@ async def test_model_sees_what_its_tools_returned_in_the_next_turn(
 async def test_what_is_said_between_two_calls_stays_between_them(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
-    tools.add(rows=gives(Outcome("ok", {"rows": ROWS})))
+    tools.add(rows=gives(Returned("ok", {"rows": ROWS})))
     model.script(
         [
             Say("Numbers first."),
@@ -129,12 +129,12 @@ async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
 ):
     stored: list[int] = []
 
-    async def count(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def count(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
         (turn,) = await either_wire.store.turns.running(after=None, offset=0, limit=9)
         chunks = await either_wire.store.log.read(turn.id, 0)
         events = [event for chunk in chunks for event in decode_chunk(chunk.events)]
         stored.append(sum(isinstance(event.body, ToolCalled) for event in events))
-        yield Outcome("ok", "counted")
+        yield Returned("ok", "counted")
 
     tools.add(count=count)
     model.script([UseTool("count", {"n": n}) for n in range(40)], [Say("Done.")])
@@ -146,7 +146,7 @@ async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
 async def test_tool_that_was_removed_since_stays_in_the_history(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
-    tools.add(rows=gives(Outcome("ok", {"rows": ROWS})), other=gives(Outcome("ok", "")))
+    tools.add(rows=gives(Returned("ok", {"rows": ROWS})), other=gives(Returned("ok", "")))
     model.script([UseTool("rows", {})], [Say("Yes.")], [Say("Still yes.")])
     conversation = await either_wire.titled_conversation()
     await either_wire.ask(conversation)
@@ -160,7 +160,7 @@ async def test_tool_that_was_removed_since_stays_in_the_history(
 async def test_id_that_the_model_repeats_in_another_turn_is_replaced(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
-    tools.add(rows=gives(Outcome("ok", "rows")))
+    tools.add(rows=gives(Returned("ok", "rows")))
     for _ in range(3):
         model.script([UseTool("rows", {}, id="call_1")], [Say("Yes.")])
     conversation = await either_wire.titled_conversation()
@@ -214,7 +214,7 @@ async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a
         on_the_loop.append(threading.current_thread() is threading.main_thread())
         return build(sources, rules)
 
-    tools.add(rows=gives(Outcome("ok", "x" * 18_000)))
+    tools.add(rows=gives(Returned("ok", "x" * 18_000)))
     model.script([UseTool("rows", {"n": n}) for n in range(20)], [Say("Many.")], [Say("A.")], [Say("B.")])
     conversation = await either_wire.titled_conversation(settings={"toolResultTokens": 4000})
     await either_wire.ask(conversation)
@@ -235,7 +235,7 @@ async def test_conversation_goes_on_when_a_large_result_is_lost(
     ) -> Mapping[PayloadId, Lost]:
         return dict.fromkeys(ids, MISSING)
 
-    tools.add(rows=gives(Outcome("ok", "x" * 60_000)))
+    tools.add(rows=gives(Returned("ok", "x" * 60_000)))
     model.script([UseTool("rows", {}, id="call_a")], [Say("Many.")], [Say("Gone.")])
     conversation = await either_wire.titled_conversation()
     await either_wire.ask(conversation)

@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from threadkeep.clock import Clock
 from threadkeep.context.attachments import MOST_TEXT_BYTES, NO_FILES, FileRules, form_key
-from threadkeep.context.history import sent_refs
+from threadkeep.context.history import read_refs
 from threadkeep.context.request import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.compaction import Compaction
@@ -36,7 +36,7 @@ from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, ProducedFile, ToolProvider
+from threadkeep.ports.tools import Caller, ReturnedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.services.approvals import TurnApprovals
@@ -64,7 +64,7 @@ class _Prepared:
 _UNSEEN = "This model doesn't accept images; it sees only the name of {}."
 _UNREAD = "The model sees only the name of {}, which contains images but no text."
 
-KeepReturnedImage = Callable[[Conversation, ProducedFile], Awaitable[FilePart | None]]
+KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""
 
 
@@ -228,7 +228,7 @@ class ModelReplies:
             question_id=asked_id,
             components=prompt.components,
             found=state.found or [hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
-            large={
+            payloads={
                 # Without tools, results are sent as text, whatever form they had before.
                 **await self._large_values(
                     conversation, path, shortened if gateway.supports_tools else frozenset()
@@ -275,7 +275,7 @@ class ModelReplies:
         calls = [call for message in path for call in message.tool_calls if call.refs]
         if not calls:
             return {}
-        refs = (ref for call in calls for ref in sent_refs(call, is_short=call.sent_id in shortened))
+        refs = (ref for call in calls for ref in read_refs(call, is_short=call.sent_id in shortened))
         return await self._store.payloads.load(conversation.id, refs)
 
     async def _texts_of_files(
@@ -339,6 +339,6 @@ async def _build(sources: Sources, rules: ContextRules) -> BuiltRequest:
 
 def _result_bytes(sources: Sources) -> int:
     """The approximate size of a request's results; structured ones in rows are small."""
-    large = (len(content) for content in (sources.large or {}).values() if isinstance(content, bytes))
+    loaded = (len(content) for content in (sources.payloads or {}).values() if isinstance(content, bytes))
     calls = (call for message in sources.path for call in message.tool_calls)
-    return sum(large) + sum(len(call.result) for call in calls if isinstance(call.result, str))
+    return sum(loaded) + sum(len(call.result) for call in calls if isinstance(call.result, str))

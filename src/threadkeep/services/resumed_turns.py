@@ -12,7 +12,7 @@ from threadkeep.domain.events import (
     Failed,
     Terminal,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
 )
@@ -101,12 +101,12 @@ class ResumedTurns:
         refs = [
             ref
             for body in bodies
-            if isinstance(body, ToolCalled | ToolResulted)
+            if isinstance(body, ToolCalled | ToolResultStored)
             for ref in body.refs.values()
         ]
-        large = await self._store.payloads.load(turn.conversation_id, refs)
+        payloads = await self._store.payloads.load(turn.conversation_id, refs)
         files = self._replies.file_rules(turn.model)
-        return replay(entries, rebuild_request(*sent), large, files)
+        return replay(entries, rebuild_request(*sent), payloads, files)
 
 
 def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
