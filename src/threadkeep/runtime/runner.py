@@ -17,8 +17,7 @@ from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
 from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.engine.stop import StopReason
-from threadkeep.log.format import LogEntry, decode_entries
-from threadkeep.log.rebuilding import is_whole
+from threadkeep.log.format import LogEntry, decode_entries, is_whole
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.idempotency import IdempotencyKey
