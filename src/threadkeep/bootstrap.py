@@ -32,7 +32,6 @@ from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
-from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.loops import Loops
@@ -258,7 +257,6 @@ async def _open_database(settings: Settings, loops: Loops | None = None) -> Data
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
-        rebuild=rebuild,
         loops=loops,
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tests.postgres import Postgres
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.database.migrate import migrations
-from threadkeep.storage.store import open_database, sqlite_path, store_on
+from threadkeep.storage.store import open_database, open_snapshot, sqlite_path, store_on
 
 Ship = Callable[[Mapping[str, str]], None]
 
@@ -180,13 +181,87 @@ async def test_migration_that_fails_leaves_nothing_behind(fresh_url: str, ship: 
     assert {"tk_people", "tk_pets"} <= relations(fresh_url)
 
 
-async def test_database_of_a_newer_version_is_refused_and_untouched(database_url: str):
-    await open_and_close(database_url)
-    run(database_url, "INSERT INTO tk_migrations VALUES (9999, '9999_future', 0)")
+NEWER = "INSERT INTO tk_migrations VALUES (9999, '9999_future', 0)"
+FROM_DEVELOPMENT = """UPDATE tk_migrations SET version = 12, name = '0012_files_by_content';
+    INSERT INTO tk_migrations VALUES (1, '0001_initial', 0)"""
+UNFINISHED = "CREATE TABLE tk_files_before (id text)"
+NOT_OURS_TO_MIGRATE: dict[LiteralString, str] = {
+    NEWER: r"newer Threadkeep has migrated this database \(migration 9999; .* Upgrade Threadkeep",
+    FROM_DEVELOPMENT: "before 0.1.0, .* Start commit 8c86409 on it once",
+    UNFINISHED: "before 0.1.0, .* Start commit 8c86409 on it once",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"), NOT_OURS_TO_MIGRATE.items(), ids=["newer", "from development", "half upgraded"]
+)
+async def test_database_that_this_version_cannot_migrate_is_refused_and_untouched(
+    database_url: str, change: LiteralString, told: str
+):
+    run(database_url, change)
     before = everything(database_url)
-    with pytest.raises(StorageRefused, match=r"newer Threadkeep has migrated this database \(migration 9999"):
-        await open_database(database_url, pool_size=1)
+    for open_it in (open_database, open_snapshot):
+        with pytest.raises(StorageRefused, match=f"{told}.* The data was not changed"):
+            await open_it(database_url)
     assert everything(database_url) == before
+
+
+async def test_database_that_development_versions_brought_to_the_first_release_is_complete(database_url: str):
+    run(database_url, "INSERT INTO tk_migrations VALUES (1, '0001_initial', 0), (12, '0012_files', 0)")
+    before = everything(database_url)
+    await open_and_close(database_url)
+    await (await open_snapshot(database_url)).close()
+    assert everything(database_url) == before
+
+
+async def test_commands_that_read_refuse_a_database_that_is_not_migrated(fresh_url: str, ship: Ship):
+    ship({"0001_people.sql": PEOPLE})
+    await open_and_close(fresh_url)
+    ship({"0001_people.sql": PEOPLE, "0002_pets.sql": PETS})
+    with pytest.raises(StorageRefused, match="Start this version's server once"):
+        await open_snapshot(fresh_url)
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from threadkeep.storage.database import migrate, postgres, sqlite
+from threadkeep.storage.store import open_database
+
+migrate.resources.files = lambda _: Path(sys.argv[2])
+
+def look(query):
+    if "INSERT INTO tk_migrations" in query.statement.sqlite:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+rows, run_one = sqlite._rows, postgres._run
+
+def get_rows(connection, query):
+    look(query)
+    return rows(connection, query)
+
+async def run(connection, query):
+    look(query)
+    return await run_one(connection, query)
+
+sqlite._rows, postgres._run = get_rows, run
+asyncio.run(open_database(sys.argv[1], pool_size=1))
+"""
+
+
+async def test_migration_that_is_killed_is_applied_at_the_next_start(
+    fresh_url: str, ship: Ship, tmp_path: Path
+):
+    ship({"0001_people.sql": PEOPLE})
+    await open_and_close(fresh_url)
+    before = everything(fresh_url)
+    ship({"0001_people.sql": PEOPLE, "0002_pets.sql": PETS})
+    command = [sys.executable, "-c", KILLED, fresh_url, str(tmp_path / "shipped")]
+    killed = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert everything(fresh_url) == before
+    await open_and_close(fresh_url)
+    assert {"tk_people", "tk_pets"} <= relations(fresh_url)
 
 
 async def test_host_tables_in_our_file_stay_as_they_were(tmp_path: Path):
@@ -327,4 +402,4 @@ def test_what_one_database_has_alone_comes_after_what_both_have(ship: Ship):
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_shipped_migrations_are_numbered_without_a_gap(dialect: Literal["sqlite", "postgres"]):
     shipped = migrations(dialect)
-    assert [it.version for it in shipped] == list(range(1, len(shipped) + 1))
+    assert [it.version for it in shipped] == list(range(13, 13 + len(shipped)))

@@ -1,11 +1,19 @@
-"""Makes a data folder with the code of version 8 (9350bfe), and kills it in the middle of its work.
+"""Makes the data of a release, for the tests of upgrades: run it with the code of the release's tag.
 
-    cd <a checkout of 9350bfe> && PYTHONPATH=src:. python make.py <folder>
+    python -m tests.storage.make_release        writes tests/storage/version-X.Y.Z
 
-Then `threadkeep backup --data <folder>/data backup.tar`, and both files are compressed.
+`backup.tar.gz` is a backup of a data folder whose server was killed in the middle of its work;
+`facts.json.gz` says what is in it: the ids of conversations, files and turns, and the messages as that
+version gave them.
+
+There are files that were sent, not sent, and queued; branches; tools with a large result; a document and a
+prompt file; a compaction; a deleted conversation; a message held behind a turn that failed; a turn that was
+aborted while it asked, one that still asks, and two that were killed while a tool ran: one that may be
+repeated, with a message queued behind it, and one that may not.
 """
 
 import asyncio
+import gzip
 import io
 import json
 import os
@@ -14,17 +22,29 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
 from PIL import Image
 
+from tests.storage.released import BACKUP, FACTS
 from tests.talking import JSON, Talk, talking
 from threadkeep.client import Client
+from threadkeep.storage.database.backup import back_up
 from threadkeep.testing import (
-    Fail, Gate, Say, ScriptedModel, Think, ToolServer, UseTool, Wait, scripted_settings, until,
+    Fail,
+    Gate,
+    Say,
+    ScriptedModel,
+    Think,
+    ToolServer,
+    UseTool,
+    Wait,
+    scripted_settings,
+    until,
 )
+from threadkeep.version import __version__
 
-FOLDER = Path(sys.argv[1])
 reached = threading.Event()
 
 
@@ -51,6 +71,8 @@ def picture(red: int) -> tuple[str, bytes]:
 
 
 class Making:
+    """A user at work, up to the kill."""
+
     def __init__(self, talk: Talk, client: Client, model: ScriptedModel, server: ToolServer) -> None:
         self.talk, self.client, self.model, self.server = talk, client, model, server
         self.facts: dict[str, Any] = {"toolUrl": server.url, "conversations": {}, "files": {}, "turns": {}}
@@ -58,7 +80,9 @@ class Making:
     async def conversation(self, name: str, **settings: Any) -> str:
         servers = {"post": self.server.settings | {"trustAnnotations": True}}
         rules = {"post.send": {"access": "ask"}}
-        made = await self.talk.titled_conversation(name=name, settings={"mcpServers": servers, "tools": rules, **settings})
+        made = await self.talk.titled_conversation(
+            name=name, settings={"mcpServers": servers, "tools": rules, **settings}
+        )
         self.facts["conversations"][name] = made
         return made
 
@@ -69,7 +93,9 @@ class Making:
 
     async def ask(self, conversation: str, content: str, *replies: Any, **more: Any) -> dict[str, Any]:
         self.model.script(*replies)
-        return await self.post(f"/api/conversations/{conversation}/messages?wait=true", {"content": content, **more})
+        return await self.post(
+            f"/api/conversations/{conversation}/messages?wait=true", {"content": content, **more}
+        )
 
     async def make(self) -> None:
         await self._plain()
@@ -84,13 +110,20 @@ class Making:
 
     async def _plain(self) -> None:
         plain = await self.conversation("Plain")
-        sent, unsent = await self.client.upload_file(picture(100)), await self.client.upload_file(picture(200))
+        sent, unsent = (
+            await self.client.upload_file(picture(100)),
+            await self.client.upload_file(picture(200)),
+        )
         text = await self.client.upload_file(("notes.txt", "Words. 押金".encode()))
         await self.ask(plain, "What is this?", [Think("Hm."), Say("Red. 押金")], files=[sent.id, text.id])
         self.facts["files"] = {"sent": sent.id, "unsent": unsent.id, "text": text.id}
         self.facts["key"] = "a key of before"
         self.model.script([Say("Once.")])
-        await self.post(f"/api/conversations/{plain}/messages?wait=true", {"content": "Only once?"}, **{"Idempotency-Key": self.facts["key"]})
+        await self.post(
+            f"/api/conversations/{plain}/messages?wait=true",
+            {"content": "Only once?"},
+            **{"Idempotency-Key": self.facts["key"]},
+        )
 
     async def _branches(self) -> None:
         branched = await self.conversation("Branches")
@@ -103,7 +136,9 @@ class Making:
 
     async def _tools(self) -> None:
         tools = await self.conversation("Tools")
-        await self.ask(tools, "Look!", [Say("I look."), UseTool("post__look", {"at": "tree"})], [Say("A tree.")])
+        await self.ask(
+            tools, "Look!", [Say("I look."), UseTool("post__look", {"at": "tree"})], [Say("A tree.")]
+        )
         agent = (await self.client.conversation(tools)).agent_id
         document = await self.client.add_document(agent, "law.txt", b"Everyone may ask. Nobody must answer.")
         await self.client.until_read(agent, document.id)
@@ -126,14 +161,16 @@ class Making:
         held = await self.conversation("Held")
         gate = Gate()
         self.model.script([Say("I begin"), Wait(gate), Fail("no more")])
-        await self.talk.begin(held, "Long story")
+        turn = await self.talk.begin(held, "Long story")
         await gate.reached()
         file = await self.client.upload_file(picture(50))
         self.facts["files"]["held"] = file.id
-        await self.post(f"/api/conversations/{held}/messages", {"content": "And then?", "files": [file.id], "whenBusy": "queue"})
+        await self.post(
+            f"/api/conversations/{held}/messages",
+            {"content": "And then?", "files": [file.id], "whenBusy": "queue"},
+        )
         gate.open()
-        while (await self.client.conversation(held)).active_turn_id:
-            await asyncio.sleep(0.05)
+        await self.talk.events(turn)
 
     async def _aborted(self) -> None:
         """A turn that was aborted while it asked: its request stayed open in the database."""
@@ -147,13 +184,15 @@ class Making:
         self.facts["turns"]["asking"] = waiting["turnId"]
 
     async def _killed(self) -> None:
-        """Turns in the middle of a tool: one that may be repeated, with a message behind it, and one that may not."""
+        """Turns in the middle of a tool: one that may be repeated, and one that may not."""
         looking = await self.conversation("Killed looking")
         self.model.script([Say("I look."), UseTool("post__look", {"at": "forever"})])
         self.facts["turns"]["looking"] = await self.talk.begin(looking, "Look!")
         await until(reached.is_set)
         reached.clear()
-        await self.post(f"/api/conversations/{looking}/messages", {"content": "And after that?", "whenBusy": "queue"})
+        await self.post(
+            f"/api/conversations/{looking}/messages", {"content": "And after that?", "whenBusy": "queue"}
+        )
         sending = await self.conversation("Killed sending", tools={"post.send": {"access": "allow"}})
         self.model.script([Say("I send."), UseTool("post__send", {"to": "nobody"})])
         self.facts["turns"]["sending"] = await self.talk.begin(sending, "Send!")
@@ -164,23 +203,34 @@ class Making:
             for name, id_ in self.facts["conversations"].items()
             if name not in {"Deleted"} and not name.startswith("Killed")
         }
-        (FOLDER / "facts.json").write_text(json.dumps(self.facts, ensure_ascii=False, indent=1))
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def main() -> None:
+async def work(folder: Path) -> NoReturn:
+    """Works in a data folder and leaves the facts beside it."""
     with ScriptedModel() as model, ToolServer(send, reading=[look]) as server:
-        settings = scripted_settings(
-            model, data=FOLDER / "data", embedding_url="off", mcp_allow_private=True
-        )
+        settings = scripted_settings(model, data=folder / "data", embedding_url="off", mcp_allow_private=True)
         async with talking(settings) as talk, Client(talk.url) as client:
-            await Making(talk, client, model, server).make()
+            making = Making(talk, client, model, server)
+            await making.make()
+            (folder / "facts.json").write_text(json.dumps(making.facts, ensure_ascii=False, indent=1))
+            os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("it was not killed")
+
+
+def make_release(target: Path) -> None:
+    """Writes the backup and the facts."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        done = subprocess.run([sys.executable, "-m", __spec__.name, name], check=False)
+        assert done.returncode == -signal.SIGKILL, done
+        back_up(folder / "data", folder / "backup.tar")
+        target.mkdir()
+        (target / BACKUP).write_bytes(gzip.compress((folder / "backup.tar").read_bytes(), mtime=0))
+        (target / FACTS).write_bytes(gzip.compress((folder / "facts.json").read_bytes(), mtime=0))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        asyncio.run(main())
+    if len(sys.argv) > 1:
+        asyncio.run(work(Path(sys.argv[1])))
     else:
-        FOLDER.mkdir()
-        done = subprocess.run([sys.executable, __file__, sys.argv[1], "and be killed"], check=False)
-        assert done.returncode == -signal.SIGKILL, done
+        make_release(Path(__file__).parent / f"version-{__version__}")

@@ -15,3 +15,12 @@ END;
 CREATE TRIGGER tk_entries_go AFTER DELETE ON tk_entries BEGIN
     INSERT INTO tk_entry_terms (tk_entry_terms, rowid, terms) VALUES ('delete', old.id, old.terms);
 END;
+
+-- The texts that a receipt named before it went, whatever took it: perhaps nobody names them any more.
+CREATE TABLE tk_let_go_texts (
+    id integer NOT NULL PRIMARY KEY,
+    sha256 text NOT NULL
+);
+CREATE TRIGGER tk_receipt_texts_go AFTER DELETE ON tk_receipt_texts BEGIN
+    INSERT INTO tk_let_go_texts (sha256) VALUES (old.sha256);
+END;
