@@ -28,7 +28,7 @@ from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
-from threadkeep.services.answers import Answers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import open_database, store_on
@@ -215,12 +215,12 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
     """The tools of every agent, for tests that name this fixture before `talk`: functions of the test."""
     tools = InMemoryTools()
 
-    def build(*built: Any, **named: Any) -> Answers:
-        arguments: dict[str, Any] = signature(Answers).bind(*built, **named).arguments
+    def build(*built: Any, **named: Any) -> ModelReplies:
+        arguments: dict[str, Any] = signature(ModelReplies).bind(*built, **named).arguments
         arguments["tools"] = tools
-        return Answers(**arguments)
+        return ModelReplies(**arguments)
 
-    monkeypatch.setattr(bootstrap, "Answers", build)
+    monkeypatch.setattr(bootstrap, "ModelReplies", build)
     return tools
 
 

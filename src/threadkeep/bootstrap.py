@@ -28,13 +28,11 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.services import Services
-from threadkeep.http.sign_in.auth import CurrentUser, sign_in
 from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.http.sign_in.methods import CurrentUser, sign_in
 from threadkeep.jobs.cleaning import Cleaning
+from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
-from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
@@ -58,7 +56,6 @@ from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
-from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
@@ -69,12 +66,10 @@ from threadkeep.search import terms as tokens
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
-from threadkeep.services.answers import Answers
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
-from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -82,12 +77,15 @@ from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.services import Services
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -417,14 +415,14 @@ async def _start_agents(
 
 
 async def _start_turns(
-    settings: Settings, adapters: Adapters, node: Node, answers: Answers, caps: OperatorCaps
+    settings: Settings, adapters: Adapters, node: Node, replies: ModelReplies, caps: OperatorCaps
 ) -> Turns:
     """The turns; those that the previous process left continue immediately."""
-    turns = Turns(adapters.store, node, answers, adapters.allowances, system_clock, caps)
-    continuing = Continuing(
-        adapters.store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
+    turns = Turns(adapters.store, node, replies, adapters.allowances, system_clock, caps)
+    resumed = ResumedTurns(
+        adapters.store, replies, turns.prepare_next_of, within_hours=settings.resume_within_hours, caps=caps
     )
-    node.continue_with(continuing.steps, continuing.succession)
+    node.resume_with(resumed.steps, resumed.prepare_next_of)
     await node.recover_abandoned()
     return turns
 
@@ -437,7 +435,7 @@ async def _start_services(
     agents = await _start_agents(settings, store, catalog, caps, adapters.on_program)
     compactions = Compactions(store, models, adapters.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
-    reading = Reading(
+    document_jobs = DocumentJobs(
         store, document_files, ProcessExtractor(), adapters.embedder, system_clock, adapters.vector_index
     )
     history = History(store, loops)
@@ -445,7 +443,7 @@ async def _start_services(
     if adapters.alone:  # no other process could be running a job
         await adapters.jobs.release_all()
     user_events = UserEvents(adapters.bus)
-    jobs = _jobs(adapters, history, user_events, compactions, reading, caps, loops)
+    jobs = _jobs(adapters, history, user_events, compactions, document_jobs, caps, loops)
     started.push_async_callback(jobs.close)
     node = Node(store, adapters.bus, user_events, system_clock, metrics, loops, alone=adapters.alone)
     started.push_async_callback(node.close)
@@ -456,7 +454,7 @@ async def _start_services(
     tools = _tools(settings, adapters, catalog, roles, retriever, node)
     files = _files(settings, store, adapters.allowances, caps)
     schemas = SchemaChecker()
-    answers = Answers(
+    replies = ModelReplies(
         store,
         models,
         prompts,
@@ -469,7 +467,7 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    turns = await _start_turns(settings, adapters, node, answers, caps)
+    turns = await _start_turns(settings, adapters, node, replies, caps)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
@@ -493,7 +491,6 @@ async def _start_services(
         briefings=Briefings(store, agents, conversations, history, user_events, system_clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, system_clock),
-        sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
         users=Users(store, running_turns, prompts, PersonalServers(adapters.pool, workspaces), system_clock),
         user_events=user_events,
@@ -501,9 +498,8 @@ async def _start_services(
         loops=loops,
         store=store,
         gateway=models.gateway,
-        cursors=Cursors(store.key),
     )
-    started.push_async_callback(_cleaning(settings, services, reading, jobs).close)
+    started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
     return services
 
 
@@ -536,7 +532,7 @@ def _jobs(
     history: History,
     user_events: UserEvents,
     compactions: Compactions,
-    reading: Reading,
+    document_jobs: DocumentJobs,
     caps: OperatorCaps,
     loops: Loops,
 ) -> Jobs:
@@ -553,8 +549,8 @@ def _jobs(
         {
             TITLE_JOB: Titles(adapters.store, adapters.models, titled, caps).give,
             COMPACTION_JOB: compactions.compact_later,
-            READ_JOB: reading.read,
-            EMBED_JOB: reading.embed,
+            READ_JOB: document_jobs.read,
+            EMBED_JOB: document_jobs.embed,
         },
         loops,
     )
@@ -578,13 +574,13 @@ def _tools(
     return AgentTools(own, catalog, adapters.pool, store.seen_tools)
 
 
-def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
+def _cleaning(settings: Settings, services: Services, document_jobs: DocumentJobs, jobs: Jobs) -> Cleaning:
     """The hourly work."""
     store, conversations = services.store, services.conversations
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
     async def embed() -> None:
-        for arguments in await reading.embed_jobs():
+        for arguments in await document_jobs.embed_jobs():
             await jobs.add(EMBED_JOB, arguments)
 
     return Cleaning(
@@ -595,7 +591,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
             "receipt prompts": store.receipts.forget_texts,
             "leftovers of deleted users": services.users.sweep,
             "agent folders": services.prompts.remove_orphans,
-            "document files": reading.sweep,
+            "document files": document_jobs.sweep,
             "documents without vectors": embed,
             "conversations missing from search": services.history.catch_up,
             "files without a message": services.files.sweep,

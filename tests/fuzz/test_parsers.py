@@ -26,8 +26,8 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.exchange.reading import reading
 from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.sign_in.auth import SharedSecretSignIn
 from threadkeep.http.sign_in.key_set import KeySet
+from threadkeep.http.sign_in.methods import SharedSecretSignIn
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
 from threadkeep.mcp.processes.lines import ServerLog, read_lines
 from threadkeep.mcp.sessions.incoming import (
@@ -158,10 +158,10 @@ RESULTS = st.fixed_dictionaries(
 
 @bounded(60)
 @given(RESULTS)
-async def test_result_of_a_tool_is_an_outcome_or_no_result(result: dict[str, Any]):
+async def test_result_of_a_tool_is_read_or_refused(result: dict[str, Any]):
     with suppress(ValueError):
-        outcome = IncomingMessages(LargeMessageReader()).outcome(result)
-        assert outcome.status in {"ok", "error"}
+        returned = IncomingMessages(LargeMessageReader()).returned(result)
+        assert returned.status in {"ok", "error"}
 
 
 # Roles

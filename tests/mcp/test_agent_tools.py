@@ -18,9 +18,9 @@ from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope
 from threadkeep.domain.tool_rules import ToolEffect, ToolRule
 from threadkeep.domain.user import User
-from threadkeep.mcp.agent_tools import AgentTools, TurnTools
+from threadkeep.mcp.agent_tools import AgentTools, TurnToolSession
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.ports.tools import Caller, Outcome, Tool
+from threadkeep.ports.tools import Caller, Returned, Tool
 from threadkeep.testing import ToolServer
 from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.questions import QuestionServer
@@ -78,7 +78,7 @@ def shop() -> ToolServer:
 
 def tools_of_turn(
     here: Pooled, server: McpServer, *, agent: Agent | None = None, used: Sequence[str] = (), **settings: Any
-) -> TurnTools:
+) -> TurnToolSession:
     """The tools of a turn, in a new conversation, of an agent with this one server, `shop`."""
     agent = agent or make_agent(settings=AgentSettings(mcp_servers={"shop": server}, **settings))
     catalog = Catalog(("python",), stdio_needs_admin=False, allow_private=True)
@@ -86,20 +86,20 @@ def tools_of_turn(
     return tools.session(Caller(agent, User(ALICE), Conversation.start(ALICE, agent.id, NOW)), used)
 
 
-async def effects(session: TurnTools) -> dict[str, ToolEffect]:
+async def effects(session: TurnToolSession) -> dict[str, ToolEffect]:
     """The effects of a turn's tools, by their names."""
     tools, away = await session.list()
     assert not away
     return {tool.name: tool.effect for tool in tools}
 
 
-async def call(session: TurnTools, name: str, key: str = "a-key", **arguments: Any) -> Outcome:
+async def call(session: TurnToolSession, name: str, key: str = "a-key", **arguments: Any) -> Returned:
     """How a call of a tool ends."""
     tool = named(name, (await session.list())[0])
     async with aclosing(session.call(tool, arguments, key=key)) as steps:
-        *_, outcome = [step async for step in steps]
-    assert isinstance(outcome, Outcome)
-    return outcome
+        *_, returned = [step async for step in steps]
+    assert isinstance(returned, Returned)
+    return returned
 
 
 def named(name: str, tools: Sequence[Tool]) -> Tool:
@@ -139,8 +139,8 @@ async def test_server_is_told_the_key_by_which_it_recognises_a_call(here: Pooled
     with shop() as running:
         session = tools_of_turn(here, RemoteServer(running.url))
         for key in ("one", "one", "two"):
-            outcome = await call(session, "buy", key, what="tea")
-            assert outcome.result == {"result": "bought tea"}
+            returned = await call(session, "buy", key, what="tea")
+            assert returned.result == {"result": "bought tea"}
         assert [use.key for use in running.uses] == ["one", "one", "two"]
 
 

@@ -35,9 +35,9 @@ class AgentTools:
         self._seen = seen
         self._used = UsedHere()
 
-    def session(self, caller: Caller, used: Collection[str] = ()) -> "TurnTools":
+    def session(self, caller: Caller, used: Collection[str] = ()) -> "TurnToolSession":
         """The tools for one turn; `used` are the servers that it used on another node, or before a pause."""
-        return TurnTools(caller, self._own, self, self._used.of(caller.conversation.tip_id or "", used))
+        return TurnToolSession(caller, self._own, self, self._used.of(caller.conversation.tip_id or "", used))
 
     def states(self) -> Sequence[ServerState]:
         """The state of all servers on this node."""
@@ -127,7 +127,7 @@ class AgentTools:
             log.warning("couldn't save the tools of server %s: %s", name, exc.message)
 
 
-class TurnTools:
+class TurnToolSession:
     """The tools of one turn."""
 
     def __init__(
@@ -147,7 +147,7 @@ class TurnTools:
     def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
     ) -> AsyncGenerator[Step]:
-        """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired."""
+        """Runs a tool: any number of Progress and Asked, then one Returned or InputRequired."""
         caller = replace(self._caller, call_key=key)
         if tool.is_own:
             return self._own[tool.server].call(caller, tool.name, arguments)

@@ -22,7 +22,7 @@ from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.sessions.incoming import LargeMessageReader
 from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import ServerState, ServerStatus
-from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Outcome, Step, Tool
+from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Returned, Step, Tool
 from threadkeep.tasks import end_tasks
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Pool:
         given: GivenInput | None = None,
         used: UsedServers | None = None,
     ) -> AsyncGenerator[Step]:
-        """Calls a tool: any number of Progress and Asked, then one Outcome or InputRequired.
+        """Calls a tool: any number of Progress and Asked, then one Returned or InputRequired.
 
         Closing it cancels the call. The server receives the `call_key`, by which it can recognise a repeated
         call. With `used`, the first result of a restarted program says so.
@@ -139,11 +139,11 @@ class Pool:
                 session = await self._connected(key, pooled, self._limits.budget_s)
                 async with aclosing(session.call(name, arguments, call_key, given)) as steps:
                     async for step in steps:
-                        if isinstance(step, Outcome | InputRequired) and session.is_open:
+                        if isinstance(step, Returned | InputRequired) and session.is_open:
                             pooled.breaker.succeeded()
                         yield _marked(_hiding(server, step), key, server, session, used)
         except LinkBroken as exc:
-            yield Outcome("error", error=f"Couldn't connect to {key.name}: {server.hide(str(exc))}")
+            yield Returned("error", error=f"Couldn't connect to {key.name}: {server.hide(str(exc))}")
 
     async def test(self, key: ServerKey, server: McpServer) -> ServerStatus:
         """Connects to a server, whatever its back-off, and fetches its tools again."""
@@ -327,7 +327,7 @@ class _NoRoom(LinkBroken):
 def _hiding(server: McpServer, step: Step) -> Step:
     """A step without the server's secrets in its error or question."""
     match step:
-        case Outcome(error=str(error)):
+        case Returned(error=str(error)):
             return replace(step, error=server.hide(error))
         case Asked():
             return replace(step, message=server.hide(step.message))
@@ -342,7 +342,7 @@ def _marked(
     step: Step, key: ServerKey, server: McpServer, session: "ServerSession", used: UsedServers
 ) -> Step:
     """A step, marked if it is the first outcome of a restarted program."""
-    if isinstance(step, Outcome) and used.was_restarted(key, server, session.start_number):
+    if isinstance(step, Returned) and used.was_restarted(key, server, session.start_number):
         return replace(step, restarted=True)
     return step
 

@@ -138,8 +138,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     return lambda kinds: monkeypatch.setattr(sandbox, "sandbox_kinds", lambda: kinds)
 
 
-def is_refused(outcome: object) -> bool:
-    return outcome in ("PermissionError", "FileNotFoundError", "OSError", "CalledProcessError")
+def is_refused(returned: object) -> bool:
+    return returned in ("PermissionError", "FileNotFoundError", "OSError", "CalledProcessError")
 
 
 @pytest.mark.parametrize("kinds", HERE)

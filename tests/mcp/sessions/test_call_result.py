@@ -10,15 +10,15 @@ from tests.mcp.running import Limits, chaos, pooled
 from threadkeep.mcp.sessions.call_result import MOST_FILES, MOST_TOOLS
 from threadkeep.mcp.sessions.incoming import IncomingMessages, LargeMessageReader
 from threadkeep.mcp.sessions.tool_list import tools_of
-from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.ports.tools import Returned, ReturnedFile
 
 
 def result(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"content": list(content), **fields}
 
 
-def outcome_of(result: dict[str, Any]) -> Outcome:
-    return IncomingMessages(LargeMessageReader()).outcome(result)
+def outcome_of(result: dict[str, Any]) -> Returned:
+    return IncomingMessages(LargeMessageReader()).returned(result)
 
 
 def text(value: str) -> dict[str, Any]:
@@ -30,28 +30,28 @@ def image(data: str, media_type: str = "image/png") -> dict[str, Any]:
 
 
 def test_texts_are_joined():
-    assert outcome_of(result(text("one"), text("two"))) == Outcome("ok", "one\n\ntwo")
+    assert outcome_of(result(text("one"), text("two"))) == Returned("ok", "one\n\ntwo")
 
 
 def test_nothing_is_an_empty_text():
-    assert outcome_of(result()) == Outcome("ok", "")
+    assert outcome_of(result()) == Returned("ok", "")
 
 
 def test_structured_content_is_the_result():
-    outcome = outcome_of(result(text('{"a": 1}'), structuredContent={"a": 1}))
-    assert outcome == Outcome("ok", {"a": 1})
+    returned = outcome_of(result(text('{"a": 1}'), structuredContent={"a": 1}))
+    assert returned == Returned("ok", {"a": 1})
 
 
 def test_chart_is_kept_apart_from_the_result():
     chart = {"series": [{"type": "bar", "data": [1]}]}
-    outcome = outcome_of(result(text("A chart."), structuredContent={"chart_data": chart, "rows": 1}))
-    assert outcome == Outcome("ok", {"rows": 1}, chart_data=chart)
+    returned = outcome_of(result(text("A chart."), structuredContent={"chart_data": chart, "rows": 1}))
+    assert returned == Returned("ok", {"rows": 1}, chart_data=chart)
     alone = outcome_of(result(text("A chart."), structuredContent={"chart_data": chart}))
-    assert alone == Outcome("ok", "A chart.", chart_data=chart)
+    assert alone == Returned("ok", "A chart.", chart_data=chart)
 
 
 def test_failure_says_what_the_server_said():
-    assert outcome_of(result(text("no luck"), isError=True)) == Outcome("error", error="no luck")
+    assert outcome_of(result(text("no luck"), isError=True)) == Returned("error", error="no luck")
     assert outcome_of(result(isError=True)).error == "The tool failed without giving a reason."
 
 
@@ -68,8 +68,8 @@ async def test_images_and_resources_become_files(tmp_path: Path):
     assert picture.result == "Here it is.\n\n[image-1.png]"
     assert (pixel.file_name, pixel.media_type, pixel.content[:4]) == ("image-1.png", "image/png", b"\x89PNG")
     assert files.files == (
-        ProducedFile("notes.txt", "text/plain", b"remember"),
-        ProducedFile("data.bin", "application/octet-stream", b"\x00\x01"),
+        ReturnedFile("notes.txt", "text/plain", b"remember"),
+        ReturnedFile("data.bin", "application/octet-stream", b"\x00\x01"),
     )
     assert files.result == "remember\n\n[data.bin]\n\n[A file was left out: its base64 is invalid.]"
 
@@ -85,14 +85,14 @@ def test_file_names_have_nothing_that_harms():
 
 
 def test_only_so_many_files_are_kept():
-    outcome = outcome_of(result(*[image(base64.b64encode(b"x").decode())] * (MOST_FILES + 1)))
-    assert len(outcome.files) == MOST_FILES
-    assert outcome.result.endswith("[A file was left out: a result can have at most 20.]")
+    returned = outcome_of(result(*[image(base64.b64encode(b"x").decode())] * (MOST_FILES + 1)))
+    assert len(returned.files) == MOST_FILES
+    assert returned.result.endswith("[A file was left out: a result can have at most 20.]")
 
 
 def test_strange_media_type_is_not_believed():
-    outcome = outcome_of(result(image(base64.b64encode(b"x").decode(), "text/html; charset=x\r\n")))
-    assert outcome.files[0].media_type == "application/octet-stream"
+    returned = outcome_of(result(image(base64.b64encode(b"x").decode(), "text/html; charset=x\r\n")))
+    assert returned.files[0].media_type == "application/octet-stream"
 
 
 def test_tools_are_bounded_and_have_one_name_each():

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 
 from tests.making import NOW
 from tests.mcp.running import ALICE, BOB, LIMITS, Pooled, chaos, pooled
-from threadkeep.domain.approval import Answer, ApprovalAction
+from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope
 from threadkeep.mcp.sessions.elicitation import Question, elicit_result, question_of
 from threadkeep.mcp.sessions.open_call import MOST_QUESTIONS
-from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Outcome, Step
+from threadkeep.ports.tools import Asked, GivenInput, InputRequest, InputRequired, Returned, Step
 from threadkeep.testing import ToolServer
 
 FORM: dict[str, Any] = {
@@ -32,12 +32,12 @@ ASK_FORM: dict[str, Any] = {
     "params": {"message": "Which size?", "requestedSchema": FORM},
 }
 ADDRESS = "https://shop.example/pay?order=7"
-ANSWERED = Answer(action=ApprovalAction.ANSWER, at=NOW, content={"size": "M"})
-ALLOWED = Answer(action=ApprovalAction.ALLOW, at=NOW)
-DENIED = Answer(action=ApprovalAction.DENY, at=NOW)
-EXPIRED = Answer(action=ApprovalAction.EXPIRE, at=NOW)
+ANSWERED = Decision(action=ApprovalAction.ANSWER, at=NOW, content={"size": "M"})
+ALLOWED = Decision(action=ApprovalAction.ALLOW, at=NOW)
+DENIED = Decision(action=ApprovalAction.DENY, at=NOW)
+EXPIRED = Decision(action=ApprovalAction.EXPIRE, at=NOW)
 
-Reply = Callable[[Asked], Answer | None]
+Reply = Callable[[Asked], Decision | None]
 
 
 class Size(BaseModel):
@@ -114,15 +114,15 @@ async def converse(
         async for step in calling:
             steps.append(step)
             if isinstance(step, Asked):
-                step.answer(reply(step))
+                step.decide(reply(step))
     return steps
 
 
-def says(answer: Answer | None) -> Reply:
+def says(answer: Decision | None) -> Reply:
     return lambda _: answer
 
 
-def not_asked(asked: Asked) -> Answer | None:
+def not_asked(asked: Asked) -> Decision | None:
     raise AssertionError(f"nobody is to be asked {asked.message!r}")
 
 
@@ -138,33 +138,33 @@ def not_asked(asked: Asked) -> Answer | None:
         (None, {"action": "cancel"}),
     ],
 )
-async def test_program_of_one_user_asks_them(here: Pooled, answer: Answer | None, told: Mapping[str, Any]):
-    asked, outcome = await converse(here, chaos(scope=ServerScope.USER), "ask", says(answer), **ASK_FORM)
-    assert isinstance(asked, Asked) and isinstance(outcome, Outcome)
+async def test_program_of_one_user_asks_them(here: Pooled, answer: Decision | None, told: Mapping[str, Any]):
+    asked, returned = await converse(here, chaos(scope=ServerScope.USER), "ask", says(answer), **ASK_FORM)
+    assert isinstance(asked, Asked) and isinstance(returned, Returned)
     assert (asked.message, asked.schema, asked.url) == ("Which size?", FORM, None)
-    assert json.loads(outcome.result) == told
+    assert json.loads(returned.result) == told
 
 
 async def test_program_of_one_conversation_asks_its_user(here: Pooled):
     server = chaos(scope=ServerScope.CONVERSATION)
-    asked, outcome = await converse(here, server, "ask", says(ANSWERED), **ASK_FORM)
-    assert isinstance(asked, Asked) and isinstance(outcome, Outcome)
-    assert json.loads(outcome.result)["action"] == "accept"
+    asked, returned = await converse(here, server, "ask", says(ANSWERED), **ASK_FORM)
+    assert isinstance(asked, Asked) and isinstance(returned, Returned)
+    assert json.loads(returned.result)["action"] == "accept"
 
 
 async def test_program_that_several_users_share_cannot_ask(here: Pooled):
-    (outcome,) = await converse(here, chaos(), "ask", not_asked, **ASK_FORM)
-    assert isinstance(outcome, Outcome)
-    assert json.loads(outcome.result) == {"action": "decline"}
+    (returned,) = await converse(here, chaos(), "ask", not_asked, **ASK_FORM)
+    assert isinstance(returned, Returned)
+    assert json.loads(returned.result) == {"action": "decline"}
 
 
 async def test_nobody_is_asked_while_two_calls_are_under_way(here: Pooled):
     server = chaos(scope=ServerScope.USER)
     waiting = here.pool.call(here.key(server), server, "stall", {})
     await anext(waiting)
-    (outcome,) = await converse(here, server, "ask", not_asked, **ASK_FORM)
-    assert isinstance(outcome, Outcome)
-    assert json.loads(outcome.result) == {"action": "decline"}
+    (returned,) = await converse(here, server, "ask", not_asked, **ASK_FORM)
+    assert isinstance(returned, Returned)
+    assert json.loads(returned.result) == {"action": "decline"}
     await waiting.aclose()
 
 
@@ -177,8 +177,8 @@ async def test_remote_server_asks_on_the_stream_of_the_call_whose_user_it_means(
             async for step in calling:
                 if isinstance(step, Asked):
                     await both_are_open.wait()
-                    step.answer(Answer(action=ApprovalAction.ANSWER, at=NOW, content={"size": size}))
-                elif isinstance(step, Outcome):
+                    step.decide(Decision(action=ApprovalAction.ANSWER, at=NOW, content={"size": size}))
+                elif isinstance(step, Returned):
                     return step.result
         return None
 
@@ -196,30 +196,30 @@ async def test_remote_server_that_does_not_say_in_which_call_it_asks_needs_to_ha
 ):
     with ToolServer(shout) as running:
         server = RemoteServer(running.url, scope=scope)
-        *questions, outcome = await converse(here, server, "shout", says(ANSWERED))
-    assert isinstance(outcome, Outcome)
-    assert (len(questions), outcome.result) == (asked, {"result": told})
+        *questions, returned = await converse(here, server, "shout", says(ANSWERED))
+    assert isinstance(returned, Returned)
+    assert (len(questions), returned.result) == (asked, {"result": told})
 
 
 @pytest.mark.parametrize(("answer", "told"), [(ALLOWED, "accept"), (DENIED, "decline"), (None, "cancel")])
-async def test_user_is_sent_to_an_address(here: Pooled, answer: Answer | None, told: str):
+async def test_user_is_sent_to_an_address(here: Pooled, answer: Decision | None, told: str):
     with ToolServer(pay) as running:
-        asked, outcome = await converse(here, RemoteServer(running.url), "pay", says(answer))
-    assert isinstance(asked, Asked) and isinstance(outcome, Outcome)
+        asked, returned = await converse(here, RemoteServer(running.url), "pay", says(answer))
+    assert isinstance(asked, Asked) and isinstance(returned, Returned)
     assert (asked.message, asked.schema, asked.url) == ("Pay here.", None, ADDRESS)
-    assert outcome.result == {"result": told}
+    assert returned.result == {"result": told}
 
 
-async def test_first_answer_counts(here: Pooled):
+async def test_first_decision_counts(here: Pooled):
     server = chaos(scope=ServerScope.USER)
     calling = here.pool.call(here.key(server), server, "ask", ASK_FORM)
     asked = await anext(calling)
     assert isinstance(asked, Asked)
-    asked.answer(DENIED)
-    asked.answer(ANSWERED)
-    outcome = await anext(calling)
-    assert isinstance(outcome, Outcome)
-    assert json.loads(outcome.result) == {"action": "decline"}
+    asked.decide(DENIED)
+    asked.decide(ANSWERED)
+    returned = await anext(calling)
+    assert isinstance(returned, Returned)
+    assert json.loads(returned.result) == {"action": "decline"}
     await calling.aclose()
 
 
@@ -245,17 +245,17 @@ async def test_secrets_of_a_server_are_not_in_its_question(here: Pooled):
 )
 async def test_server_gets_neither_a_model_nor_our_folders(here: Pooled, method: str, params: Any):
     server = chaos(scope=ServerScope.USER)
-    (outcome,) = await converse(here, server, "ask", not_asked, method=method, params=params)
-    assert isinstance(outcome, Outcome)
-    assert "code" in json.loads(outcome.result)
+    (returned,) = await converse(here, server, "ask", not_asked, method=method, params=params)
+    assert isinstance(returned, Returned)
+    assert "code" in json.loads(returned.result)
 
 
 async def test_number_of_questions_in_a_call_is_bounded(here: Pooled):
     with ToolServer(nag) as running:
-        *asked, outcome = await converse(here, RemoteServer(running.url), "nag", says(ALLOWED))
-    assert isinstance(outcome, Outcome)
+        *asked, returned = await converse(here, RemoteServer(running.url), "nag", says(ALLOWED))
+    assert isinstance(returned, Returned)
     assert len(asked) == MOST_QUESTIONS
-    assert outcome.result == {"result": str(MOST_QUESTIONS)}
+    assert returned.result == {"result": str(MOST_QUESTIONS)}
 
 
 # When a call ends and goes on with the answers
@@ -272,9 +272,9 @@ async def test_call_goes_on_with_the_answers_anywhere(here: Pooled, tmp_path: Pa
         )
         given = GivenInput(needed.state, {"size": ANSWERED, "pay": None})
         async with pooled(tmp_path / "elsewhere", LIMITS, allow_private=True) as there:
-            (outcome,) = await converse(there, server, "later", not_asked, given)
-    assert isinstance(outcome, Outcome)
-    assert json.loads(outcome.result["result"]) == {
+            (returned,) = await converse(there, server, "later", not_asked, given)
+    assert isinstance(returned, Returned)
+    assert json.loads(returned.result["result"]) == {
         "state": "so far",
         "given": {
             "size": {"action": "accept", "content": {"size": "M"}},
@@ -292,9 +292,9 @@ async def test_call_of_a_program_goes_on_after_it_was_restarted(here: Pooled, tm
     assert needed.requests == (InputRequest("a", "Which size?", FORM),)
     async with pooled(tmp_path / "elsewhere", LIMITS) as there:
         given = GivenInput(needed.state, {"a": ANSWERED})
-        (outcome,) = await converse(there, server, "echo", not_asked, given, **question)
-    assert isinstance(outcome, Outcome)
-    assert json.loads(outcome.result) == [
+        (returned,) = await converse(there, server, "echo", not_asked, given, **question)
+    assert isinstance(returned, Returned)
+    assert json.loads(returned.result) == [
         "so far",
         {"a": {"action": "accept", "content": {"size": "M"}}},
     ]
@@ -302,17 +302,17 @@ async def test_call_of_a_program_goes_on_after_it_was_restarted(here: Pooled, tm
 
 async def test_server_that_asks_nothing_is_called_again(here: Pooled):
     with ToolServer(again, newest_only=True) as running:
-        (outcome,) = await converse(here, RemoteServer(running.url), "again", not_asked)
-        assert isinstance(outcome, Outcome)
-        assert outcome.result == {"result": "done"}
+        (returned,) = await converse(here, RemoteServer(running.url), "again", not_asked)
+        assert isinstance(returned, Returned)
+        assert returned.result == {"result": "done"}
         assert len(running.uses) == 3
 
 
 async def test_server_that_wants_a_model_of_ours_gets_none(here: Pooled):
     with ToolServer(think, newest_only=True) as running:
-        (outcome,) = await converse(here, RemoteServer(running.url), "think", not_asked)
-    assert isinstance(outcome, Outcome)
-    assert outcome.status == "error"
+        (returned,) = await converse(here, RemoteServer(running.url), "think", not_asked)
+    assert isinstance(returned, Returned)
+    assert returned.status == "error"
 
 
 async def test_call_that_needs_an_address_to_be_opened_first_is_made_again(here: Pooled):
@@ -333,12 +333,12 @@ async def test_call_that_needs_an_address_to_be_opened_first_is_made_again(here:
         assert (request.message, request.url) == ("Sign in.", ADDRESS)
         refused = GivenInput(needed.state, {request.key: DENIED})
         (denied,) = await converse(here, server, "sign_in", not_asked, refused)
-        assert isinstance(denied, Outcome) and denied.status == "denied"
+        assert isinstance(denied, Returned) and denied.status == "denied"
         is_signed_in = True
         given = GivenInput(needed.state, {request.key: ALLOWED})
-        (outcome,) = await converse(here, server, "sign_in", not_asked, given)
-        assert isinstance(outcome, Outcome)
-        assert outcome.result == {"result": "welcome"}
+        (returned,) = await converse(here, server, "sign_in", not_asked, given)
+        assert isinstance(returned, Returned)
+        assert returned.result == {"result": "welcome"}
         assert len(running.uses) == 2
 
 
@@ -437,8 +437,8 @@ def test_other_address_is_declined(url: str):
 
 
 def test_answer_that_no_form_has_is_declined():
-    nested = Answer(action=ApprovalAction.ANSWER, at=NOW, content={"a": {"b": 1}})
+    nested = Decision(action=ApprovalAction.ANSWER, at=NOW, content={"a": {"b": 1}})
     assert elicit_result(nested, is_form=True).action == "decline"
-    text = Answer(action=ApprovalAction.ANSWER, at=NOW, content="yes")
+    text = Decision(action=ApprovalAction.ANSWER, at=NOW, content="yes")
     assert elicit_result(text, is_form=True).action == "decline"
     assert elicit_result(text, is_form=False) == mcp.ElicitResult(action="accept")

@@ -52,9 +52,9 @@ def left(given: bytes) -> Any:
 
 
 async def test_dense_value_arrives_whole_and_in_one_piece(here: Pooled):
-    outcome = await here.call(chaos(), "rows", rows=50_000)
-    assert isinstance(outcome.result, msgspec.Raw)
-    rows = msgspec.json.decode(outcome.result)["rows"]
+    returned = await here.call(chaos(), "rows", rows=50_000)
+    assert isinstance(returned.result, msgspec.Raw)
+    rows = msgspec.json.decode(returned.result)["rows"]
     assert (len(rows), rows[-1]) == (50_000, {"id": 49_999, "name": "row 49999", "ok": True})
 
 
@@ -63,12 +63,12 @@ async def test_many_small_texts_are_one(here: Pooled):
 
 
 async def test_file_and_chart_are_taken_out_and_the_small_rest_is_a_value(here: Pooled):
-    outcome = await here.call(chaos(), "scan", bytes=500_000, rows=20_000)
-    (file,) = outcome.files
+    returned = await here.call(chaos(), "scan", bytes=500_000, rows=20_000)
+    (file,) = returned.files
     assert (file.file_name, file.media_type, len(file.content)) == ("image-1.png", "image/png", 500_000)
-    assert outcome.result == {"pages": 1}
-    assert isinstance(outcome.chart_data, msgspec.Raw)
-    assert len(msgspec.json.decode(outcome.chart_data)["rows"]) == 20_000
+    assert returned.result == {"pages": 1}
+    assert isinstance(returned.chart_data, msgspec.Raw)
+    assert len(msgspec.json.decode(returned.chart_data)["rows"]) == 20_000
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ async def test_file_and_chart_are_taken_out_and_the_small_rest_is_a_value(here: 
 async def test_deeply_nested_result_is_an_error_and_the_server_lives_on(
     here: Pooled, levels: int, size: int, error: str
 ):
-    outcome = await here.call(chaos(), "deep", levels=levels, beside="x" * size)
-    assert outcome.status == "error"
-    assert outcome.error
-    assert error in outcome.error
+    returned = await here.call(chaos(), "deep", levels=levels, beside="x" * size)
+    assert returned.status == "error"
+    assert returned.error
+    assert error in returned.error
     assert (await here.call(chaos(), "echo", text="still here")).result == "still here"
     assert len(here.pids()) == 1
 
@@ -94,8 +94,8 @@ async def test_deeply_nested_result_is_an_error_and_the_server_lives_on(
 async def test_text_with_halves_of_characters_arrives_with_replacements(
     here: Pooled, result: str, shown: str
 ):
-    outcome = await here.call(chaos(), "raw", result=result)
-    assert (outcome.status, outcome.result) == ("ok", shown)
+    returned = await here.call(chaos(), "raw", result=result)
+    assert (returned.status, returned.result) == ("ok", shown)
 
 
 async def test_server_with_far_too_many_tools_has_the_first_ones(here: Pooled):
@@ -129,9 +129,9 @@ def as_events(line_end: bytes, blank: bytes) -> Callable[[int], Response]:
 )
 async def test_dense_value_arrives_whole_over_http(here: Pooled, make: Callable[[Any], Response]):
     async with serving_http(bad_server(on("tools/call", make))) as url:
-        outcome = await here.call(RemoteServer(url), "bad")
-        assert isinstance(outcome.result, msgspec.Raw)
-        assert msgspec.json.decode(outcome.result) == ROWS
+        returned = await here.call(RemoteServer(url), "bad")
+        assert isinstance(returned.result, msgspec.Raw)
+        assert msgspec.json.decode(returned.result) == ROWS
         await here.pool.close()
 
 
@@ -151,8 +151,8 @@ async def test_large_message_that_nobody_can_read_is_an_error(here: Pooled, monk
     for name, place in (("sys.executable", "/no/such/python"), ("__file__", "/no/such/file")):
         with monkeypatch.context() as patched:
             patched.setattr(f"threadkeep.workers.isolated.{name}", place)
-            outcome = await here.call(chaos(), "rows", rows=10_000)
-        assert (outcome.status, outcome.error) == ("error", CANNOT_READ)
+            returned = await here.call(chaos(), "rows", rows=10_000)
+        assert (returned.status, returned.error) == ("error", CANNOT_READ)
     assert (await here.call(chaos(), "echo", text="still here")).result == "still here"
 
 
@@ -163,7 +163,7 @@ async def test_large_notice_is_passed_over():
 
 def test_claim_of_a_server_is_worth_nothing():
     claimed: dict[str, Any] = {"content": [], "structuredContent": {"threadkeep/claim": "0"}}
-    assert IncomingMessages(LargeMessageReader()).outcome(claimed).result == {"threadkeep/claim": "0"}
+    assert IncomingMessages(LargeMessageReader()).returned(claimed).result == {"threadkeep/claim": "0"}
 
 
 async def test_answers_that_nobody_waits_for_are_not_kept_for_ever():
@@ -171,8 +171,8 @@ async def test_answers_that_nobody_waits_for_are_not_kept_for_ever():
     large = message({"content": [{"type": "text", "text": "x" * LARGE_BYTES}]})
     told = [await incoming.shrink(large) for _ in range(MOST_UNCLAIMED + 1)]
     first, *others = (msgspec.json.decode(small)["result"] for small in told if small)
-    assert "threadkeep/claim" in incoming.outcome(first).result
-    assert {len(incoming.outcome(other).result) for other in others} == {LARGE_BYTES}
+    assert "threadkeep/claim" in incoming.returned(first).result
+    assert {len(incoming.returned(other).result) for other in others} == {LARGE_BYTES}
 
 
 # What is left of them

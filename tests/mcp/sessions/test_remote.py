@@ -33,7 +33,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.sessions.incoming import LARGE_BYTES, TOO_LARGE
 from threadkeep.ports.mcp import ServerState
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Progress, Returned
 
 LIMITS = Limits(budget_s=60, connect_s=60, ping_s=60)
 
@@ -52,7 +52,7 @@ async def test_real_server_is_used_with_its_headers_and_its_user(here: Pooled):
         calling = here.pool.call(here.key(server, BOB), server, "greet", {"name": "you"})
         assert [step async for step in calling] == [
             Progress(1, 2, "thinking"),
-            Outcome("ok", {"result": "Hello you, bob, Bearer theirs"}),
+            Returned("ok", {"result": "Hello you, bob, Bearer theirs"}),
         ]
         await here.pool.close()
 
@@ -68,7 +68,7 @@ async def test_call_that_is_given_up_leaves_the_session_as_it_was(here: Pooled):
         await asyncio.wait([waiting])
         await calling.aclose()
         again = here.pool.call(here.key(server), server, "greet", {"name": "you"})
-        assert [step async for step in again][-1] == Outcome("ok", {"result": "Hello you, None, None"})
+        assert [step async for step in again][-1] == Returned("ok", {"result": "Hello you, None, None"})
         assert here.pool.statuses(here.agent_id)["chaos"].state is ServerState.READY
         await here.pool.close()
 
@@ -128,11 +128,11 @@ async def test_server_that_answers_the_greeting_badly_is_away(
 @pytest.mark.parametrize("make", [redirect, bomb, huge, huge_event, garbage])
 async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[Any], Response]):
     async with serving_http(bad_server(on("tools/call", make))) as url:
-        outcome = await here.call(RemoteServer(url), "bad")
-        assert outcome.status == "error"
-        assert outcome.error
-        assert len(outcome.error) < 1000
-        assert "token=x" not in outcome.error
+        returned = await here.call(RemoteServer(url), "bad")
+        assert returned.status == "error"
+        assert returned.error
+        assert len(returned.error) < 1000
+        assert "token=x" not in returned.error
         await here.pool.close()
 
 
@@ -151,8 +151,8 @@ async def test_call_is_lost_only_if_the_server_may_work_on_it(
     here: Pooled, make: Callable[[Any], Response], is_lost: bool
 ):
     async with serving_http(bad_server(on("tools/call", make))) as url:
-        outcome = await here.call(RemoteServer(url), "bad")
-        assert (outcome.status, outcome.lost) == ("error", is_lost)
+        returned = await here.call(RemoteServer(url), "bad")
+        assert (returned.status, returned.lost) == ("error", is_lost)
         await here.pool.close()
 
 
@@ -160,9 +160,9 @@ async def test_call_that_nobody_received_is_not_lost(here: Pooled):
     async with serving_http(bad_server(on("nothing", unauthorized))) as url:
         server = RemoteServer(url)
         assert await here.tools(server) == ["bad"]
-    outcome = await here.call(server, "bad")
-    assert (outcome.status, outcome.lost) == ("error", False)
-    assert "can't be reached" in (outcome.error or "")
+    returned = await here.call(server, "bad")
+    assert (returned.status, returned.lost) == ("error", False)
+    assert "can't be reached" in (returned.error or "")
     await here.pool.close()
 
 
@@ -176,8 +176,8 @@ async def test_text_with_halves_of_characters_arrives_with_replacements(
         return Response(as_event(body) if "event" in media_type else body, media_type=media_type)
 
     async with serving_http(bad_server(on("tools/call", make))) as url:
-        outcome = await here.call(RemoteServer(url), "bad")
-        assert (outcome.status, outcome.result) == ("ok", shown)
+        returned = await here.call(RemoteServer(url), "bad")
+        assert (returned.status, returned.result) == ("ok", shown)
         await here.pool.close()
 
 
@@ -192,8 +192,8 @@ async def test_answer_that_is_no_message_is_an_error_in_our_own_words(
         return Response(as_event(body) if "event" in media_type else body, media_type=media_type)
 
     async with serving_http(bad_server(on("tools/call", make))) as url:
-        outcome = await here.call(RemoteServer(url), "bad")
-        assert (outcome.status, outcome.error) == (
+        returned = await here.call(RemoteServer(url), "bad")
+        assert (returned.status, returned.error) == (
             "error",
             "The server's response isn't a valid MCP message.",
         )

@@ -309,7 +309,7 @@ export const en = {
   signInElsewhere: "Sign in to the application first, then come back.",
   token: "Access token",
   tokenRefused: "This token is invalid or has expired.",
-  logOut: "Sign out",
+  signOut: "Sign out",
 
   agentSettings: "Agent settings",
   name: "Name",

@@ -307,7 +307,7 @@ export const zh: Words = {
   signInElsewhere: "请先登录应用，再返回此页面。",
   token: "访问令牌",
   tokenRefused: "令牌无效或已过期",
-  logOut: "退出登录",
+  signOut: "退出登录",
 
   agentSettings: "智能体设置",
   name: "名称",

@@ -14,7 +14,7 @@ import mcp_types as mcp
 import msgspec
 from pydantic import ValidationError
 
-from threadkeep.domain.approval import Answer, ApprovalAction
+from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.text import storable
 from threadkeep.ports.tools import GivenInput, InputRequest, InputRequired
 
@@ -112,16 +112,16 @@ def question_of(params: mcp.ElicitRequestParams) -> Question | None:
     return None if schema is None else Question(message, schema)
 
 
-def elicit_result(answer: Answer | None, *, is_form: bool) -> mcp.ElicitResult:
-    """An answer in the form for servers; None means no answer."""
-    if answer is None or answer.action is ApprovalAction.EXPIRE:
+def elicit_result(decision: Decision | None, *, is_form: bool) -> mcp.ElicitResult:
+    """A decision in the form for servers; None means that there is none."""
+    if decision is None or decision.action is ApprovalAction.EXPIRE:
         return mcp.ElicitResult(action="cancel")
-    if answer.action not in {ApprovalAction.ANSWER, ApprovalAction.ALLOW}:
+    if decision.action not in {ApprovalAction.ANSWER, ApprovalAction.ALLOW}:
         return DECLINED
     if not is_form:
         return mcp.ElicitResult(action="accept")
     try:
-        return mcp.ElicitResult(action="accept", content=answer.content or {})
+        return mcp.ElicitResult(action="accept", content=decision.content or {})
     except ValidationError:  # no form has such an answer
         return DECLINED
 
@@ -166,7 +166,7 @@ def continued(params: mcp.CallToolRequestParams, given: GivenInput) -> mcp.CallT
     """A call with the answers that it asked for; None if the user doesn't want it to continue."""
     state = _decode_state(given.state)
     results = {
-        key: elicit_result(answer, is_form=key in state.forms) for key, answer in given.answers.items()
+        key: elicit_result(decision, is_form=key in state.forms) for key, decision in given.decisions.items()
     }
     if state.begins_again:
         return params if all(result.action == "accept" for result in results.values()) else None

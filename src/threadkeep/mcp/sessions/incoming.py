@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.mcp.sessions.call_result import CallResult, ExtractedResult, read_result, repaired
-from threadkeep.ports.tools import MOST_RESULT_BYTES, Outcome, ProducedFile
+from threadkeep.ports.tools import MOST_RESULT_BYTES, Returned, ReturnedFile
 from threadkeep.workers.process import end_process, start_worker
 
 log = logging.getLogger("threadkeep.mcp")
@@ -109,13 +109,13 @@ class IncomingMessages:
             raise Unreadable(CANNOT_READ)
         return read.message if read.result is None else self._set_aside(read.message, read.result)
 
-    def outcome(self, result: Mapping[str, Any]) -> Outcome:
+    def returned(self, result: Mapping[str, Any]) -> Returned:
         """How a call ended; ValueError if this isn't a call's result."""
         match result.get("structuredContent"):
             case {"threadkeep/claim": str(claim)} if claim in self._waiting:
-                return _outcome(self._waiting.pop(claim))
+                return _returned(self._waiting.pop(claim))
             case _:
-                return _outcome(read_result(result))
+                return _returned(read_result(result))
 
     def _set_aside(self, message: bytes, result: CallResult) -> bytes:
         # A server cannot guess a claim, and could claim only its own.
@@ -137,8 +137,8 @@ def _value(given: Any) -> Any:
     return msgspec.Raw(given) if len(given) > LARGE_BYTES else msgspec.json.decode(given)
 
 
-def _outcome(result: CallResult) -> Outcome:
-    files = tuple(ProducedFile(file.name, file.media_type, file.content) for file in result.files)
+def _returned(result: CallResult) -> Returned:
+    files = tuple(ReturnedFile(file.name, file.media_type, file.content) for file in result.files)
     if result.error is not None:
-        return Outcome("error", error=result.error, files=files)
-    return Outcome("ok", result.value, chart_data=result.chart, files=files)
+        return Returned("error", error=result.error, files=files)
+    return Returned("ok", result.value, chart_data=result.chart, files=files)

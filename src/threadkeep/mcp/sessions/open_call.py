@@ -2,7 +2,7 @@
 
 import asyncio
 
-from threadkeep.domain.approval import Answer
+from threadkeep.domain.approval import Decision
 from threadkeep.mcp.sessions.elicitation import Question
 from threadkeep.ports.tools import Asked, Step
 
@@ -16,29 +16,24 @@ class OpenCall:
     def __init__(self) -> None:
         self.steps: asyncio.Queue[Step] = asyncio.Queue()
         self._asked = 0
-        self._waiting: set[asyncio.Future[Answer | None]] = set()
+        self._waiting: set[asyncio.Future[Decision | None]] = set()
 
-    async def ask(self, question: Question) -> Answer | None:
+    async def ask(self, question: Question) -> Decision | None:
         """Makes the caller ask the user; None if there is no answer, or the call has ended."""
         if self._asked == MOST_QUESTIONS:
             return None
         self._asked += 1
-        answered: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-
-        def answer(given: Answer | None) -> None:
-            if not answered.done():
-                answered.set_result(given)
-
-        self._waiting.add(answered)
-        self.steps.put_nowait(Asked(question.message, question.schema, question.url, answer, answered))
+        decision: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(decision)
+        self.steps.put_nowait(Asked(question.message, question.schema, question.url, decision))
         try:
-            return await answered
+            return await decision
         finally:
-            answered.cancel()
-            self._waiting.discard(answered)
+            decision.cancel()
+            self._waiting.discard(decision)
 
     def end(self) -> None:
         """Leaves open questions unanswered."""
-        for answered in self._waiting:
-            if not answered.done():
-                answered.set_result(None)
+        for decision in self._waiting:
+            if not decision.done():
+                decision.set_result(None)

@@ -33,7 +33,7 @@ from threadkeep.mcp.sessions.elicitation import (
 from threadkeep.mcp.sessions.incoming import NOT_ANSWERED, IncomingMessages
 from threadkeep.mcp.sessions.open_call import OpenCall
 from threadkeep.mcp.sessions.tool_list import tools_of
-from threadkeep.ports.tools import GivenInput, InputRequired, Outcome, Progress, Step, Tool
+from threadkeep.ports.tools import GivenInput, InputRequired, Progress, Returned, Step, Tool
 from threadkeep.tasks import end_tasks
 from threadkeep.version import __version__
 
@@ -130,13 +130,13 @@ class ServerSession:
     async def call(
         self, name: str, arguments: Mapping[str, Any], call_key: str = "", given: GivenInput | None = None
     ) -> AsyncGenerator[Step]:
-        """Calls a tool: any number of Progress and Asked, then one Outcome or InputRequired.
+        """Calls a tool: any number of Progress and Asked, then one Returned or InputRequired.
 
         Closing it cancels the call there too.
         """
         params: mcp.CallToolRequestParams | None = _params(name, arguments, call_key)
         if given is not None and (params := continued(params, given)) is None:
-            yield Outcome("denied", error="The user declined to open the address that the tool needs.")
+            yield Returned("denied", error="The user declined to open the address that the tool needs.")
             return
         call = OpenCall()
         task = self._calls[call] = asyncio.create_task(self._run(self._use(), call, params))
@@ -145,7 +145,7 @@ class ServerSession:
             while True:
                 step = await call.steps.get()
                 yield step
-                if isinstance(step, Outcome | InputRequired):
+                if isinstance(step, Returned | InputRequired):
                     return
         finally:
             self.used_at = time.monotonic()
@@ -243,17 +243,17 @@ class ServerSession:
         except MCPError as exc:
             step = addresses_required(exc.error) or await self._what_broke(exc)
         except NotSupported as exc:
-            step = Outcome("error", error=str(exc))
+            step = Returned("error", error=str(exc))
         except ValueError:
-            step = Outcome("error", error="The server's response isn't a valid MCP result.")
+            step = Returned("error", error="The server's response isn't a valid MCP result.")
         except Exception as exc:
             log.exception("calling %s on server %s failed", params.name, self._server)
-            step = Outcome("error", error=f"The tool failed: {type(exc).__name__}.", lost=True)
+            step = Returned("error", error=f"The tool failed: {type(exc).__name__}.", lost=True)
         call.steps.put_nowait(step)
 
     async def _complete(
         self, session: ClientSession, call: OpenCall, params: mcp.CallToolRequestParams
-    ) -> InputRequired | Outcome:
+    ) -> InputRequired | Returned:
         """Repeats a call until it ends, or the user has to be asked."""
         for pause_s in _ROUND_PAUSES_S:
             # Not `call_tool`: it would validate the result against the server's own schema, whose patterns
@@ -263,13 +263,13 @@ class ServerSession:
             )
             needed = input_required(result.root)
             if needed is None:
-                return self._incoming.outcome(result.root)
+                return self._incoming.returned(result.root)
             if needed.requests:
                 return needed
             # It has no question for the user: it wants to be called again.
             await asyncio.sleep(pause_s)
             params = continued(params, GivenInput(needed.state, {})) or params
-        return Outcome("error", error="The server keeps asking for the call to be repeated.")
+        return Returned("error", error="The server keeps asking for the call to be repeated.")
 
     async def _elicit(
         self, context: ClientRequestContext, params: mcp.ElicitRequestParams
@@ -295,17 +295,17 @@ class ServerSession:
             return call if call in self._calls else None
         return next(iter(self._calls)) if self._has_one_user and len(self._calls) == 1 else None
 
-    async def _what_broke(self, exc: MCPError) -> Outcome:
+    async def _what_broke(self, exc: MCPError) -> Returned:
         """A protocol error with its reason; if the connection is lost, the reason for that."""
         if exc.code == NOT_ANSWERED:  # the session may be well
             self._look_after()
-            return Outcome("error", error=exc.message, lost=True)
+            return Returned("error", error=exc.message, lost=True)
         if exc.code != mcp.CONNECTION_CLOSED:
             self._look_after()
-            return Outcome("error", error=exc.message)
+            return Returned("error", error=exc.message)
         await asyncio.wait([self.task], timeout=_ENDING_S)
         reason = self.failure or self._closed or exc.message
-        return Outcome("error", error=f"Lost the connection to the server. {reason}", lost=True)
+        return Returned("error", error=f"Lost the connection to the server. {reason}", lost=True)
 
     def _look_after(self) -> None:
         """Checks that a server is still alive after something went wrong."""
