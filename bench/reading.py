@@ -20,7 +20,7 @@ import httpx2
 from bench.measure import Effort, compare
 from bench.table import Aim, Line
 from threadkeep.gateways.anthropic import AnthropicGateway
-from threadkeep.gateways.connection import StreamTransport
+from threadkeep.gateways.transport import StreamTransport
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, TextDelta
 from threadkeep.testing.script import Say
 from threadkeep.testing.wires import open_wire

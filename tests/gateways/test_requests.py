@@ -25,7 +25,7 @@ from tests.gateways.official_types import check_anthropic_type, check_openai_typ
 from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
 from threadkeep.gateways.files import Taken
-from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
+from threadkeep.gateways.openai import OpenAIGateway, ProviderQuirks, openai_body
 from threadkeep.gateways.wire import encode
 from threadkeep.ports.gateway import (
     Block,
@@ -90,7 +90,7 @@ def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():
 def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
     call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
-    assert openai_body(AFTER_A_TOOL, "default", Habits()) == {
+    assert openai_body(AFTER_A_TOOL, "default", ProviderQuirks()) == {
         "model": "default",
         "messages": [
             {"role": "system", "content": "You are brief."},
@@ -110,7 +110,9 @@ def test_openai_gets_at_most_128_calls_a_message_each_with_its_results():
     results = (ToolResultBlock(id_, id_, is_error=False) for id_ in ids)
     asked = ModelMessage("assistant", (TextBlock("All at once."), *uses))
     heard = ModelMessage("user", (*results, TextBlock("And?")))
-    body = openai_body(replace(QUESTION, messages=(*QUESTION.messages, asked, heard)), "default", Habits())
+    body = openai_body(
+        replace(QUESTION, messages=(*QUESTION.messages, asked, heard)), "default", ProviderQuirks()
+    )
     check_openai(body)
     said = [it for it in body["messages"] if it["role"] == "assistant"]
     assert [len(it["tool_calls"]) for it in said] == [128, 128, 44]
@@ -142,7 +144,7 @@ def test_anthropic_gets_images_as_blocks():
 
 
 def test_openai_gets_images_as_parts_and_plain_messages_as_text():
-    body = openai_body(WITH_IMAGE, "m", Habits())
+    body = openai_body(WITH_IMAGE, "m", ProviderQuirks())
     url = f"data:image/png;base64,{b64encode(IMAGE).decode()}"
     assert [message["content"] for message in body["messages"]] == [
         [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What is this?"}],
@@ -174,7 +176,7 @@ def test_what_the_agent_sets_is_sent():
     request = replace(QUESTION, model="other", temperature=1.5, max_tokens=77)
     body = anthropic_body(request, "default")
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("other", 1.0, 77)
-    body = openai_body(request, "default", Habits())
+    body = openai_body(request, "default", ProviderQuirks())
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("other", 1.5, 77)
 
 
@@ -273,7 +275,7 @@ def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed
     own = {"type": "thinking", "thinking": "So.", "signature": "signed"}
     assert anthropic_body(request, "m")["messages"][1]["content"] == [text, own]
     assert anthropic_body(replace(request, model="m3"), "m")["messages"][1]["content"] == [text]
-    said = openai_body(request, "m", Habits())["messages"]
+    said = openai_body(request, "m", ProviderQuirks())["messages"]
     assert [message["content"] for message in said[1:]] == ["你好, how are you?", "Yes.", "And?"]
 
 
@@ -298,7 +300,7 @@ def test_questions_around_an_answer_of_which_nothing_is_left_become_one():
     request = conversation(ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock(" "))
     (message,) = anthropic_body(request, "m")["messages"]
     assert [block["text"] for block in message["content"]] == ["你好, how are you?", "And?"]
-    _, message = openai_body(request, "m", Habits())["messages"]
+    _, message = openai_body(request, "m", ProviderQuirks())["messages"]
     assert message == {"role": "user", "content": "你好, how are you?\n\nAnd?"}
 
 
@@ -315,7 +317,10 @@ def test_longer_history_begins_with_the_same_bytes():
     shorter = replace(talk, messages=talk.messages[:5])
     for before, after in (
         (encode(anthropic_body(shorter, "m")), encode(anthropic_body(talk, "m"))),
-        (encode(openai_body(shorter, "m", Habits())), encode(openai_body(talk, "m", Habits()))),
+        (
+            encode(openai_body(shorter, "m", ProviderQuirks())),
+            encode(openai_body(talk, "m", ProviderQuirks())),
+        ),
     ):
         assert after.startswith(before.removesuffix(b"]}"))
 
@@ -482,7 +487,7 @@ def test_nothing_that_is_missing_is_marked():
 def test_single_request_is_not_kept():
     request = replace(LONG_TALK, cache_key=None)
     assert marked(anthropic_body(request, "m")) == []
-    assert "prompt_cache_key" not in openai_body(request, "m", Habits())
+    assert "prompt_cache_key" not in openai_body(request, "m", ProviderQuirks())
 
 
 def test_marks_do_not_change_what_is_sent():
@@ -555,7 +560,7 @@ def test_bodies_follow_the_rules_and_have_the_official_shape(request_: ModelRequ
     body: object = json.loads(encode(anthropic_body(request_, MODEL)))
     check_anthropic(body)
     check_anthropic_type(body)
-    for habits in (Habits(), Habits(takes_max_tokens=False)):
-        body = json.loads(encode(openai_body(request_, MODEL, habits)))
+    for quirks in (ProviderQuirks(), ProviderQuirks(takes_max_tokens=False)):
+        body = json.loads(encode(openai_body(request_, MODEL, quirks)))
         check_openai(body)
         check_openai_type(body)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.making import NOW, chunk_of
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.events import Done, IterationStart, Text, ToolCalled, ToolResulted, TurnStart
+from threadkeep.domain.events import Done, IterationStart, Text, ToolCalled, ToolResultStored, TurnStart
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.old_reply import OldReply
@@ -37,7 +37,7 @@ LOG = (
         Text("First."),
         ToolCalled("1", "add", "math", {}),
     ),
-    chunk_of(TURN, 5, ToolResulted("1", "add", "ok", 3, duration_ms=2), IterationStart(2), Text("Then.")),
+    chunk_of(TURN, 5, ToolResultStored("1", "add", "ok", 3, duration_ms=2), IterationStart(2), Text("Then.")),
     chunk_of(TURN, 8, Done("COMPLETED", REPLY.id, Usage(1, 1), "end_turn")),
 )
 

@@ -16,7 +16,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnStart,
     UsageReported,
 )
@@ -127,7 +127,7 @@ async def test_idle_writer_stores_immediately_and_what_comes_while_it_rests_goes
 
 
 @pytest.mark.usefixtures("long_rest")
-@pytest.mark.parametrize("urgent", [UsageReported(1, 1), ToolResulted("1", "add", "ok", 3)])
+@pytest.mark.parametrize("urgent", [UsageReported(1, 1), ToolResultStored("1", "add", "ok", 3)])
 async def test_finished_model_call_and_tool_result_end_the_rest(writing: Writing, urgent: EventBody):
     turn_log = await writing.open()
     call = ToolCalled("1", "add", "", {})

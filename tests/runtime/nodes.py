@@ -24,9 +24,9 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease
 from threadkeep.runtime.node import Node
+from threadkeep.runtime.prepared_turn import PreparedTurn
 from threadkeep.runtime.running import TurnControl
 from threadkeep.runtime.user_events import UserEvents
-from threadkeep.runtime.work import Successor
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 
@@ -55,13 +55,13 @@ class Nodes:
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
         node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
-        node.continue_with(gives_up, lambda held, entries: nobody_succeeds)
+        node.resume_with(gives_up, lambda held, entries: no_next_turn)
         self.made.append(node)
         return node
 
 
-async def nobody_succeeds(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
-    """For turns that are not succeeded."""
+async def no_next_turn(previous: Turn, conversation: Conversation, message: QueuedMessage) -> PreparedTurn:
+    """For turns that no other follows."""
     raise AgentNotFound
 
 

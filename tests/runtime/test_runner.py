@@ -25,7 +25,7 @@ from threadkeep.domain.events import (
     Retrieval,
     Text,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     UsageReported,
 )
@@ -69,7 +69,9 @@ class DeafBus(LocalBus):
 async def test_turn_goes_on_where_nothing_can_be_announced(nodes: Nodes, store: Store):
     node = nodes.start(bus=DeafBus())
     begun, script = await run(node, store)
-    script.say(Text("a"), ToolCalled("1", "add", "", {}), ToolResulted("1", "add", "ok", 1), script.done())
+    script.say(
+        Text("a"), ToolCalled("1", "add", "", {}), ToolResultStored("1", "add", "ok", 1), script.done()
+    )
     assert kinds(await follow(node, begun.turn))[-1] == "done"
     assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
 

@@ -19,7 +19,7 @@ from threadkeep.log.live import LiveLog
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import FromQueue, NextTurn, WaitingEnd
+from threadkeep.ports.turns import NextTurn, QueueChange, WaitingEnd
 from threadkeep.runtime.following import Follower
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.running import TurnControl
@@ -99,15 +99,15 @@ class FaultyTurns(SqlTurns):
         opening: LogChunk,
         key: IdempotencyKey | None = None,
         *,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
+        queue: QueueChange | None = None,
+        waiting_end: WaitingEnd | None = None,
     ) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(begun, lease, opening, key, queue=queue, before=before)
+        await super().begin(begun, lease, opening, key, queue=queue, waiting_end=waiting_end)
         if what == "after":
             raise AWAY
 
@@ -118,14 +118,14 @@ class FaultyTurns(SqlTurns):
         fence: int,
         *,
         queue_version: int = 0,
-        following: NextTurn | None = None,
+        next_turn: NextTurn | None = None,
     ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
         what = self._fault.next()
         if what == "before":
             raise AWAY
-        await super().end(ended, chunk, fence, queue_version=queue_version, following=following)
+        await super().end(ended, chunk, fence, queue_version=queue_version, next_turn=next_turn)
         if what == "after":
             raise AWAY
 

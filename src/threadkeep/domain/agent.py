@@ -48,7 +48,7 @@ class OnCrash(Choice):
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """An agent's limits and habits; 0 means no limit."""
+    """An agent's limits and preferences; 0 means no limit."""
 
     retrieval_top_k: int = 5
     retrieval_threshold: float = 0.3

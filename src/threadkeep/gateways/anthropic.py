@@ -56,7 +56,7 @@ _STOP_REASONS = {
 
 
 @dataclass(slots=True)
-class Habits:
+class ProviderQuirks:
     """What a server has turned out to reject."""
 
     takes_cache_marks: bool = True
@@ -96,7 +96,7 @@ class AnthropicGateway:
         self.context_tokens = context_tokens
         self._images: Taken = images
         self._pdfs: Taken = pdfs
-        self._habits: dict[str, Habits] = {}
+        self._quirks: dict[str, ProviderQuirks] = {}
         patience = patience or Patience()
         self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
 
@@ -106,11 +106,11 @@ class AnthropicGateway:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
-        habits = self._habits.setdefault(request.model or self.default_model, Habits())
+        quirks = self._quirks.setdefault(request.model or self.default_model, ProviderQuirks())
         return self._provider.ask_adapting(
-            lambda: encode(anthropic_body(request, self.default_model, habits)),
-            lambda: _Answer(self._key),
-            habits.learn,
+            lambda: encode(anthropic_body(request, self.default_model, quirks)),
+            lambda: _ReplyReader(self._key),
+            quirks.learn,
             in_thread=has_files(request),
         )
 
@@ -119,16 +119,18 @@ class AnthropicGateway:
         await self._provider.close()
 
 
-def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | None = None) -> dict[str, Any]:
+def anthropic_body(
+    request: ModelRequest, default_model: str, quirks: ProviderQuirks | None = None
+) -> dict[str, Any]:
     """A request in the form of the Messages API."""
-    habits = habits or Habits()
+    quirks = quirks or ProviderQuirks()
     model = request.model or default_model
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens or MAX_TOKENS,
         "stream": True,
     }
-    if request.temperature is not None and habits.takes_temperature:
+    if request.temperature is not None and quirks.takes_temperature:
         body["temperature"] = min(request.temperature, MOST_TEMPERATURE)
     # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
@@ -137,7 +139,7 @@ def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | N
         body["system"] = [{"type": "text", "text": request.system}]
     history = sendable(request.messages, signer(NAME, model))
     body["messages"] = [_message(message, request.contents) for message in history]
-    if request.cache_key and habits.takes_cache_marks:
+    if request.cache_key and quirks.takes_cache_marks:
         _mark_for_caching(body)
     return body
 
@@ -281,7 +283,7 @@ _error = msgspec.json.Decoder(_Error)
 
 
 class _OpenBlock:
-    """A block of the answer that has not ended yet."""
+    """A block of the reply that has not ended yet."""
 
     def __init__(self, content: _Content) -> None:
         self.content = content
@@ -289,8 +291,8 @@ class _OpenBlock:
         self.json: list[str] = []
 
 
-class _Answer:
-    """One answer, event by event."""
+class _ReplyReader:
+    """One reply, event by event."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret

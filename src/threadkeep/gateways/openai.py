@@ -48,7 +48,7 @@ _STOP_REASONS = {
 
 
 @dataclass(slots=True)
-class Habits:
+class ProviderQuirks:
     """What a server has turned out to reject."""
 
     takes_stream_options: bool = True
@@ -92,7 +92,7 @@ class OpenAIGateway:
         self.context_tokens = context_tokens
         self._images: Taken = images
         self._pdfs: Taken = pdfs
-        self._habits: dict[str, Habits] = {}
+        self._quirks: dict[str, ProviderQuirks] = {}
         patience = patience or Patience()
         self._host = check_url(url).host
         self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
@@ -103,11 +103,11 @@ class OpenAIGateway:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
-        habits = self._habits.setdefault(request.model or self.default_model, Habits())
+        quirks = self._quirks.setdefault(request.model or self.default_model, ProviderQuirks())
         return self._provider.ask_adapting(
-            lambda: encode(openai_body(request, self.default_model, habits)),
-            lambda: _Answer(self._key),
-            habits.learn,
+            lambda: encode(openai_body(request, self.default_model, quirks)),
+            lambda: _ReplyReader(self._key),
+            quirks.learn,
             in_thread=has_files(request),
         )
 
@@ -123,16 +123,16 @@ def _completions_url(url: str) -> str:
     return f"{base}/chat/completions" if parsed.path.strip("/") else f"{base}/v1/chat/completions"
 
 
-def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> dict[str, Any]:
+def openai_body(request: ModelRequest, default_model: str, quirks: ProviderQuirks) -> dict[str, Any]:
     """A request in the form of chat completions."""
     body: dict[str, Any] = {"model": request.model or default_model, "stream": True}
-    if habits.takes_stream_options:
+    if quirks.takes_stream_options:
         body["stream_options"] = {"include_usage": True}
-    if request.temperature is not None and habits.takes_temperature:
+    if request.temperature is not None and quirks.takes_temperature:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
-        body["max_tokens" if habits.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
-    if request.cache_key and habits.takes_cache_key:
+        body["max_tokens" if quirks.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
+    if request.cache_key and quirks.takes_cache_key:
         body["prompt_cache_key"] = request.cache_key
     # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
@@ -244,7 +244,7 @@ class _Choice(msgspec.Struct):
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: Any = None  # an extra that must not break the answer, whatever its shape
+    prompt_tokens_details: Any = None  # an extra that must not break the reply, whatever its shape
 
 
 class _Chunk(msgspec.Struct):
@@ -286,8 +286,8 @@ class _Call:
             self.arguments.append(function.arguments)
 
 
-class _Answer:
-    """One answer, chunk by chunk."""
+class _ReplyReader:
+    """One reply, chunk by chunk."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret

@@ -13,7 +13,7 @@ from threadkeep.ports.turn_log import Lease, LogChunk
 
 
 @dataclass(frozen=True, slots=True)
-class FromQueue:
+class QueueChange:
     """How the start of a turn changes the queue."""
 
     taken: QueuedMessage
@@ -81,8 +81,8 @@ class TurnStore(Protocol):
         opening: LogChunk,
         key: IdempotencyKey | None = None,
         *,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
+        queue: QueueChange | None = None,
+        waiting_end: WaitingEnd | None = None,
     ) -> None:
         """Stores a new turn with its first events, and removes its message from the queue; all or nothing.
 
@@ -99,7 +99,7 @@ class TurnStore(Protocol):
         fence: int,
         *,
         queue_version: int = 0,
-        following: NextTurn | None = None,
+        next_turn: NextTurn | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn.
 

@@ -24,13 +24,13 @@ from threadkeep.logs import add_to_subject
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import FromQueue, WaitingEnd
-from threadkeep.runtime.end_writer import Begun, EndWriter
+from threadkeep.ports.turns import QueueChange, WaitingEnd
 from threadkeep.runtime.leases import lease_of
-from threadkeep.runtime.running import RunningTurn, RunningTurns, TurnControl
+from threadkeep.runtime.prepared_turn import PrepareNextOf, PrepareNextTurn, ResumedSteps, Steps
+from threadkeep.runtime.running import NodeTurn, NodeTurns, TurnControl
 from threadkeep.runtime.signals import Signals
-from threadkeep.runtime.steering import SteeringDesk
-from threadkeep.runtime.work import ContinuedSteps, Steps, Succeed, Succession
+from threadkeep.runtime.steering import SteeringMessages
+from threadkeep.runtime.turn_ends import OpenedTurn, TurnEnds
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -46,32 +46,32 @@ class Runner:
         self,
         node_id: str,
         store: Store,
-        running: RunningTurns,
+        running: NodeTurns,
         writer: LogWriter,
-        end_writer: EndWriter,
-        steering: SteeringDesk,
+        turn_ends: TurnEnds,
+        steering: SteeringMessages,
         signals: Signals,
     ) -> None:
         self._node_id = node_id
         self._store = store
         self._running = running
         self._writer = writer
-        self._end_writer = end_writer
+        self._turn_ends = turn_ends
         self._steering = steering
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
-        self._continued: ContinuedSteps | None = None
-        self._succession: Succession | None = None
+        self._resumed_steps: ResumedSteps | None = None
+        self._prepare_next_of: PrepareNextOf | None = None
         self.is_draining = False
 
     @property
-    def can_continue(self) -> bool:
+    def can_resume(self) -> bool:
         """Whether this node can take over turns."""
-        return self._continued is not None and not self.is_draining
+        return self._resumed_steps is not None and not self.is_draining
 
-    def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
+    def resume_with(self, steps: ResumedSteps, prepare_next_of: PrepareNextOf) -> None:
         """Sets how turns that are taken over continue, and how the next turn follows them."""
-        self._continued, self._succession = steps, succession
+        self._resumed_steps, self._prepare_next_of = steps, prepare_next_of
 
     async def begin(
         self,
@@ -79,16 +79,16 @@ class Runner:
         key: IdempotencyKey | None,
         steps: Steps,
         *,
-        succeed: Succeed | None = None,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
+        prepare_next: PrepareNextTurn | None = None,
+        queue: QueueChange | None = None,
+        waiting_end: WaitingEnd | None = None,
         by_admin: bool = False,
     ) -> None:
         """Stores a turn with this node's lease and its first event, shows that event, and runs the turn.
 
         It does so even if the request is cancelled meanwhile: a stored turn must run.
         """
-        task = asyncio.create_task(self._begin(begun, key, queue, before, steps, succeed, by_admin))
+        task = asyncio.create_task(self._begin(begun, key, queue, waiting_end, steps, prepare_next, by_admin))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -96,8 +96,8 @@ class Runner:
         self, held: HeldTurn, *, is_takeover: bool = False, stop_reason: StopReason | None = None
     ) -> None:
         """Runs a turn that this node holds from the end of its log; ends it if a reason is given."""
-        assert self._continued is not None
-        assert self._succession is not None
+        assert self._resumed_steps is not None
+        assert self._prepare_next_of is not None
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             entries = await self._read(turn_log)
@@ -111,8 +111,8 @@ class Runner:
             control.stop.request(stop_reason)
         if held.is_aborting:
             control.stop.request("abort")
-        steps = self._continued(held, entries, control, is_takeover)
-        self._start(held, turn_log, control, steps, self._succession(held, entries))
+        steps = self._resumed_steps(held, entries, control, is_takeover)
+        self._start(held, turn_log, control, steps, self._prepare_next_of(held, entries))
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without answering; stores nothing."""
@@ -122,7 +122,7 @@ class Runner:
         except DAMAGED as exc:
             log.error("ending turn %s with the readable part of its damaged log: %s", held.turn.id, exc)
             turn_log.fill_readable(await self._store.log.read(held.turn.id, 0))
-        return self._end_writer.end_of_waiting(held, turn_log)
+        return self._turn_ends.end_of_waiting(held, turn_log)
 
     def count_of(self, user_id: UserId) -> int:
         """How many of a user's turns run or start here; one whose end is visible no longer counts."""
@@ -168,10 +168,10 @@ class Runner:
         self,
         begun: BegunTurn,
         key: IdempotencyKey | None,
-        queue: FromQueue | None,
-        before: WaitingEnd | None,
+        queue: QueueChange | None,
+        waiting_end: WaitingEnd | None,
         steps: Steps,
-        succeed: Succeed | None,
+        prepare_next: PrepareNextTurn | None,
         by_admin: bool,
     ) -> None:
         lease = lease_of(self._node_id)
@@ -179,32 +179,34 @@ class Runner:
         opening = turn_log.take(*opening_entries(begun.turn, by_admin=by_admin))
         assert opening is not None
         try:
-            await self._store.turns.begin(begun, lease, opening, key, queue=queue, before=before)
+            await self._store.turns.begin(begun, lease, opening, key, queue=queue, waiting_end=waiting_end)
         except StorageUnavailable:
             # It may have been stored, and only the response was lost.
             if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
                 raise
         finally:
             del self._beginning[begun.turn.id]
-        if before is not None:
-            await self._end_writer.announce_end(before)
+        if waiting_end is not None:
+            await self._turn_ends.announce_end(waiting_end)
         turn_log.live.extend([opening])
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        self._start_new(held, turn_log, steps, succeed)
+        self._start_new(held, turn_log, steps, prepare_next)
 
-    def _start_new(self, held: HeldTurn, turn_log: TurnLog, steps: Steps, succeed: Succeed | None) -> None:
+    def _start_new(
+        self, held: HeldTurn, turn_log: TurnLog, steps: Steps, prepare_next: PrepareNextTurn | None
+    ) -> None:
         """Runs a turn whose start is stored."""
         control = self._control(held, turn_log)
         control.stop.at_boundary = self.is_draining
-        self._start(held, turn_log, control, steps(held, control), succeed)
+        self._start(held, turn_log, control, steps(held, control), prepare_next)
 
     def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:
         return TurnControl(lambda: self._steering.take_in(held, turn_log))
 
-    def _run_next(self, next_turn: Begun) -> None:
+    def _run_next(self, next_turn: OpenedTurn) -> None:
         """Runs the turn of a queued message, which began when the previous turn ended."""
-        successor = next_turn.successor
-        self._start_new(next_turn.held, next_turn.log, successor.steps, successor.succeed)
+        prepared = next_turn.prepared
+        self._start_new(next_turn.held, next_turn.log, prepared.steps, prepared.prepare_next)
 
     def _start(
         self,
@@ -212,10 +214,10 @@ class Runner:
         turn_log: TurnLog,
         control: TurnControl,
         steps: AsyncGenerator[TurnStep],
-        succeed: Succeed | None,
+        prepare_next: PrepareNextTurn | None,
     ) -> None:
-        task = asyncio.create_task(self._run(held, turn_log, control, steps, succeed))
-        self._running.add(RunningTurn(held.conversation.user_id, task, turn_log, control))
+        task = asyncio.create_task(self._run(held, turn_log, control, steps, prepare_next))
+        self._running.add(NodeTurn(held.conversation.user_id, task, turn_log, control))
 
     async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
         """A turn as stored, and its log so far."""
@@ -232,14 +234,14 @@ class Runner:
         turn_log: TurnLog,
         control: TurnControl,
         steps: AsyncGenerator[TurnStep],
-        succeed: Succeed | None,
+        prepare_next: PrepareNextTurn | None,
     ) -> None:
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             await self._signals.began(held)
-            while await self._write(held, turn_log, control, steps, succeed):
-                assert self._continued is not None
-                steps = self._continued(held, await self._entries(turn_log), control, False)
+            while await self._write(held, turn_log, control, steps, prepare_next):
+                assert self._resumed_steps is not None
+                steps = self._resumed_steps(held, await self._entries(turn_log), control, False)
         finally:
             # Followers here continue where the turn does: on another node, or after its user's answer.
             self._running.discard(turn_log)
@@ -255,22 +257,22 @@ class Runner:
         turn_log: TurnLog,
         control: TurnControl,
         steps: AsyncGenerator[TurnStep],
-        succeed: Succeed | None,
+        prepare_next: PrepareNextTurn | None,
     ) -> bool:
         """Stores and shows a turn's steps, as far as possible; returns whether it continues from its log."""
-        before = None
+        previous = None
         try:
             async for step in steps:
                 match step:
                     case Done() | Failed():
-                        await self._end_writer.end(
-                            held, turn_log, step, succeed=succeed, run_next=self._run_next
+                        await self._turn_ends.end(
+                            held, turn_log, step, prepare_next=prepare_next, run_next=self._run_next
                         )
                     case Pause(requests):
                         return not await self._pause(held, turn_log, control, requests)
                     case HandOff():
                         await self._hand_off(turn_log)
-                    case UsageReported() if held.attempts and isinstance(before, CallFinished):
+                    case UsageReported() if held.attempts and isinstance(previous, CallFinished):
                         await turn_log.add(step, at_once=True)
                         await self._store.log.reset_attempts(held.turn.id, held.fence)
                     case Dispatched() | InputAwaited():
@@ -285,7 +287,7 @@ class Runner:
                         await self._signals.asked(held, step.request_id)
                     case _:
                         await turn_log.add(step)
-                before = step
+                previous = step
         except TurnLost:
             log.warning("another node took over turn %s", held.turn.id)
         except StorageError as exc:
@@ -328,7 +330,7 @@ class Runner:
         try:
             turn_log.release()
             await self._writer.flush(turn_log)
-            await self._end_writer.cut_off(held, turn_log, INTERNAL_ERROR)
+            await self._turn_ends.cut_off(held, turn_log, INTERNAL_ERROR)
         except Exception:
             log.exception("couldn't end turn %s", held.turn.id)
 
@@ -337,4 +339,4 @@ class Runner:
         chunks = await self._store.log.read(held.turn.id, 0)
         turn_log.fill_readable(chunks)
         with suppress(TurnLost):
-            await self._end_writer.cut_off(held, turn_log, ABANDONED)
+            await self._turn_ends.cut_off(held, turn_log, ABANDONED)

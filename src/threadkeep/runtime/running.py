@@ -31,7 +31,7 @@ class TurnControl:
 
 
 @dataclass(slots=True)
-class RunningTurn:
+class NodeTurn:
     """A turn that runs here."""
 
     user_id: UserId
@@ -42,19 +42,19 @@ class RunningTurn:
     """By this process's own clock, which is useless if the process was suspended."""
 
 
-class RunningTurns:
+class NodeTurns:
     """The turns that run here, by id; each is removed when its task is done."""
 
     def __init__(self) -> None:
-        self._turns: dict[TurnId, RunningTurn] = {}
+        self._turns: dict[TurnId, NodeTurn] = {}
 
-    def add(self, turn: RunningTurn) -> None:
+    def add(self, turn: NodeTurn) -> None:
         """Adds a turn that has started to run."""
         turn_id = turn.log.turn_id
         self._turns[turn_id] = turn
         turn.task.add_done_callback(lambda _: self._forget(turn))
 
-    def _forget(self, turn: RunningTurn) -> None:
+    def _forget(self, turn: NodeTurn) -> None:
         if self._turns.get(turn.log.turn_id) is turn:
             del self._turns[turn.log.turn_id]
 
@@ -70,11 +70,11 @@ class RunningTurns:
         if turn is None or turn.leased_until < time.monotonic():
             raise TurnLost
 
-    def get(self, turn_id: TurnId) -> RunningTurn | None:
+    def get(self, turn_id: TurnId) -> NodeTurn | None:
         """A turn, if it runs here."""
         return self._turns.get(turn_id)
 
-    def all(self) -> dict[TurnId, RunningTurn]:
+    def all(self) -> dict[TurnId, NodeTurn]:
         """The turns that run now."""
         return dict(self._turns)
 

@@ -33,10 +33,10 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.turns import FromQueue, WaitingEnd
+from threadkeep.ports.turns import QueueChange, WaitingEnd
 from threadkeep.runtime.following import ALL_SEEN, Follower
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.work import Steps, Succeed, Successor
+from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn, Steps
 from threadkeep.services.access import (
     agent_to_ask,
     branch_up_to,
@@ -45,7 +45,7 @@ from threadkeep.services.access import (
     own_turn,
     to_message_id,
 )
-from threadkeep.services.answers import Answers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.payloads import whole_messages
 
 TRIES = 5
@@ -86,14 +86,14 @@ class Turns:
         self,
         store: Store,
         node: Node,
-        answers: Answers,
+        replies: ModelReplies,
         allowances: Allowances,
         clock: Clock,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
         self._node = node
-        self._answers = answers
+        self._replies = replies
         self._allowances = allowances
         self._clock = clock
         self._caps = caps
@@ -123,11 +123,11 @@ class Turns:
             agent = await self._agent_of(user, conversation)
             check_user_content(content, most=agent.settings.max_message_chars, has_files=bool(files))
             try:
-                before = None
+                waiting_end = None
                 if conversation.active_turn_id is not None:
-                    before = await self._node.end_of_waiting(conversation.active_turn_id)
-                if before is not None:  # a user who continues no longer answers
-                    conversation = before.ended.conversation
+                    waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
+                if waiting_end is not None:  # a user who continues no longer answers
+                    conversation = waiting_end.ended.conversation
                 elif conversation.active_turn_id is not None:
                     if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
                         raise InvalidRequest("A queued message can't set `parentId`.", param="parentId")
@@ -137,16 +137,18 @@ class Turns:
                 held = await self._store.queue.waiting(conversation.id) if position.parent_id is UNSET else ()
                 if held:
                     added = QueuedMessage.of(conversation.id, content, self._clock(), files=files)
-                    return await self._send_behind(user, agent, conversation, held[0], added, key, before)
+                    return await self._send_behind(
+                        user, agent, conversation, held[0], added, key, waiting_end
+                    )
                 begun = conversation.begin_turn(
                     content,
                     self._clock(),
                     files=files,
                     branch=branch,
-                    model=self._answers.model(agent),
+                    model=self._replies.model(agent),
                     title=title_of(content, files),
                 )
-                return await self._begin(user, agent, begun, key, before=before)
+                return await self._begin(user, agent, begun, key, waiting_end=waiting_end)
             except StorageConflict:
                 continue  # another writer was first: read and decide again
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -174,7 +176,7 @@ class Turns:
                 raise MessageNotFound("This message isn't in the queue.")
             begun = self._begin_queued(agent, conversation, message)
             try:
-                return await self._begin(user, agent, begun, key, queue=FromQueue(message))
+                return await self._begin(user, agent, begun, key, queue=QueueChange(message))
             except StorageConflict:
                 continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -201,12 +203,12 @@ class Turns:
             if tip_id is not UNSET:
                 conversation.check_tip(tip_id)
             reply = await self._reply_to_regenerate(conversation, message_id)
-            before = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
+            replaced = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
             branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
-            if before is None or branch is None:
+            if replaced is None or branch is None:
                 raise NothingToRegenerate("This reply doesn't answer a question.")
             begun = conversation.regenerate(
-                before.user_message_id, branch, self._clock(), model=self._answers.model(agent)
+                replaced.user_message_id, branch, self._clock(), model=self._replies.model(agent)
             )
             try:
                 return await self._begin(user, agent, begun, key)
@@ -323,18 +325,20 @@ class Turns:
         first: QueuedMessage,
         added: QueuedMessage,
         key: IdempotencyKey | None,
-        before: WaitingEnd | None,
+        waiting_end: WaitingEnd | None,
     ) -> QueuedMessage:
         """Sends the first held message, and queues a new one behind the others."""
         begun = self._begin_queued(agent, conversation, first)
-        await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key), before=before)
+        await self._begin(
+            user, agent, begun, None, queue=QueueChange(first, added, key), waiting_end=waiting_end
+        )
         return added
 
     def _begin_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
         return conversation.begin_turn(
             message.content,
             self._clock(),
-            model=self._answers.model(agent),
+            model=self._replies.model(agent),
             title=title_of(message.content, message.files),
             message_id=message.id,
             files=message.files,
@@ -346,43 +350,51 @@ class Turns:
         agent: Agent,
         begun: BegunTurn,
         key: IdempotencyKey | None,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
+        queue: QueueChange | None = None,
+        waiting_end: WaitingEnd | None = None,
     ) -> tuple[Turn, Conversation]:
         self._check_open()
         await self._allowances.take_turn(user.id, begun.turn.id, self._node.running_of(user.id))
-        steps, succeed = self._steps(user, agent), self.succession(user)
+        steps, prepare_next = self._steps(user, agent), self.prepare_next_of(user)
         try:
             await self._node.begin(
-                begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=user.is_admin
+                begun,
+                key,
+                steps,
+                prepare_next=prepare_next,
+                queue=queue,
+                waiting_end=waiting_end,
+                by_admin=user.is_admin,
             )
         except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
             await self._allowances.give_turn_back(user.id, begun.turn.id)
             raise
         return begun.turn, begun.conversation
 
-    def succession(self, user: User) -> Succeed:
+    def prepare_next_of(self, user: User) -> PrepareNextTurn:
         """Answers a user's queued messages, one turn after the other."""
 
-        async def succeed(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
+        async def prepare_next(
+            previous: Turn, conversation: Conversation, message: QueuedMessage
+        ) -> PreparedTurn:
             self._check_open()
             agent = await self._agent_of(user, conversation)
             begun = self._begin_queued(agent, conversation, message)
             turn_id, running = begun.turn.id, self._node.running_of(user.id)
-            await self._allowances.take_turn(user.id, turn_id, running, after=before.id)
-            return Successor(
+            await self._allowances.take_turn(user.id, turn_id, running, after=previous.id)
+            return PreparedTurn(
                 begun=begun,
                 message=message,
                 steps=self._steps(user, agent),
-                succeed=succeed,
+                prepare_next=prepare_next,
                 by_admin=user.is_admin,
                 give_up=lambda: self._allowances.give_turn_back(user.id, turn_id),
             )
 
-        return succeed
+        return prepare_next
 
     def _steps(self, user: User, agent: Agent) -> Steps:
-        return lambda held, control: self._answers.steps(user, agent, held, control)
+        return lambda held, control: self._replies.steps(user, agent, held, control)
 
     def _check_open(self) -> None:
         if self.is_draining:

@@ -13,7 +13,7 @@ from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, FromQueue, NextTurn, RunningTurn, WaitingEnd
+from threadkeep.ports.turns import DayUsage, NextTurn, QueueChange, RunningTurn, WaitingEnd
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -177,17 +177,17 @@ class SqlTurns:
         opening: LogChunk,
         key: IdempotencyKey | None = None,
         *,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
+        queue: QueueChange | None = None,
+        waiting_end: WaitingEnd | None = None,
     ) -> None:
         """Stores a new turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(begun, lease, opening, key), begun.user_message
-        is_plain = key is None and begun.branch is None and queue is None and before is None
+        is_plain = key is None and begun.branch is None and queue is None and waiting_end is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: _begin_after(before, begun, values, queue, key))
+            await self._database.write(lambda: _begin_after(waiting_end, begun, values, queue, key))
 
     async def end(
         self,
@@ -196,15 +196,15 @@ class SqlTurns:
         fence: int,
         *,
         queue_version: int = 0,
-        following: NextTurn | None = None,
+        next_turn: NextTurn | None = None,
     ) -> None:
         """Stores a turn's end with the last of its log, all or nothing; refused if the fence has moved."""
         values = _end_values(ended, chunk, fence, queue_version)
-        is_plain = following is None and not calls_in(ended.assistant_message.parts)
+        is_plain = next_turn is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
             done = await self._database.execute(_END_IN_ONE(**values))
         else:
-            done = await self._database.write(lambda: _end(ended, values, following))
+            done = await self._database.write(lambda: _end(ended, values, next_turn))
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
@@ -295,21 +295,21 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 
 
 def _begin_after(
-    before: WaitingEnd | None,
+    waiting_end: WaitingEnd | None,
     begun: BegunTurn,
     values: dict[str, Any],
-    queue: FromQueue | None,
+    queue: QueueChange | None,
     key: IdempotencyKey | None,
 ) -> Plan[None]:
-    if before is not None:
-        ended = _end_values(before.ended, before.chunk, before.fence, 0)
-        if not (yield from _end(before.ended, ended, None)):
+    if waiting_end is not None:
+        ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
+        if not (yield from _end(waiting_end.ended, ended, None)):
             raise _moved_on()
     yield from _begin(begun, values, queue, key)
 
 
 def _begin(
-    begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None, key: IdempotencyKey | None
+    begun: BegunTurn, values: dict[str, Any], queue: QueueChange | None, key: IdempotencyKey | None
 ) -> Plan[None]:
     if not (yield _ADVANCE_FOR_TURN(**values)):
         raise _moved_on()
@@ -369,7 +369,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
     }
 
 
-def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -> Plan[Rows]:
+def _end(ended: EndedTurn, values: dict[str, Any], next_turn: NextTurn | None) -> Plan[Rows]:
     done = yield _END_TURN(**values)
     if done:
         yield _ADD_CHUNK(**values)
@@ -377,10 +377,10 @@ def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -
         yield from _add_tool_calls(ended)
         yield _CLOSE_REQUESTS(**values)
         yield _FREE(**values)
-        if following is not None:
-            begun = following.begun
-            opened = _begin_values(begun, following.lease, following.opening, None)
-            yield from _begin(begun, opened, FromQueue(following.message), None)
+        if next_turn is not None:
+            begun = next_turn.begun
+            opened = _begin_values(begun, next_turn.lease, next_turn.opening, None)
+            yield from _begin(begun, opened, QueueChange(next_turn.message), None)
     return done
 
 

@@ -16,7 +16,7 @@ from tests.talking import JSON, Talk, talking
 from threadkeep import User, UserRole
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.ports.tools import Outcome
+from threadkeep.ports.tools import Returned
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx.requests import REQUESTS
 from threadkeep.services.turns import Turns
@@ -111,7 +111,7 @@ async def test_tool_is_shown_planned_executing_and_completed(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
     may_end = asyncio.Event()
-    tools.add(search=gives(may_end, Outcome("ok", result={"found": 1})))
+    tools.add(search=gives(may_end, Returned("ok", result={"found": 1})))
     model.script([Say("Looking."), UseTool("search", {"query": "x"}, "t1")], [Say("Found "), Say("one.")])
     async with agentx(talk) as client:
         image_id = (await create(client))["imageId"]
@@ -145,7 +145,7 @@ def shown(hook: AgentHook, states: list[str]) -> list[str]:
 async def test_failed_tool_is_shown_failed_at_once_and_later(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel, status: Any
 ):
-    tools.add(search=gives(Outcome(status, error="It is away.")))
+    tools.add(search=gives(Returned(status, error="It is away.")))
     model.script([UseTool("search", {}, "t1")], [Say("Sorry.")])
     async with agentx(talk) as client:
         image_id = (await create(client))["imageId"]
