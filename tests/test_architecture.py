@@ -80,7 +80,7 @@ BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
-    "threadkeep.mcp.launch",
+    "threadkeep.mcp.sessions.launch",
     "threadkeep.cli.embedded",
     "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
@@ -93,8 +93,6 @@ EXTRAS = {
     "jsonschema",
     "referencing",
 }
-# Packages whose folders still import each other.
-UNTANGLING = {"storage"}
 # These load modules of ours by name when they are asked for. The names in them count as imports.
 LOADERS = {"threadkeep", "threadkeep.cli"}
 
@@ -107,10 +105,10 @@ SHORT_LIVED = {
     # A turn, and what belongs to one.
     "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
     "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
-    "threadkeep.runtime.steering.SteeringDesk.take_in": "one write; the turn waits for it",
+    "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
     "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
     "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
-    "threadkeep.services.approvals.Approvals.answer": "one write; the request waits for it",
+    "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
@@ -118,11 +116,11 @@ SHORT_LIVED = {
     "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
     "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
-    "threadkeep.mcp.stdio.StdioLink.open": "a program's streams; their end closes the connection",
-    "threadkeep.mcp.connection.Connection.__init__": "a connection; the next call reconnects",
-    "threadkeep.mcp.connection.Connection.call": "one call; the caller waits for it",
-    "threadkeep.mcp.connection.Connection._elicit": "one question; the call waits for it",
-    "threadkeep.mcp.connection.Connection._look_after": "one ping",
+    "threadkeep.mcp.sessions.stdio.StdioLink.open": "a program's streams; their end closes the connection",
+    "threadkeep.mcp.sessions.session.ServerSession.__init__": "a connection; the next call reconnects",
+    "threadkeep.mcp.sessions.session.ServerSession.call": "one call; the caller waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._elicit": "one question; the call waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._look_after": "one ping",
     "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
     "threadkeep.gateways.local._Answer.begin": "one answer",
@@ -309,7 +307,7 @@ def test_packages_form_no_cycle():
 
 
 def test_folders_of_a_package_form_no_cycle():
-    check_no_cycle({room: to for room, to in rooms(2).items() if room.split(".")[1] not in UNTANGLING})
+    check_no_cycle(rooms(2))
 
 
 def starters(node: ast.AST, name: str) -> Iterator[str]:

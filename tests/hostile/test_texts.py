@@ -24,7 +24,7 @@ from threadkeep.context.tool_names import outside_name
 from threadkeep.domain.chart import read_chart
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
-from threadkeep.domain.events import Done, Text, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.events import Done, Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, TurnId, new_uuid
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.message import Usage
@@ -101,7 +101,7 @@ def _agentx(text: str) -> object:
     bodies = (
         Text(text),
         ToolCalled("i", text, text, {"a": text}),
-        ToolResulted("i", text, "ok", text),
+        ToolResultStored("i", text, "ok", text),
         Done("COMPLETED", MessageId("m"), Usage(0, 0), "end_turn"),
     )
     events = (TurnEvent(TURN, seq, NOW, body) for seq, body in enumerate(bodies, 1))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from threadkeep.clock import system_clock
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalScope
+from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.http.api.turns import turn_view
 from threadkeep.http.requests.routing import Call
 from threadkeep.wire.approvals import ApprovalsView, approval_view
@@ -40,11 +40,11 @@ async def list_approvals(call: Call) -> ApprovalsView:
 
 async def answer_approval(call: Call, *, turn_id: str, request_id: str, body: AnswerBody) -> TurnView:
     """Answer a turn's request; the turn continues. Repeating the same answer changes nothing."""
-    answer = Answer(
+    decision = Decision(
         action=ApprovalAction(body.action),
         at=system_clock(),
         scope=body.scope,
         arguments=body.arguments,
         content=body.content,
     )
-    return turn_view(await call.services.approvals.answer(call.user, turn_id, request_id, answer))
+    return turn_view(await call.services.approvals.decide(call.user, turn_id, request_id, decision))

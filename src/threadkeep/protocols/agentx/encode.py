@@ -46,7 +46,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -121,7 +121,7 @@ class AgentXTurn:
                 self._join.interrupt()
                 self._said.interrupt()
                 return self._call(at, body)
-            case ToolResulted():
+            case ToolResultStored():
                 return self._result(at, body)
             case UsageReported():
                 return (frames.MessageDelta(frames.Tokens(body.input_tokens, body.output_tokens)),)
@@ -187,7 +187,7 @@ class AgentXTurn:
             executing = msgspec.structs.replace(executing, input=body.arguments)
         return (executing,)
 
-    def _result(self, at: int, body: ToolResulted) -> Sequence[EventData]:
+    def _result(self, at: int, body: ToolResultStored) -> Sequence[EventData]:
         """A result: of the model's block, then as a message."""
         result = body.result if body.error is None else body.error
         return (

@@ -41,6 +41,7 @@ from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.frames import Response
 from threadkeep.protocols.agentx.history import agent_id_of, history, image_record, is_online
 from threadkeep.protocols.agentx.started_agents import StartedAgents, StartedByUser
+from threadkeep.services.sending import NewMessage
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
 
@@ -286,7 +287,7 @@ async def _send_message(caller: Caller, body: MessageSend) -> Response:
     if attached := files_of(body.content):
         await services.conversations.get(user, conversation_id)  # nothing is stored for an unknown one
         files = await take_in(services.files, user, attached)
-    sent = await services.turns.send(user, conversation_id, text_of(body.content), files=files)
+    sent = await services.sending.send(user, conversation_id, NewMessage(text_of(body.content), files))
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
         conversation = await services.conversations.get(user, sent.conversation_id)
         turn_id, queued = conversation.active_turn_id, True
