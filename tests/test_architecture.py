@@ -114,8 +114,8 @@ SHORT_LIVED = {
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
-    "threadkeep.protocols.agentx.routes.Socket.run": "a socket's client",
-    "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
+    "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
+    "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
     "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
     "threadkeep.mcp.sessions.stdio.StdioLink.open": "a program's streams; their end closes the connection",
