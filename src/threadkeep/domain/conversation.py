@@ -193,7 +193,7 @@ class Conversation:
     def regenerate(
         self, question_id: MessageId, branch: Branch, now: int, *, model: str | None = None
     ) -> BegunTurn:
-        """Starts a turn that answers a question again; its other answers stay.
+        """Starts a turn that answers a question again; its other replies stay.
 
         `branch` ends with the question.
         """
@@ -256,7 +256,7 @@ class Conversation:
         return self._grown(1, message, active_turn_id=self.active_turn_id), message
 
     def check_idle(self) -> None:
-        """Refuses an action while the agent answers."""
+        """Refuses an action while the agent replies."""
         if self.active_turn_id is not None:
             raise TurnInProgress(
                 "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
