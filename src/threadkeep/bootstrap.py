@@ -20,21 +20,20 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.fair_slots import FairSlots
 from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
-from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.anthropic import ANTHROPIC
+from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
-from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.openai import OPENAI
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.services import Services
-from threadkeep.http.sign_in.auth import CurrentUser, sign_in
 from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.http.sign_in.methods import CurrentUser, sign_in
 from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
-from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.loops import Loops
@@ -56,7 +55,6 @@ from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
-from threadkeep.protocols.agentx.sessions import Sessions
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
@@ -86,6 +84,9 @@ from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sending import Sending
+from threadkeep.services.services import Services
+from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -115,8 +116,7 @@ from threadkeep.tools.roles import WorkspaceRoles
 log = logging.getLogger(__name__)
 
 HOUR_MS = 60 * 60 * 1000
-DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
-DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
 
 
 def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
@@ -167,11 +167,16 @@ def build_gateway(settings: Settings) -> Gateway | None:
         return None
     if settings.gateway == "local":
         return LocalGateway(Path(settings.model) if settings.model else None)
-    kind = AnthropicGateway if settings.gateway == "anthropic" else OpenAIGateway
-    return kind(
-        settings.gateway_url or DEFAULT_URLS[settings.gateway],
-        settings.gateway_api_key or "",
-        settings.model or DEFAULT_MODELS[settings.gateway],
+    return ProviderGateway(PROVIDER_APIS[settings.gateway], build_endpoint(settings))
+
+
+def build_endpoint(settings: Settings) -> Endpoint:
+    """Where the provider's models are."""
+    api = PROVIDER_APIS[settings.gateway]
+    return Endpoint(
+        url=settings.gateway_url or api.default_url,
+        api_key=settings.gateway_api_key or "",
+        model=settings.model or api.default_model,
         images=settings.model_images,
         pdfs=settings.model_pdfs,
     )
@@ -258,7 +263,6 @@ async def _open_database(settings: Settings, loops: Loops | None = None) -> Data
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
-        rebuild=rebuild,
         loops=loops,
     )
 
@@ -412,15 +416,14 @@ async def _start_agents(
 
 async def _start_turns(
     settings: Settings, adapters: Adapters, node: Node, replies: ModelReplies, caps: OperatorCaps
-) -> Turns:
-    """The turns; those that the previous process left continue immediately."""
-    turns = Turns(adapters.store, node, replies, adapters.allowances, system_clock, caps)
-    resumed = ResumedTurns(
-        adapters.store, replies, turns.prepare_next_of, within_hours=settings.resume_within_hours, caps=caps
-    )
-    node.resume_with(resumed.steps, resumed.prepare_next_of)
+) -> TurnStarts:
+    """What starts turns; those that the previous process left resume immediately."""
+    store = adapters.store
+    starts = TurnStarts(store, node, replies, adapters.allowances, system_clock, caps)
+    within_hours = settings.resume_within_hours
+    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
-    return turns
+    return starts
 
 
 async def _start_services(
@@ -463,7 +466,8 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    turns = await _start_turns(settings, adapters, node, replies, caps)
+    starts = await _start_turns(settings, adapters, node, replies, caps)
+    turns = Turns(store, node)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
@@ -477,6 +481,7 @@ async def _start_services(
         files=files,
         history=history,
         turns=turns,
+        sending=Sending(store, node, starts, system_clock),
         approvals=Approvals(store, node, system_clock, schemas),
         queue=Queue(store, turns, system_clock, caps),
         branches=Branches(store, turns, history, system_clock),
@@ -487,7 +492,6 @@ async def _start_services(
         briefings=Briefings(store, agents, conversations, history, user_events, system_clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, system_clock),
-        sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
         users=Users(store, running_turns, prompts, PersonalServers(adapters.pool, workspaces), system_clock),
         user_events=user_events,
@@ -495,7 +499,6 @@ async def _start_services(
         loops=loops,
         store=store,
         gateway=models.gateway,
-        cursors=Cursors(store.key),
     )
     started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
     return services

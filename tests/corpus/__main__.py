@@ -17,7 +17,7 @@ def main(names: list[str]) -> None:
         for old in recorded(name):
             (RECORDED / old).unlink()
         for file_name, text in recordings.items():
-            (RECORDED / file_name).write_text(text)
+            (RECORDED / file_name).write_bytes(text.encode())
 
 
 if __name__ == "__main__":

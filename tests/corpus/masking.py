@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 _DIGIT = re.compile(r"[0-9]")
 _NUMBERED = {
-    "id": re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    "id": re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
     "access-token": re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"),
     "token": re.compile(r"(?<![\w-])[A-Za-z0-9_-]{43}(?![\w-])"),
     "run": re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])"),
@@ -20,8 +20,9 @@ _ZEROED = (
     re.compile(r"(?<!\d)1[6-9]\d{11}(?!\d)"),  # milliseconds since 1970
     re.compile(r"(?<=127\.0\.0\.1:)\d{2,5}"),  # ports
 )
-_DURATION = re.compile(r'(\\?"(?:durationMs|thoughtMs|latencyMs|ms)\\?":)[0-9.]+')
-_VERSION = re.compile(r'("version":"|Threadkeep/|threadkeep/)\d+\.\d+[\w.+]*')
+_DURATION = re.compile(r'(\\?"duration(?:_ms|Ms)\\?":)[0-9]+')
+_REPORTED_DURATION = re.compile(r"(?<=, )[0-9.]+ m?s(?=\\?\))")
+_VERSION = re.compile(r'("version":"|threadkeep-version: |threadkeep/)\d+\.\d+[\w.+]*')
 _REQUEST_ID = re.compile(r'(x-request-id: |"requestId":")[0-9a-f]{16}(?![0-9a-f])')
 
 
@@ -34,6 +35,7 @@ def mask(text: str) -> str:
     for pattern in _ZEROED:
         text = pattern.sub(lambda found: _DIGIT.sub("0", found[0]), text)
     text = _DURATION.sub(r"\g<1>0", text)
+    text = _REPORTED_DURATION.sub("0 ms", text)
     text = _VERSION.sub(r"\g<1>version", text)
     return _REQUEST_ID.sub(r"\g<1>request-id", text)
 
@@ -42,6 +44,8 @@ def _numbering(name: str) -> Callable[[re.Match[str]], str]:
     numbers: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
-        return f"{name}-{numbers.setdefault(found[0], len(numbers) + 1)}"
+        return (
+            f"{name}-{numbers.setdefault(found[0].lower() if name == 'id' else found[0], len(numbers) + 1)}"
+        )
 
     return number

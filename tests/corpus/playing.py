@@ -4,13 +4,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.corpus.scenarios import agentx
+from tests.corpus.scenarios import agents, agentx, conversations, operating, tools, turns
 from tests.corpus.stage import Stage, stage
 
 RECORDED = Path(__file__).parent / "recorded"
 
 Scenario = Callable[[Stage], Awaitable[None]]
-SCENARIOS: Mapping[str, Scenario] = {it.__name__.replace("_", "-"): it for it in (*agentx.SCENARIOS,)}
+SCENARIOS: Mapping[str, Scenario] = {
+    scenario.__name__.replace("_", "-"): scenario
+    for module in (agents, conversations, turns, tools, operating, agentx)
+    for scenario in module.SCENARIOS
+}
 
 
 async def play(name: str) -> Mapping[str, str]:
@@ -23,4 +27,4 @@ async def play(name: str) -> Mapping[str, str]:
 
 def recorded(name: str) -> Mapping[str, str]:
     """The committed recordings of a scenario, by their file names."""
-    return {path.name: path.read_text() for path in sorted(RECORDED.glob(f"{name}.*"))}
+    return {path.name: path.read_bytes().decode() for path in sorted(RECORDED.glob(f"{name}.*"))}

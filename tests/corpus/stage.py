@@ -5,10 +5,11 @@ after each piece until that piece can be read (`Stage.script`, `Stage.pace`).
 """
 
 import asyncio
+import base64
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,28 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.corpus.masking import mask
 from tests.talking import Talk, talking
-from threadkeep.testing import Gate, Say, ScriptedModel, Step, Think, Wait, scripted_settings, until
+from threadkeep.testing import (
+    Gate,
+    Say,
+    ScriptedModel,
+    Step,
+    Think,
+    ToolServer,
+    Wait,
+    scripted_settings,
+    until,
+)
 
 PATIENCE_S = 60
 LEAST_SHARED = 100
+MOST_SHOWN = 1000
 SECRET = "signs the users of the corpus in, and nobody else"
 ADMIN = "root"
+UNKNOWN = "01900000-0000-7000-8000-000000000000"
+# A PNG with a single gray pixel.
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
 JSON = {"Accept": "application/json"}
 # They say when, how long or by what, not what we promise.
 _UNSTABLE_HEADERS = {"date", "content-length", "server"}
@@ -43,15 +60,18 @@ def token_of(user: str) -> str:
 class Stage:
     """One scenario's server, and what has left it so far."""
 
-    def __init__(self, talk: Talk, model: ScriptedModel) -> None:
+    def __init__(self, talk: Talk, model: ScriptedModel, servers: ExitStack) -> None:
         self._talk = talk
+        self._servers = servers
         self.model = model
         self._wires: dict[str, list[str]] = {}
         self._gates: list[Gate] = []
         self._tokens: dict[str, str] = {}
         self._pacing: set[asyncio.Task[None]] = set()
-        self.succeeded: set[str] = set()
-        """The operations that have answered with success, such as `GET /api/me`."""
+
+    def tools(self, *tools: Callable[..., Any], name: str) -> Json:
+        """Starts a tool server that outlives the app; its entry in an agent's `mcpServers`."""
+        return {name: self._servers.enter_context(ToolServer(*tools, name=name)).settings}
 
     # What the model does
 
@@ -79,6 +99,14 @@ class Stage:
                 if line in {"event: text", "event: thought"} and gates:
                     gates.pop(0).open()
 
+    async def said(self, turn_id: str, user: str = "alice") -> None:
+        """Waits until a piece of a turn's reply can be read."""
+        url, signed = f"/api/turns/{turn_id}/events", self._signed(user)
+        async with self._talk.client.stream("GET", url, headers=signed) as response:
+            async for line in response.aiter_lines():
+                if line == "event: text":
+                    return
+
     # HTTP
 
     async def call(
@@ -103,7 +131,7 @@ class Stage:
             path,
             params=query,
             content=content if body is None else json.dumps(body, ensure_ascii=False).encode(),
-            files=[("file", (name, data)) for name, data in files] or None,
+            files=[("files", (name, data)) for name, data in files] or None,
             headers={
                 **({"Content-Type": "application/json"} if body is not None else {}),
                 **self._signed(user),
@@ -114,18 +142,34 @@ class Stage:
         if user is not None and (turn_id := _turn_of(response)):
             self.pace(turn_id, user)
         await response.aread()
-        if response.is_success:
-            self.succeeded.add(operation)
-        sent = "" if body is None else f" {json.dumps(body, ensure_ascii=False)}"
+        sent = "" if files or not request.content else f" {_shown(request.content.decode(errors='replace'))}"
         sent += "".join(f" {name} ({len(data)} bytes)" for name, data in files)
         sent += "".join(f" [{name}: {value}]" for name, value in (headers or {}).items())
         self.note(wire, f"> {user or 'nobody'}: {method} {request.url.raw_path.decode()}{sent}")
         self.note(wire, _response_text(response))
         return response
 
+    @asynccontextmanager
+    async def following(
+        self, path: str, wire: str, headers: Mapping[str, str] | None = None, user: str = "alice"
+    ) -> AsyncGenerator["Following"]:
+        """A stream that is read aside while the scenario goes on, and noted at the end."""
+        signed = {**self._signed(user), **(headers or {})}
+        async with self._talk.client.stream("GET", path, headers=signed) as response:
+            following = Following(response)
+            reading = asyncio.create_task(following.read())
+            yield following
+            reading.cancel()
+            await asyncio.wait([reading])
+        given = "".join(f" [{name}: {value}]" for name, value in (headers or {}).items())
+        self.note(wire, f"> {user}: GET {path}{given}")
+        self.note(wire, "\n".join([*_head_lines(response), "", following.text]))
+
     async def ask(self, operation: str, **call: Any) -> Json:
-        """Calls an operation; its response as JSON."""
-        return (await self.call(operation, **call)).json()
+        """Calls an operation with success; its response as JSON."""
+        response = await self.call(operation, **call)
+        assert response.is_success, response.text
+        return response.json()
 
     async def quietly(self, method: str, path: str, user: str = "alice", body: Json = None) -> Json:
         """Calls the server without a note: to wait for something, or to prepare."""
@@ -218,7 +262,7 @@ class Socket:
     async def send(self, frame: Json) -> None:
         """Sends a frame; text is sent as it is."""
         text = frame if isinstance(frame, str) else json.dumps(frame, ensure_ascii=False)
-        self._stage.note(self._wire, f"> {text if len(text) < 2000 else f'({len(text)} characters)'}")
+        self._stage.note(self._wire, f"> {_shown(text)}")
         await _next_millisecond()
         await self._connection.send(text)
 
@@ -275,6 +319,32 @@ class Socket:
         return text if isinstance(text, str) else text.decode()
 
 
+class Following:
+    """What has come on a stream so far."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self.text = ""
+
+    async def read(self) -> None:
+        """Reads to the end."""
+        async for text in self._response.aiter_text():
+            self.text += text
+
+    async def has(self, *lines: str) -> None:
+        """Waits until these lines have come, in this order."""
+
+        def have_come() -> bool:
+            came = iter(self.text.split("\n"))
+            return all(line in came for line in lines)
+
+        await until(have_come)
+
+
+def _shown(sent: str) -> str:
+    return sent if len(sent) <= MOST_SHOWN else f"({len(sent)} characters)"
+
+
 def _turn_of(response: httpx.Response) -> str | None:
     """The turn that a response streams or names."""
     location = response.headers.get("location", "")
@@ -282,18 +352,20 @@ def _turn_of(response: httpx.Response) -> str | None:
 
 
 def _response_text(response: httpx.Response) -> str:
-    lines = [f"< {response.status_code}"]
-    for name, value in response.headers.raw:
-        if name.decode().lower() not in _UNSTABLE_HEADERS:
-            lines.append(f"{name.decode()}: {value.decode('latin-1')}")
-    return "\n".join([*lines, "", *_body_lines(response), ""])
+    return "\n".join([*_head_lines(response), *_body_lines(response), ""])
+
+
+def _head_lines(response: httpx.Response) -> list[str]:
+    named = [(name.decode().lower(), value.decode("latin-1")) for name, value in response.headers.raw]
+    kept = [f"{name}: {value}" for name, value in named if name not in _UNSTABLE_HEADERS]
+    return [f"< {response.status_code}", *kept]
 
 
 def _body_lines(response: httpx.Response) -> list[str]:
     if not response.content:
         return []
     kind = response.headers.get("content-type", "")
-    return [response.text if kind.startswith(_TEXTS) else f"({len(response.content)} bytes)"]
+    return ["", response.text if kind.startswith(_TEXTS) else f"({len(response.content)} bytes)"]
 
 
 def _shortened(text: str) -> str:
@@ -319,8 +391,9 @@ async def stage(folder: Path, **settings: Any) -> AsyncGenerator[Stage]:
     """A server with an empty SQLite database and a scripted model."""
     async with AsyncExitStack() as stack:
         model = stack.enter_context(ScriptedModel())
+        servers = stack.enter_context(ExitStack())
         usual = {"jwt_secret": SECRET, "embedding_url": "off", "mcp_allow_private": True, "timezone": "UTC"}
         talk = await stack.enter_async_context(
             talking(scripted_settings(model, data=folder / "data", **{**usual, **settings}))
         )
-        yield Stage(talk, model)
+        yield Stage(talk, model, servers)

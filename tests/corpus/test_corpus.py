@@ -1,12 +1,17 @@
 """What leaves the server is what left it when it was recorded, byte for byte."""
 
+import re
 from itertools import zip_longest
+from pathlib import Path
 
 import pytest
 
-from tests.corpus.playing import SCENARIOS, play, recorded
+from tests.corpus.playing import RECORDED, SCENARIOS, play, recorded
 
 SHOWN = 300
+API = Path(__file__).parents[2] / "docs/api.md"
+# A request's method and path, if its response is a success.
+SUCCESS = re.compile(r"^> \w+: ([A-Z]+ [^ ?\n]+).*\n< 2", re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -15,6 +20,20 @@ async def test_every_wire_carries_the_recorded_bytes(name: str):
     assert sorted(now) == sorted(then)
     for wire in then:
         assert now[wire] == then[wire], _difference(wire, then[wire], now[wire])
+
+
+def test_every_operation_has_a_recorded_success():
+    operations = re.findall(r"^### `([A-Z]+ [^`]+)`$", API.read_text(), re.MULTILINE)
+    assert len(operations) > 60
+    succeeded = "\n".join(
+        found[1] for path in RECORDED.iterdir() for found in SUCCESS.finditer(path.read_bytes().decode())
+    )
+    missing = [it for it in operations if not re.search(f"^{_pattern(it)}$", succeeded, re.MULTILINE)]
+    assert missing == []
+
+
+def _pattern(operation: str) -> str:
+    return re.sub(r"\\{\w+\\}", "[^/]+", re.escape(operation))
 
 
 def _difference(wire: str, then: str, now: str) -> str:

@@ -2,16 +2,10 @@
 
 import base64
 
-from tests.corpus.stage import Stage, token_of
-from threadkeep.testing import Fail, Gate, NoUsage, Say, Status, Stop, Think, ToolServer, Usage, UseTool, Wait
+from tests.corpus.stage import PIXEL, UNKNOWN, Stage, token_of
+from threadkeep.testing import Fail, Gate, NoUsage, Say, Status, Stop, Think, Usage, UseTool, Wait
 
-UNKNOWN = "01900000-0000-7000-8000-000000000000"
-# A PNG with a single gray pixel.
-PIXEL = base64.b64encode(
-    base64.b64decode(
-        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
-    )
-).decode()
+IMAGE = base64.b64encode(PIXEL).decode()
 
 
 def add(a: int, b: int) -> int:
@@ -130,7 +124,7 @@ async def agentx_malformed(stage: Stage) -> None:
         ):
             await socket.request("message_send", imageId=conversation, content=[part])
         await socket.request(
-            "message_send", imageId=conversation, content=[{"type": "file", "data": PIXEL}] * 21
+            "message_send", imageId=conversation, content=[{"type": "file", "data": IMAGE}] * 21
         )
         await socket.send({"__ack": "anything"})
         await socket.send({"type": "unsubscribe", "sessionId": "unknown"})
@@ -196,39 +190,39 @@ async def agentx_turns(stage: Stage) -> None:
 
 async def agentx_tools(stage: Stage) -> None:
     """Tool calls: their results, an error, a wrong name, and leave that is given, changed and refused."""
-    with ToolServer(add, fail, send, name="desk") as server:
-        conversation = await stage.conversation(
-            settings={
-                "mcpServers": {"desk": server.settings},
-                "tools": {"desk.send": {"access": "ask"}},
-            }
+    servers = stage.tools(add, fail, send, name="desk")
+    conversation = await stage.conversation(
+        settings={
+            "mcpServers": servers,
+            "tools": {"desk.send": {"access": "ask"}},
+        }
+    )
+    session = (await stage.quietly("GET", f"/api/conversations/{conversation}"))["sessionId"]
+    async with stage.socket() as socket:
+        await socket.send({"type": "subscribe", "sessionId": session})
+        stage.script(
+            [Say("Let me add."), UseTool("desk__add", {"a": 19, "b": 23.0}, id="call-1"), Usage(20, 4)],
+            [UseTool("desk__fail", {}, id="call-2")],
+            [UseTool("desk__nothing", {"x": None}, id="call-3")],
+            [UseTool("desk__add", '{"a": 1, "b":', id="call-4")],
+            [Say("It is 42."), Usage(50, 6)],
         )
-        session = (await stage.quietly("GET", f"/api/conversations/{conversation}"))["sessionId"]
-        async with stage.socket() as socket:
-            await socket.send({"type": "subscribe", "sessionId": session})
-            stage.script(
-                [Say("Let me add."), UseTool("desk__add", {"a": 19, "b": 23.0}, id="call-1"), Usage(20, 4)],
-                [UseTool("desk__fail", {}, id="call-2")],
-                [UseTool("desk__nothing", {"x": None}, id="call-3")],
-                [UseTool("desk__add", '{"a": 1, "b":', id="call-4")],
-                [Say("It is 42."), Usage(50, 6)],
-            )
-            await socket.message(imageId=conversation, content="What is 19 + 23?")
+        await socket.message(imageId=conversation, content="What is 19 + 23?")
+        await socket.read("conversation_end")
+        answers = (
+            {"action": "allow"},
+            {"action": "edit", "arguments": {"to": "Grace"}},
+            {"action": "deny"},
+        )
+        for number, answer in enumerate(answers, 5):
+            stage.script([UseTool("desk__send", {"to": "Ada"}, id=f"call-{number}")], [Say("Done.")])
+            turn = await socket.message(imageId=conversation, content="Send it.")
+            await socket.read("tool_call_message")
+            request = (await stage.approval())["requestId"]
+            path = f"/api/turns/{turn}/approvals/{request}"
+            await stage.quietly("POST", path, body=answer)
             await socket.read("conversation_end")
-            answers = (
-                {"action": "allow"},
-                {"action": "edit", "arguments": {"to": "Grace"}},
-                {"action": "deny"},
-            )
-            for number, answer in enumerate(answers, 5):
-                stage.script([UseTool("desk__send", {"to": "Ada"}, id=f"call-{number}")], [Say("Done.")])
-                turn = await socket.message(imageId=conversation, content="Send it.")
-                await socket.read("tool_call_message")
-                request = (await stage.approval())["requestId"]
-                path = f"/api/turns/{turn}/approvals/{request}"
-                await stage.quietly("POST", path, body=answer)
-                await socket.read("conversation_end")
-            await socket.request("image_messages", imageId=conversation)
+        await socket.request("image_messages", imageId=conversation)
 
 
 async def agentx_attachments(stage: Stage) -> None:
@@ -239,13 +233,13 @@ async def agentx_attachments(stage: Stage) -> None:
         note = base64.b64encode(b"Buy milk.\n").decode()
         content = [
             {"type": "text", "text": "What are these?"},
-            {"type": "image", "data": PIXEL, "mediaType": "image/png", "name": "pixel.png"},
+            {"type": "image", "data": IMAGE, "mediaType": "image/png", "name": "pixel.png"},
             {"type": "file", "data": note, "mediaType": "text/plain", "filename": "note.txt"},
         ]
         turn = await socket.message(imageId=conversation, content=content)
         await stage.ended(turn)
         stage.script([Say("Still one.")])
-        turn = await socket.message(imageId=conversation, content=[{"type": "image", "data": PIXEL}])
+        turn = await socket.message(imageId=conversation, content=[{"type": "image", "data": IMAGE}])
         await stage.ended(turn)
         await socket.request("image_messages", imageId=conversation)
 

@@ -24,15 +24,15 @@ export function takeGivenToken(): boolean {
   return true;
 }
 
-let signOut = () => {};
+let unauthorized = () => {};
 
 /** Calls `listener` when the server no longer accepts our token. */
 export function whenUnauthorized(listener: () => void): void {
-  signOut = listener;
+  unauthorized = listener;
 }
 
 export function onUnauthorized(): void {
-  signOut();
+  unauthorized();
 }
 
 export const api = new ApiClient({

@@ -1,6 +1,6 @@
 import { confirmed } from "../state/confirmation";
 import { outbox } from "../state/outbox";
-import { logOut } from "../state/session";
+import { signOut } from "../state/session";
 import { useWords } from "../words";
 
 /** Signs out; asks first if that would delete what has not been sent. */
@@ -9,10 +9,10 @@ export function useSignOut(): () => void {
   return () => {
     void (async () => {
       const { length } = outbox.items.get();
-      const question = { title: words.signOutUnsent, text: words.signOutUnsentText(length), action: words.logOut };
+      const question = { title: words.signOutUnsent, text: words.signOutUnsentText(length), action: words.signOut };
       if (length && !(await confirmed(question))) return;
       await outbox.discard();
-      logOut();
+      signOut();
     })();
   };
 }

@@ -135,7 +135,7 @@ function useGroups(found: readonly SearchHitView[]): ChoiceGroup[] {
       { id: "theme", label: isDark ? words.lightMode : words.darkMode, run: () => setTheme(isDark ? "light" : "dark") },
       { id: "language", label: spoken === "zh" ? "English" : "中文", run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
       { id: "shortcuts", label: words.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
-      ...(isSignedIn ? [{ id: "logOut", label: words.logOut, run: signOut }] : []),
+      ...(isSignedIn ? [{ id: "signOut", label: words.signOut, run: signOut }] : []),
     ];
   }
 }

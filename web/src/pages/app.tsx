@@ -1,14 +1,14 @@
 import { useEffect } from "react";
 
 import { useStore } from "../hooks/use-store";
-import { findOut, session } from "../state/session";
+import { loadSession, session } from "../state/session";
 import { PageFrame } from "./page-frame";
 import { ServerUnreachable } from "./server-unreachable";
 import { SignIn } from "./sign-in";
 
 export function App() {
   const current = useStore(session);
-  useEffect(() => void findOut(), []);
+  useEffect(() => void loadSession(), []);
   switch (current.state) {
     case "asking":
       return null;

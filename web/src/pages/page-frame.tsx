@@ -13,7 +13,7 @@ import { startOutbox } from "../state/outbox";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
-import { keepUp } from "../state/user-events";
+import { startUserEvents } from "../state/user-events";
 import { Tooltip } from "../ui/tooltip";
 import { useWords } from "../words";
 import { LazyPage } from "./lazy-page";
@@ -28,7 +28,7 @@ export function PageFrame({ me }: { me: MeView }) {
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
     refreshAgents().catch(() => {}); // read again when they are needed
-    const stop = keepUp(me.id);
+    const stop = startUserEvents(me.id);
     const stopOutbox = startOutbox(me.id);
     window.addEventListener("keydown", shortcut);
     return () => {
@@ -48,7 +48,7 @@ export function PageFrame({ me }: { me: MeView }) {
   useFocusAfterClose(isHidden, () => document.querySelector<HTMLElement>(".brand .wide-only button"));
   const openMenu = useCallback(() => (narrow.matches ? setMenu(true) : hideSidebar(false)), []);
   return (
-    <div className="home" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
+    <div className="page-frame" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
       <a className="skip" href="#main" onClick={skip}>
         {words.skip}
       </a>

@@ -1,6 +1,6 @@
 import { useEffect } from "react";
 
-import { findOut } from "../state/session";
+import { loadSession } from "../state/session";
 import { useWords } from "../words";
 
 const TRY_EVERY_MS = 3000;
@@ -9,7 +9,7 @@ const TRY_EVERY_MS = 3000;
 export function ServerUnreachable() {
   const words = useWords();
   useEffect(() => {
-    const timer = setInterval(() => void findOut(), TRY_EVERY_MS);
+    const timer = setInterval(() => void loadSession(), TRY_EVERY_MS);
     return () => clearInterval(timer);
   }, []);
   return (
@@ -17,7 +17,7 @@ export function ServerUnreachable() {
       <div role="status">
         <h1>{words.serverUnreachable}</h1>
       </div>
-      <button type="button" onClick={() => void findOut()}>
+      <button type="button" onClick={() => void loadSession()}>
         {words.retry}
       </button>
     </main>

@@ -31,7 +31,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
           </dl>
           {isSignedIn && (
             <button type="button" onClick={signOut}>
-              {words.logOut}
+              {words.signOut}
             </button>
           )}
         </section>

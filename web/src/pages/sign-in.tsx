@@ -1,6 +1,6 @@
 import { useState, type FormEvent } from "react";
 
-import { findOut, isLocal, signIn } from "../state/session";
+import { loadSession, isLocal, signIn } from "../state/session";
 import { Logo } from "../ui/logo";
 import { useWords } from "../words";
 import { Appearance } from "./appearance";
@@ -27,7 +27,7 @@ function Elsewhere() {
         <Logo /> Threadkeep
       </h1>
       <p>{words.signInElsewhere}</p>
-      <button type="button" className="primary" onClick={() => void findOut()}>
+      <button type="button" className="primary" onClick={() => void loadSession()}>
         {words.retry}
       </button>
     </div>

@@ -44,7 +44,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
         { label: words.themeSystem, checked: worn === "system", run: () => setTheme("system") },
       ],
     },
-    { items: isSignedIn ? [{ label: words.logOut, icon: LogOut, run: signOut }] : [] },
+    { items: isSignedIn ? [{ label: words.signOut, icon: LogOut, run: signOut }] : [] },
   ];
   return (
     <Menu label={words.profile(name)} className="row profile" hasTip={false} groups={groups}>

@@ -21,7 +21,7 @@ export async function refreshAgents(): Promise<void> {
 const asked = new Set<string>();
 
 /** Loads the agents again if one of these is missing, since another tab may have created it; asks once for each. */
-export function learnOf(ids: readonly string[]): void {
+export function loadUnknownAgents(ids: readonly string[]): void {
   const unknown = ids.filter((id) => !asked.has(id) && !agents.get().some((it) => it.id === id));
   if (!unknown.length) return;
   for (const id of unknown) asked.add(id);

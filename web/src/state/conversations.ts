@@ -3,7 +3,7 @@
 import { Store, type ConversationPatch, type ConversationView, type PageView_ConversationView } from "@threadkeep/client";
 
 import { api } from "../api/api";
-import { learnOf } from "./agents";
+import { loadUnknownAgents } from "./agents";
 
 const PAGE = 40;
 const MOST_PINNED = 100;
@@ -52,7 +52,7 @@ export async function refreshConversations(): Promise<void> {
       const items = [...first.items, ...pinned.items.filter((it) => !fresh.has(it.id)), ...below];
       return { items, nextCursor, state: "ready" };
     });
-    learnOf(first.items.map((it) => it.agentId));
+    loadUnknownAgents(first.items.map((it) => it.agentId));
   } catch {
     if (reading < readings.shown) return;
     conversations.update((list) => ({ ...list, state: list.items.length ? "ready" : "failed" }));
@@ -60,7 +60,7 @@ export async function refreshConversations(): Promise<void> {
 }
 
 /** Shows in the list at once that a turn has ended. */
-export function settleTurn(turnId: string): void {
+export function markTurnEnded(turnId: string): void {
   conversations.update((list) => {
     if (!list.items.some((it) => it.activeTurnId === turnId)) return list;
     return { ...list, items: list.items.map((it) => (it.activeTurnId === turnId ? { ...it, activeTurnId: null } : it)) };

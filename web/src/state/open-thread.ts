@@ -2,14 +2,14 @@ import { Thread } from "@threadkeep/client";
 
 import { api, socket } from "../api/api";
 import { markExpired } from "./attachments";
-import { settleTurn } from "./conversations";
+import { markTurnEnded } from "./conversations";
 import { atNextFrame } from "./next-frame";
 import { outbox } from "./outbox";
 import { onUserEvent } from "./user-events";
 
 /** A conversation as this page opens it. */
 export function openThread(id: string): Thread {
-  return new Thread(id, { api, socket, outbox, watch, atNextFrame, onTurnEnded: settleTurn, onFileMissing: markExpired });
+  return new Thread(id, { api, socket, outbox, watch, atNextFrame, onTurnEnded: markTurnEnded, onFileMissing: markExpired });
 }
 
 /** Looks again when another tab has changed the conversation, and when the user returns to the page. */

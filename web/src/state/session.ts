@@ -36,7 +36,7 @@ whenUnauthorized(() => {
 });
 
 /** Asks who we are; without a sign-in everyone is `local`. */
-export async function findOut(): Promise<void> {
+export async function loadSession(): Promise<void> {
   const tried = token.get();
   try {
     session.set({ state: "in", me: await api.get<MeView>("/api/me") });
@@ -44,7 +44,7 @@ export async function findOut(): Promise<void> {
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       setToken(null);
-      if (tried === null && session.get().state === "asking" && (await takeToken())) return findOut();
+      if (tried === null && session.get().state === "asking" && (await askOtherTabs())) return loadSession();
       session.set({ state: "out", refused: tried !== null });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
       session.set({ state: "unreachable" });
@@ -53,7 +53,7 @@ export async function findOut(): Promise<void> {
 }
 
 /** Whether another tab gave us its token. */
-async function takeToken(): Promise<boolean> {
+async function askOtherTabs(): Promise<boolean> {
   const given = await siblings.askForToken(SIBLINGS_RESPOND_MS);
   if (given !== null) setToken(given);
   return given !== null;
@@ -72,11 +72,11 @@ function hear(message: TabMessage): void {
 
 export async function signIn(given: string): Promise<void> {
   setToken(given.trim().replace(/^Bearer\s+/i, ""));
-  await findOut();
+  await loadSession();
 }
 
 /** Signs out here and in the other tabs. */
-export function logOut(): void {
+export function signOut(): void {
   const now = session.get();
   if (now.state === "in") siblings.post({ type: "signed-out", userId: now.me.id });
   end();

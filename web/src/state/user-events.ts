@@ -20,13 +20,13 @@ export function onUserEvent(listener: (event: UserEvent) => void): () => void {
 }
 
 /** Loads all lists now, changed ones when events arrive, and all again when the user returns to the page. */
-export function keepUp(userId: string): () => void {
+export function startUserEvents(userId: string): () => void {
   const closing = new AbortController();
   const { signal } = closing;
   const [readConversations, readApprovals, readBriefings] = [refreshConversations, refreshApprovals, refreshBriefings].map((refresh) =>
-    together(refresh, signal),
+    coalesced(refresh, signal),
   ) as [Refresh, Refresh, Refresh];
-  const look = () => {
+  const loadAll = () => {
     if (document.hidden) return;
     readConversations();
     readApprovals();
@@ -35,15 +35,15 @@ export function keepUp(userId: string): () => void {
   const unfollow = followSharedUserEvents(userId, (event) => {
     for (const listener of listeners) listener(event);
     const [what] = event.type.split("_");
-    if (what === "reset") look();
+    if (what === "reset") loadAll();
     if (event.type === "conversation_deleted" && event.conversationId) dropConversation(event.conversationId);
     if (what === "briefing") readBriefings();
     if (what === "conversation" || what === "turn") readConversations();
     if (what === "approval" || what === "turn") readApprovals();
   });
-  look();
-  window.addEventListener("focus", look, { signal });
-  document.addEventListener("visibilitychange", look, { signal });
+  loadAll();
+  window.addEventListener("focus", loadAll, { signal });
+  document.addEventListener("visibilitychange", loadAll, { signal });
   return () => {
     closing.abort();
     unfollow();
@@ -62,7 +62,7 @@ function forgetLists(): void {
 type Refresh = () => void;
 
 /** Loads at once, and once more for all changes shortly after. */
-function together(refresh: () => Promise<void>, signal: AbortSignal): Refresh {
+function coalesced(refresh: () => Promise<void>, signal: AbortSignal): Refresh {
   let isPausing = false;
   let again = false;
   const run = () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { api, setToken, token } from "../../src/api/api";
 import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
 import { confirmation, confirmed } from "../../src/state/confirmation";
-import { findOut, logOut, session, signIn } from "../../src/state/session";
+import { loadSession, signOut, session, signIn } from "../../src/state/session";
 import { toast, toasts } from "../../src/state/toasts";
 import { respond } from "../draw";
 
@@ -39,12 +39,12 @@ const userId = () => {
 
 it("takes the sign-in of a tab that is open", async () => {
   sibling.listen(({ type }) => type === "asked" && sibling.post({ type: "signed-in", token: "of-alice" }));
-  await findOut();
+  await loadSession();
   expect([userId(), token.get()]).toEqual(["alice", "of-alice"]);
 });
 
 it("asks for a sign-in where no tab has one, and takes one that comes later", async () => {
-  await findOut();
+  await loadSession();
   expect([session.get(), heard]).toEqual([{ state: "out", refused: false }, [{ type: "asked" }]]);
   sibling.post({ type: "signed-in", token: "of-alice" });
   await vi.waitFor(() => expect(userId()).toBe("alice"));
@@ -81,7 +81,7 @@ it("signs out in all tabs of the user, and in nobody else's", async () => {
   await vi.waitFor(() => expect(session.get()).toEqual({ state: "out", refused: false }));
   expect([token.get(), sessionStorage.length]).toEqual([null, 0]);
   await signIn("of-bob");
-  logOut();
+  signOut();
   await vi.waitFor(() => expect(heard.at(-1)).toEqual({ type: "signed-out", userId: "bob" }));
 });
 
@@ -92,7 +92,7 @@ it("lets no late response to the last user sign out the next", async () => {
     () => new Promise((resolve) => (refuse = () => resolve(Response.json({ error: {} }, { status: 401 })))),
   );
   const late = api.get("/api/conversations");
-  logOut();
+  signOut();
   await signIn("of-bob");
   refuse();
   await expect(late).rejects.toThrow(Unreachable);
@@ -103,6 +103,6 @@ it("leaves nothing over the page for the next user", async () => {
   await signIn("of-alice");
   toast("Deleted “Secret”.");
   const question = confirmed({ title: "Delete Secret?", text: "", action: "Delete" });
-  logOut();
+  signOut();
   expect([await question, confirmation.get(), toasts.get()]).toEqual([false, null, []]);
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { keepUp, onUserEvent } from "../../src/state/user-events";
+import { startUserEvents, onUserEvent } from "../../src/state/user-events";
 import { respond } from "../draw";
 
 /** Answers every list with nothing, and every stream with one that the test writes. */
@@ -29,7 +29,7 @@ const happen = (type: string, id: string, more: object = {}) =>
   streams.at(-1)!.enqueue(new TextEncoder().encode(`id: ${id}\nevent: ${type}\ndata: ${JSON.stringify({ id, type, ...more })}\n\n`));
 
 async function connected(): Promise<void> {
-  stop = keepUp("alice");
+  stop = startUserEvents("alice");
   await vi.waitFor(() => expect(streams).toHaveLength(1));
   asked = [];
 }
@@ -82,7 +82,7 @@ it("tells other tabs, which open no stream of their own", async () => {
   });
   await connected();
   const leaveFirst = stop;
-  const second = keepUp("alice");
+  const second = startUserEvents("alice");
   stop = () => (leaveFirst(), second());
   const told: string[] = [];
   const forget = onUserEvent((event) => told.push(event.id));

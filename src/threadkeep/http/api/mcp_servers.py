@@ -17,7 +17,7 @@ from threadkeep.domain.mcp import (
     check_server_names,
 )
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.mcp_servers import McpServerView, server_settings_view, server_view
 
@@ -51,7 +51,7 @@ McpServersBody = Annotated[
 ]
 
 
-async def test_mcp_server(call: ApiCall, *, agent_id: str, name: str) -> McpServerView:
+async def test_mcp_server(call: Call, *, agent_id: str, name: str) -> McpServerView:
     """Connect to one of an agent's MCP servers and list its tools. For its owner and admins.
 
     If the connection fails, the response is still 200; `status` and `error` give the reason.

@@ -12,6 +12,9 @@ export const pause: Pause = (ms, signal) =>
     signal?.addEventListener("abort", wake);
   });
 
+/** The waits before a connection that stays open for long is opened again. */
+export const RECONNECT_WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
+
 /** The wait after a number of failures in a row; the last one from then on. */
 export function waitAfter(failures: number, waitsMs: readonly number[]): number {
   return waitsMs[Math.min(failures, waitsMs.length - 1)]!;

@@ -1,9 +1,7 @@
 /** `/ws`: reports when a turn begins or ends in a conversation and when its branch changes, in any tab or program. */
 
 import { type ApiClient } from "./api-client";
-import { waitAfter } from "./pause";
-
-const WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
+import { RECONNECT_WAITS_MS, waitAfter } from "./pause";
 
 export type ConversationChange =
   | { type: "turn"; turnId: string }
@@ -88,7 +86,7 @@ export class ConversationSocket {
       this.#timer = setTimeout(() => {
         this.#timer = null;
         this.#connect();
-      }, waitAfter(this.#failures++, WAITS_MS));
+      }, waitAfter(this.#failures++, RECONNECT_WAITS_MS));
     };
   }
 }

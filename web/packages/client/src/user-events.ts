@@ -2,10 +2,8 @@
 
 import { type ApiClient } from "./api-client";
 import { ApiError } from "./errors";
-import { waitAfter } from "./pause";
+import { RECONNECT_WAITS_MS, waitAfter } from "./pause";
 import { readEvents } from "./sse";
-
-const WAITS_MS = [500, 1000, 3000, 10_000, 30_000];
 
 export interface UserEvent {
   id: string;
@@ -32,6 +30,6 @@ export async function followUserEvents(api: ApiClient, listener: UserEventListen
       if (error instanceof ApiError && error.status === 401) return;
     }
     if (signal.aborted) return;
-    await api.pause(waitAfter(failures++, WAITS_MS), signal);
+    await api.pause(waitAfter(failures++, RECONNECT_WAITS_MS), signal);
   }
 }

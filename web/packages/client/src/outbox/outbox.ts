@@ -10,8 +10,6 @@ import { type EntryStore, type OtherTabs, type OutboxTabMessage, type OutboxTran
 /** How long another tab may take to send what it has stored, before this one helps. */
 const HELP_AFTER_MS = 5000;
 
-const NO_OTHER_TABS: OtherTabs = { alone: (_, work) => work(), tell: () => {} };
-
 export interface OutboxOptions {
   store: EntryStore;
   transport: OutboxTransport;
@@ -21,14 +19,13 @@ export interface OutboxOptions {
   now?: () => number;
 }
 
+const DEFAULTS = { tabs: { alone: (_, work) => work(), tell: () => {} } as OtherTabs, pause, freshId: freshKey, now: Date.now };
+
 export class Outbox {
   #account: Account | null = null;
   #entries: Entries;
   #delivery: Delivery;
-  #tabs: OtherTabs;
-  #pause: Pause;
-  #freshId: () => string;
-  #now: () => number;
+  #options: Required<OutboxOptions>;
   /** The lanes whose entries are being sent. */
   #lanes = new Set<string>();
   #hurry = new AbortController();
@@ -36,12 +33,10 @@ export class Outbox {
   #listeners = new Set<(event: OutboxEvent) => void>();
 
   constructor(options: OutboxOptions) {
-    this.#tabs = options.tabs ?? NO_OTHER_TABS;
-    this.#pause = options.pause ?? pause;
-    this.#freshId = options.freshId ?? freshKey;
-    this.#now = options.now ?? Date.now;
-    this.#entries = new Entries(options.store, this.#tabs);
-    this.#delivery = new Delivery(this.#entries, options.transport, this.#tabs, (event) => this.#emit(event));
+    this.#options = { ...DEFAULTS, ...options };
+    const { store, transport, tabs } = this.#options;
+    this.#entries = new Entries(store, tabs);
+    this.#delivery = new Delivery(this.#entries, transport, tabs, (event) => this.#emit(event));
   }
 
   /** What is not sent yet, in the order in which it was written. */
@@ -75,7 +70,8 @@ export class Outbox {
   prepare(written: NewEntry): OutboxEntry;
   prepare(written: NewEntry): OutboxEntry {
     if (!this.#account) throw new Error("nobody is signed in");
-    return { ...written, id: this.#freshId(), account: this.#account, createdAt: this.#entries.timeAfterAll(this.#now()) };
+    const { freshId, now } = this.#options;
+    return { ...written, id: freshId(), account: this.#account, createdAt: this.#entries.timeAfterAll(now()) };
   }
 
   /** Returns when it is stored; it is sent after that. */
@@ -83,7 +79,7 @@ export class Outbox {
     const lasts = await this.#entries.put(entry);
     if (!this.#account || !isOf(entry, this.#account)) return; // signed out meanwhile
     this.#entries.hold([{ entry, lasts }]);
-    this.#tabs.tell({ type: "stored" });
+    this.#options.tabs.tell({ type: "stored" });
     this.#work(laneOf(entry));
   }
 
@@ -136,7 +132,7 @@ export class Outbox {
   /** Takes in what another tab tells. */
   async heard(message: OutboxTabMessage): Promise<void> {
     if (message.type === "gone") return this.#delivery.sentElsewhere(message.id);
-    if (message.type === "stored") await this.#pause(HELP_AFTER_MS, this.#closing.signal);
+    if (message.type === "stored") await this.#options.pause(HELP_AFTER_MS, this.#closing.signal);
     await this.reload();
   }
 
@@ -158,11 +154,11 @@ export class Outbox {
 
   async #sendAll(lane: string, signal: AbortSignal): Promise<void> {
     for (;;) {
-      const next = await this.#tabs.alone(lane, () => this.#delivery.attempt(lane, signal));
+      const next = await this.#options.tabs.alone(lane, () => this.#delivery.attempt(lane, signal));
       if (next === "done" || signal.aborted) return;
       if (next === "more") continue;
       if (next === "signed-out") return this.stop(); // until somebody signs in
-      await this.#pause(next.afterMs, AbortSignal.any([signal, this.#hurry.signal]));
+      await this.#options.pause(next.afterMs, AbortSignal.any([signal, this.#hurry.signal]));
       if (signal.aborted) return;
     }
   }

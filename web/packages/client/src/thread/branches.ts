@@ -5,7 +5,7 @@ import { type ConversationView, type StartedTurnView } from "../schema";
 import { type Message } from "../turn/parts";
 import { type ThreadContext } from "./context";
 import { type Outgoing } from "./outgoing";
-import { before } from "./path";
+import { messagesBefore } from "./path";
 import { type Reading } from "./reading";
 import { PATH_CHANGED, isBusy, tipOf } from "./state";
 
@@ -20,8 +20,8 @@ export class Branches {
   /** Asks the model for another reply; false if that isn't possible now, or the server refuses. */
   async regenerate(replaced: Message): Promise<boolean> {
     const { thread } = this;
-    if (isBusy(thread.state.get())) return false;
-    const tip = tipOf(thread.state.get());
+    if (isBusy(thread.current)) return false;
+    const tip = tipOf(thread.current);
     thread.dispatch({ type: "regenerating", replaced });
     this.reading.outdate();
     try {
@@ -32,7 +32,7 @@ export class Branches {
     } catch (error) {
       this.outgoing.refuse(error, requestProblemOf(error));
       // A turn may have begun although its response was lost.
-      if (thread.state.get().problem?.code !== PATH_CHANGED) await this.reading.refresh();
+      if (thread.current.problem?.code !== PATH_CHANGED) await this.reading.refresh();
       return false;
     }
   }
@@ -46,7 +46,7 @@ export class Branches {
         const messages = conversation.messages.slice(at);
         return this.thread.dispatch({ type: "chosen", conversation, replaced, messages, hasNewer: false });
       }
-      const parent = before(this.thread.state.get().messages, replaced).at(-1);
+      const parent = messagesBefore(this.thread.current.messages, replaced).at(-1);
       if (!parent) return this.reading.refresh(true);
       // The branch is long: load it from its beginning, where the user looks.
       const { items, nextCursor } = await this.reading.page({ order: "asc", afterSeq: parent.seq });
@@ -75,8 +75,8 @@ export class Branches {
 
   async #choose(messageId: string, show: () => Promise<void>): Promise<void> {
     const { thread } = this;
-    if (isBusy(thread.state.get())) return;
-    const tip = tipOf(thread.state.get());
+    if (isBusy(thread.current)) return;
+    const tip = tipOf(thread.current);
     this.reading.outdate();
     thread.dispatch({ type: "choosing" });
     try {

@@ -1,7 +1,7 @@
 /** What the parts of a thread share: its state, the server, and whether it is shown. */
 
 import { freshKey, type ApiClient } from "../api-client";
-import { ApiError, Unreachable, problemOf } from "../errors";
+import { ApiError, Unreachable, problemOf, type Problem } from "../errors";
 import { Store } from "../store";
 import { reduce, type ThreadAction } from "./reduce";
 import { EMPTY_THREAD, type ThreadState } from "./state";
@@ -40,8 +40,20 @@ export class ThreadContext {
     return `/api/conversations/${this.id}${rest}`;
   }
 
+  get current(): ThreadState {
+    return this.state.get();
+  }
+
   dispatch(action: ThreadAction): void {
     this.state.update((state) => reduce(state, action));
+  }
+
+  showConnection(connection: ThreadState["connection"]): void {
+    this.dispatch({ type: "connection", connection });
+  }
+
+  showProblem(problem: Problem): void {
+    this.dispatch({ type: "failed", problem });
   }
 
   /** Posts with a key and repeats the request if its response is lost: it takes effect once. */
@@ -55,7 +67,7 @@ export class ThreadContext {
         const shutsDown = error instanceof ApiError && error.code === "SHUTTING_DOWN";
         if (shutsDown) tries = TRIES_IN_A_DEPLOY;
         if (!(shutsDown || error instanceof Unreachable) || attempt >= tries) throw error;
-        this.dispatch({ type: "connection", connection: "lost" });
+        this.showConnection("lost");
         await this.api.pause(Math.min(attempt, 5) * 1000, this.signal);
       }
     }
@@ -66,11 +78,11 @@ export class ThreadContext {
     const { signal } = this;
     if (signal.aborted) return;
     if (error instanceof Unreachable && again) {
-      this.dispatch({ type: "connection", connection: "lost" });
+      this.showConnection("lost");
       await this.api.pause(REREAD_AFTER_MS, signal);
       if (!this.signal.aborted) await again();
       return;
     }
-    this.dispatch({ type: "failed", problem: problemOf(error) });
+    this.showProblem(problemOf(error));
   }
 }

@@ -35,7 +35,7 @@ export class Following {
   watch(): void {
     const { signal } = this.thread;
     const stop = this.options.watch?.(this.thread.id, () => {
-      const { loading, sending, choosing } = this.thread.state.get();
+      const { loading, sending, choosing } = this.thread.current;
       if (!loading && !sending && !choosing) void this.refresh();
     });
     if (stop) signal.addEventListener("abort", stop);
@@ -54,11 +54,11 @@ export class Following {
   }
 
   #hear(change: ConversationChange): void {
-    const state = this.thread.state.get();
+    const state = this.thread.current;
     if (change.type === "path") {
       if (state.choosing || change.tip === tipOf(state)) return;
       // Ask first if the user reads an older part.
-      if (state.hasNewer) this.thread.dispatch({ type: "failed", problem: MOVED });
+      if (state.hasNewer) this.thread.showProblem(MOVED);
       else void this.refresh();
     } else if ((change.type === "missed" || change.turnId !== this.#turnId) && !state.sending) {
       void this.refresh();
@@ -67,7 +67,7 @@ export class Following {
 
   /** Follows the turn that runs, if one does and it is not followed already. */
   followActiveTurn(): void {
-    const turnId = this.thread.state.get().live?.message.turnId;
+    const turnId = this.thread.current.live?.message.turnId;
     if (!turnId || this.#turnId === turnId) return;
     this.#turnId = turnId;
     void this.#follow(turnId);
@@ -82,8 +82,8 @@ export class Following {
     });
     const follower = {
       onEvents: (events: TurnEvent[]) => batches.add(events),
-      onLost: () => thread.dispatch({ type: "connection", connection: "lost" }),
-      onBack: () => thread.dispatch({ type: "connection", connection: "good" }),
+      onLost: () => thread.showConnection("lost"),
+      onBack: () => thread.showConnection("good"),
     };
     try {
       await followTurn(thread.api, turnId, follower, signal);
@@ -95,14 +95,14 @@ export class Following {
     // A message to a turn that waited has begun another, which is followed already.
     if (this.#turnId === turnId) this.#turnId = null;
     thread.dispatch({ type: "ended", turnId });
-    if (!thread.state.get().queued.length) this.options.onTurnEnded?.(turnId);
+    if (!thread.current.queued.length) this.options.onTurnEnded?.(turnId);
     // The stored message is the last word: it has what no event carries.
     await this.refresh();
   }
 
   /** Markdown's last block is parsed again with each piece: a long one is drawn less often, to leave time for typing. */
   #drawingMs(): number {
-    const last = this.thread.state.get().live?.message.parts.at(-1);
+    const last = this.thread.current.live?.message.parts.at(-1);
     const text = last?.type === "text" ? last.text : "";
     return (text.length - Math.max(0, text.lastIndexOf("\n\n"))) / CHARACTERS_A_MS;
   }

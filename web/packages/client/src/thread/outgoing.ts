@@ -40,7 +40,7 @@ export class Outgoing {
 
   /** Removes a message that was settled while nobody listened. */
   forgetSettled(): void {
-    const { sendingId } = this.thread.state.get();
+    const { sendingId } = this.thread.current;
     if (sendingId && !this.options.outbox.items.get().some(({ entry }) => entry.id === sendingId)) this.thread.dispatch({ type: "deferred" });
   }
 
@@ -52,7 +52,7 @@ export class Outgoing {
 
   show(entry: OutgoingMessage): void {
     const { thread } = this;
-    if (this.#shown.has(entry.id) || (!entry.whenBusy && thread.state.get().sending)) return;
+    if (this.#shown.has(entry.id) || (!entry.whenBusy && thread.current.sending)) return;
     this.#shown.add(entry.id);
     const { id, content, steers = null } = entry;
     const files = entry.files.map(shownFile);
@@ -61,7 +61,7 @@ export class Outgoing {
       const message = { messageId: localId(id), content, files: files.map(filePart), createdAt, held: false, steers };
       return thread.dispatch({ type: "queueing", message });
     }
-    const edited = thread.state.get().messages.find((it) => it.id === entry.edited?.id) ?? null;
+    const edited = thread.current.messages.find((it) => it.id === entry.edited?.id) ?? null;
     thread.dispatch({ type: "sending", entryId: id, content, files, edited });
   }
 
@@ -78,11 +78,11 @@ export class Outgoing {
     if (entry.conversationId !== thread.id) return;
     if (event.type === "waiting") {
       if (entry.kind === "message") this.show(entry);
-      if (event.unreachable) thread.dispatch({ type: "connection", connection: "lost" });
+      if (event.unreachable) thread.showConnection("lost");
       return;
     }
     if (event.type === "created") return;
-    thread.dispatch({ type: "connection", connection: "good" });
+    thread.showConnection("good");
     if (entry.kind === "message") this.#settle(event, entry);
     else if (event.type === "refused") void this.refresh(); // another client decided first, or it was too late
   }
@@ -100,7 +100,7 @@ export class Outgoing {
       thread.dispatch({ type: "started", turn: outcome });
       this.followActiveTurn();
       // The first message gives the conversation its title; the server knows how many versions there are now.
-      if (thread.state.get().conversation?.title && !entry.edited) return;
+      if (thread.current.conversation?.title && !entry.edited) return;
     } else if (isShown) {
       thread.dispatch({ type: "deferred" }); // others were held before it and go first, or it had arrived before
     }
@@ -109,7 +109,7 @@ export class Outgoing {
 
   /** Whether a turn is shown already: its response was lost, not the message. */
   #isKnown({ userMessageId }: StartedTurnView): boolean {
-    return this.thread.state.get().messages.some((it) => it.id === userMessageId);
+    return this.thread.current.messages.some((it) => it.id === userMessageId);
   }
 
   /** The server will never accept a message; its text is back in the composer. */

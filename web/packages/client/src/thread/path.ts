@@ -15,14 +15,14 @@ export function withSibling({ id, siblings }: Message, newest: string): Siblings
 }
 
 /** The messages before the one that a new branch replaces, which may have left the path since. */
-export function before(messages: readonly Message[], replaced: Message): readonly Message[] {
+export function messagesBefore(messages: readonly Message[], replaced: Message): readonly Message[] {
   const at = messages.findIndex((it) => it.id === replaced.id);
   if (at >= 0) return messages.slice(0, at);
   return messages.slice(0, messages.findIndex((it) => it.id === replaced.parentId) + 1);
 }
 
 /** The loaded messages appended to the known ones; null if neither follows the other. */
-export function joined(known: readonly Message[], read: readonly Message[]): readonly Message[] | null {
+export function appended(known: readonly Message[], read: readonly Message[]): readonly Message[] | null {
   const [first] = read;
   if (!first) return known;
   const at = known.findIndex((it) => it.id === first.parentId);

@@ -11,12 +11,12 @@ export class Queue {
 
   async edit(messageId: string, content: string): Promise<void> {
     await this.#change(() => this.thread.api.send("PATCH", this.#path(messageId), { content }));
-    this.thread.dispatch({ type: "requeued", messageId, content });
+    this.thread.dispatch({ type: "queuedChanged", messageId, content });
   }
 
   async remove(messageId: string): Promise<void> {
     await this.#change(() => this.thread.api.send("DELETE", this.#path(messageId)));
-    this.thread.dispatch({ type: "requeued", messageId, content: null });
+    this.thread.dispatch({ type: "queuedChanged", messageId, content: null });
   }
 
   /** Sends a held message now; the others follow it. */

@@ -46,14 +46,14 @@ export class Reading {
   }
 
   async readOlder(): Promise<void> {
-    const { loading, hasOlder, messages } = this.thread.state.get();
+    const { loading, hasOlder, messages } = this.thread.current;
     if (loading || !hasOlder) return;
     this.thread.dispatch({ type: "reading", what: "older" });
     try {
       const page = await this.page({ beforeSeq: messages[0]?.seq });
       // Drop it if the user has moved to another part meanwhile.
-      if (this.thread.state.get().messages[0]?.id !== messages[0]?.id) return;
-      if (page.items[0] && page.items[0].id !== messages[0]?.parentId) return this.thread.dispatch({ type: "failed", problem: MOVED });
+      if (this.thread.current.messages[0]?.id !== messages[0]?.id) return;
+      if (page.items[0] && page.items[0].id !== messages[0]?.parentId) return this.thread.showProblem(MOVED);
       this.thread.dispatch({ type: "readOlder", messages: page.items.reverse(), hasOlder: page.nextCursor !== null });
     } catch (error) {
       await this.thread.fail(error);
@@ -61,13 +61,13 @@ export class Reading {
   }
 
   async readNewer(): Promise<void> {
-    const { loading, hasNewer, messages } = this.thread.state.get();
+    const { loading, hasNewer, messages } = this.thread.current;
     if (loading || !hasNewer) return;
     this.thread.dispatch({ type: "reading", what: "newer" });
     try {
       const page = await this.page({ order: "asc", afterSeq: messages.at(-1)?.seq });
-      if (this.thread.state.get().messages.at(-1)?.id !== messages.at(-1)?.id) return;
-      if (page.items[0] && page.items[0].parentId !== messages.at(-1)?.id) return this.thread.dispatch({ type: "failed", problem: MOVED });
+      if (this.thread.current.messages.at(-1)?.id !== messages.at(-1)?.id) return;
+      if (page.items[0] && page.items[0].parentId !== messages.at(-1)?.id) return this.thread.showProblem(MOVED);
       this.thread.dispatch({ type: "readNewer", messages: page.items, hasNewer: page.nextCursor !== null });
     } catch (error) {
       await this.thread.fail(error);
@@ -76,20 +76,20 @@ export class Reading {
 
   /** Loads the part around a message, unless it is loaded. */
   async showAt(seq: number): Promise<void> {
-    const { conversation, messages } = this.thread.state.get();
+    const { conversation, messages } = this.thread.current;
     if (!conversation || messages.some((it) => it.seq === seq)) return;
     await this.#jump({ beforeSeq: seq + AFTER });
   }
 
   /** Reads the end again, after an older part. */
   async showLatest(): Promise<void> {
-    if (this.thread.state.get().hasNewer) await this.#jump({});
+    if (this.thread.current.hasNewer) await this.#jump({});
   }
 
   async #jump(window: { beforeSeq?: number }): Promise<void> {
     try {
       const { items, nextCursor } = await this.page(window);
-      const hasNewer = window.beforeSeq !== undefined && items[0]?.id !== tipOf(this.thread.state.get());
+      const hasNewer = window.beforeSeq !== undefined && items[0]?.id !== tipOf(this.thread.current);
       this.thread.dispatch({ type: "jumped", messages: items.reverse(), hasOlder: nextCursor !== null, hasNewer });
       this.follow();
     } catch (error) {

@@ -6,12 +6,12 @@ import { type TurnEvent } from "../turn/events";
 import { filePart, type KeptFile } from "../turn/files";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
 import { type Message } from "../turn/parts";
-import { before, joined, withSibling } from "./path";
+import { appended, messagesBefore, withSibling } from "./path";
 import { EMPTY_THREAD, PATH_CHANGED, isLocalId, localId, tipOf, type PendingMessage, type ThreadState } from "./state";
 
 export type ThreadAction =
   | { type: "opening" }
-  | { type: "made"; conversation: ConversationView }
+  | { type: "created"; conversation: ConversationView }
   /** The latest messages were read; `whole`: show them even if the user reads an older part. */
   | { type: "read"; conversation: ConversationDetailView; whole?: boolean }
   | { type: "reading"; what: "older" | "newer" }
@@ -33,7 +33,8 @@ export type ThreadAction =
   | { type: "queueing"; message: PendingMessage }
   /** The server accepted it: under this id, or as its own turn. */
   | { type: "queued"; localId: string; messageId: string | null }
-  | { type: "requeued"; messageId: string; content: string | null }
+  /** The user edited a queued message, or removed it (null). */
+  | { type: "queuedChanged"; messageId: string; content: string | null }
   | { type: "events"; turnId: string; events: readonly TurnEvent[] }
   | { type: "stopping" }
   | { type: "connection"; connection: "good" | "lost" }
@@ -47,14 +48,14 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
   switch (action.type) {
     case "opening":
       return { ...EMPTY_THREAD, loading: "all" };
-    case "made":
+    case "created":
       return { ...state, conversation: action.conversation, loading: null };
     case "read": {
       const { messages, nextCursor, summary, queued = [], ...conversation } = action.conversation;
       const next = { ...state, conversation, summary, queued: pending(state, action.conversation, queued), loading: null };
       // What is newest does not follow on the older part that the user reads.
       if ((state.hasNewer && !action.whole) || state.sending) return withLive(next);
-      const all = nextCursor === null ? null : joined(state.messages, messages);
+      const all = nextCursor === null ? null : appended(state.messages, messages);
       const problem = state.problem?.code === PATH_CHANGED ? null : state.problem;
       return withLive({
         ...next,
@@ -80,7 +81,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       return { ...state, choosing: true, problem: null };
     case "chosen": {
       const { messages: latest, nextCursor: _, summary, queued: __, ...conversation } = action.conversation;
-      const messages = [...before(state.messages, action.replaced), ...action.messages];
+      const messages = [...messagesBefore(state.messages, action.replaced), ...action.messages];
       const { hasNewer } = action;
       const tip = latest.at(-1)?.id ?? null;
       return withLive({ ...state, conversation, summary, messages, hasNewer, tip, loading: null });
@@ -91,14 +92,14 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       return { ...state, conversation: { ...state.conversation, ...action.conversation } };
     case "sending": {
       const { content, files = [], edited } = action;
-      const kept = edited ? before(state.messages, edited) : state.messages;
+      const kept = edited ? messagesBefore(state.messages, edited) : state.messages;
       const asked = blank(state, "user", content, kept.at(-1), files);
       const reply = blank(state, "assistant", "", asked);
       const messages = [...kept, edited ? { ...asked, siblings: withSibling(edited, asked.id) } : asked, reply];
       return { ...start(state, messages), sendingId: action.entryId ?? null };
     }
     case "regenerating": {
-      const kept = before(state.messages, action.replaced);
+      const kept = messagesBefore(state.messages, action.replaced);
       const reply = blank(state, "assistant", "", kept.at(-1));
       return start(state, [...kept, { ...reply, siblings: withSibling(action.replaced, reply.id) }]);
     }
@@ -135,7 +136,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
       });
       return { ...state, queued: state.live ? untaken(queued, state.live) : queued };
     }
-    case "requeued": {
+    case "queuedChanged": {
       const { messageId, content } = action;
       const queued = state.queued.flatMap((it) => {
         if (it.messageId !== messageId) return [it];

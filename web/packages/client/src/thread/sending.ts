@@ -30,7 +30,7 @@ export class Sending {
 
   While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
   async send(content: string, { edited = null, steers = false, files = [] }: SendOptions = {}): Promise<boolean> {
-    const state = this.thread.state.get();
+    const state = this.thread.current;
     if (state.sending || state.choosing) return false;
     const queues = !edited && mustQueue(state);
     if (!queues && isRunning(state) && !isWaiting(state)) return false;
@@ -56,7 +56,7 @@ export class Sending {
 
   /** Stops the turn; or withdraws the message that could not be sent yet. */
   async stop(): Promise<void> {
-    const { sendingId } = this.thread.state.get();
+    const { sendingId } = this.thread.current;
     const item = this.outbox.items.get().find(({ entry }) => entry.id === sendingId);
     if (item && canWithdraw(item)) return this.outbox.withdraw(item.entry.id);
     this.thread.dispatch({ type: "stopping" });

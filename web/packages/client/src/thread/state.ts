@@ -68,7 +68,7 @@ export function isRunning(state: ThreadState): boolean {
   return state.sending || state.live !== null;
 }
 
-/** Whether the turn does nothing before its user answers; a message ends it. */
+/** Whether the turn does nothing until its user decides; a message ends it. */
 export function isWaiting({ live }: ThreadState): boolean {
   return live !== null && waitsForUser(live.message.parts);
 }

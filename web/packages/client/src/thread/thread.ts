@@ -67,7 +67,7 @@ export class Thread {
 
   /** Shows a new conversation with its first message, which the outbox sends. */
   begin(conversation: ConversationView, first: OutgoingMessage): void {
-    this.#context.dispatch({ type: "made", conversation });
+    this.#context.dispatch({ type: "created", conversation });
     this.#outgoing.listen();
     // An agent may have one conversation with each user: then it is loaded before anything is added.
     if (!conversation.messageCount) this.#outgoing.show(first);
