@@ -48,7 +48,7 @@ class Batch:
         self,
         open_batch: OpenBatch,
         toolbox: Toolbox,
-        user: UserRequests,
+        user_requests: UserRequests,
         permissions: ToolPermissions,
         timer: TurnTimer,
         *,
@@ -56,15 +56,15 @@ class Batch:
     ) -> None:
         uses, states = open_batch.call.tool_uses, open_batch.states
         self._calls = [
-            Call(use, toolbox.tool(use), user.request_id(use.id), states.get(use.id, CallState()))
+            Call(use, toolbox.tool(use), user_requests.request_id(use.id), states.get(use.id, CallState()))
             for use in uses
         ]
         self._toolbox = toolbox
-        self._user = user
+        self._user_requests = user_requests
         self._permissions = permissions
         self._timer = timer
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
-        self._requests = OpenRequests(user, permissions)
+        self._requests = OpenRequests(user_requests, permissions)
         self._tasks = CallTasks()
 
     async def run(self) -> AsyncGenerator[BatchStep]:
@@ -114,7 +114,7 @@ class Batch:
                     call.state = call.state.dispatched()
                     ready.append((call, dispatch))
                 case AskUser():
-                    self._tasks.listen(self._user.arrived)
+                    self._tasks.listen(self._user_requests.arrived)
                     for request in await self._requests.ask_about(call):
                         yield request
         if ready:
@@ -195,7 +195,7 @@ class Batch:
         """A server asks the user and holds its call open; the turn's clock is paused."""
         request = self._requests.from_server(call, asked, HELD_OPEN_S)
         decided: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._tasks.listen(self._user.arrived)
+        self._tasks.listen(self._user_requests.arrived)
         if await self._requests.ask(request, call, decided):
             self._tasks.emit(request)
         with self._timer.paused():

@@ -110,7 +110,7 @@ class TurnTools:
     """The tools that a turn can use, how it asks its user about them, and the owner's rules."""
 
     toolbox: Toolbox
-    user: UserRequests
+    user_requests: UserRequests
     rules: Rules = field(default_factory=dict[str, ToolRule])
     taken_ids: TakenIds = none_taken
     """Knows the conversation's earlier tool calls."""
@@ -219,7 +219,7 @@ class _Run:
             if notice not in self._state.noticed:
                 yield notice
         if may_ask(self._tools.rules):
-            granted = await self._tools.user.granted()
+            granted = await self._tools.user_requests.granted()
             self._permissions = ToolPermissions(self._tools.rules, granted, self._state.unknown)
         if self._state.is_new:
             self._request = await self._build(self._toolbox.specs)
@@ -329,7 +329,7 @@ class _Run:
         batch = Batch(
             asked_for,
             self._toolbox,
-            self._tools.user,
+            self._tools.user_requests,
             self._permissions,
             self._timer,
             room=self._room_for_results(),

@@ -276,7 +276,7 @@ class _KnownCalls:
         return history, batch, last
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
-        """A call's arguments, stored apart or not: the model's, and the user's if they changed them."""
+        """A call's arguments, wherever they are stored: the model's, and the user's if they changed them."""
         decision = part.approval.decision if part.approval else None
         edited = decision.arguments if decision else None
         return [self._rendering.arguments_of(part.call), *([edited] if edited is not None else ())]

@@ -59,7 +59,7 @@ KeepImage = Callable[[ReturnedFile], Awaitable[FilePart | None]]
 
 
 NOBODY = UserId("")
-"""Whose calls they are where nobody has to take turns."""
+"""The user of calls that share no schema checks with other users' calls."""
 
 
 async def no_image(file: ReturnedFile) -> FilePart | None:

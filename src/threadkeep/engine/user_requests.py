@@ -63,17 +63,18 @@ class UserRequests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """What waits for a decision: a call, or the server that holds it open."""
+    """A call that waits for a decision."""
 
     call: Call
-    server: "asyncio.Future[Decision] | None" = None
+    held: "asyncio.Future[Decision] | None" = None
+    """Set if the call runs: its server holds it open and gets the decision."""
 
 
 class OpenRequests:
     """The requests of a batch of calls that have no decision yet."""
 
-    def __init__(self, user: UserRequests, permissions: ToolPermissions) -> None:
-        self._user = user
+    def __init__(self, user_requests: UserRequests, permissions: ToolPermissions) -> None:
+        self._user_requests = user_requests
         self._permissions = permissions
         self._waiting: dict[str, _Waiting] = {}
 
@@ -88,33 +89,33 @@ class OpenRequests:
         return [request for request in requests if await self.ask(request, call)]
 
     async def ask(
-        self, request: ApprovalRequest, call: Call, server: "asyncio.Future[Decision] | None" = None
+        self, request: ApprovalRequest, call: Call, held: "asyncio.Future[Decision] | None" = None
     ) -> bool:
         """Waits for the decision on a request; False if an earlier run of the turn asked the user.
 
-        If a server holds the call open, it gets the decision.
+        If the call's server holds it open, `held` gets the decision.
         """
         assert call.tool is not None
         # Before it is stored: from then on, the user can decide.
-        self._waiting[request.request_id] = _Waiting(call, server)
+        self._waiting[request.request_id] = _Waiting(call, held)
         if request.request_id in call.state.asked:
             return False
-        await self._user.ask(Asking(request, call.tool, call.use.arguments))
+        await self._user_requests.ask(Asking(request, call.tool, call.use.arguments))
         return True
 
     async def decided(self) -> dict[str, Decision]:
         """The decisions on open requests that are there by now."""
         if not self._waiting:
             return {}
-        decisions = await self._user.decisions()
+        decisions = await self._user_requests.decisions()
         return {id_: decisions[id_] for id_ in self._waiting if id_ in decisions}
 
     def take(self, request_id: str, decision: Decision) -> Call | None:
         """Closes a request with its decision; returns the call that continues with it, if any."""
         waiting = self._waiting.pop(request_id)
         call = waiting.call
-        if waiting.server is not None:
-            waiting.server.set_result(decision)
+        if waiting.held is not None:
+            waiting.held.set_result(decision)
             return None
         call.state = call.state.decided(request_id, decision)
         if call.state.awaited is not None:
@@ -125,7 +126,7 @@ class OpenRequests:
 
     async def expire(self, request_id: str) -> bool:
         """Expires a request; False if it has a decision."""
-        return await self._user.withdraw(request_id)
+        return await self._user_requests.withdraw(request_id)
 
     async def withdraw(self, call: Call) -> list[ApprovalResponse]:
         """Expires the requests of an earlier run about a call that won't continue."""
@@ -137,7 +138,9 @@ class OpenRequests:
         noted = [
             InputNoted(
                 key=it.key,
-                request_id=self._user.request_id(f"{call.use.id}/{call.state.rounds}/{it.key}/{_text(it)}"),
+                request_id=self._user_requests.request_id(
+                    f"{call.use.id}/{call.state.rounds}/{it.key}/{_text(it)}"
+                ),
                 message=it.message,
                 schema=None if it.schema is None else dict(it.schema),
                 url=it.url,
@@ -150,10 +153,10 @@ class OpenRequests:
         """The request of a server that holds its call open for at most this long."""
         number, call.held_open = call.held_open, call.held_open + 1
         return ApprovalRequest(
-            request_id=self._user.request_id(f"{call.use.id}#{number}/{_text(asked)}"),
+            request_id=self._user_requests.request_id(f"{call.use.id}#{number}/{_text(asked)}"),
             kind=ApprovalKind.ELICITATION,
             message=asked.message,
-            expires_at=self._user.expires_in(seconds),
+            expires_at=self._user_requests.expires_in(seconds),
             tool_call_id=call.use.id,
             schema=asked.schema,
             url=asked.url,
@@ -166,7 +169,7 @@ class OpenRequests:
                 request_id=it.request_id,
                 kind=ApprovalKind.ELICITATION,
                 message=it.message,
-                expires_at=self._user.expires_at,
+                expires_at=self._user_requests.expires_at,
                 tool_call_id=call.use.id,
                 schema=it.schema,
                 url=it.url,
@@ -184,7 +187,7 @@ class OpenRequests:
                 request_id=call.request_id,
                 kind=ApprovalKind.QUESTION,
                 message=str(arguments.get("question")),
-                expires_at=self._user.expires_at,
+                expires_at=self._user_requests.expires_at,
                 tool_call_id=call.use.id,
                 schema={"type": "string", "enum": choices} if choices else None,
             )
@@ -194,7 +197,7 @@ class OpenRequests:
             request_id=call.request_id,
             kind=ApprovalKind.TOOL,
             message=f"Call {tool.name} on {tool.server}{again}?",
-            expires_at=self._user.expires_at,
+            expires_at=self._user_requests.expires_at,
             tool_call_id=call.use.id,
         )
 
