@@ -108,8 +108,8 @@ SHORT_LIVED = {
     "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
     "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
     "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
-    "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
-    "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
+    "threadkeep.engine.call_tasks.CallTasks.listen": "a user's decisions; the turn waits for it",
+    "threadkeep.engine.call_tasks.CallTasks.start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.

@@ -34,7 +34,7 @@ COMMITS = (
     (SqlTurnLog, "reset_attempts"),
     (SqlReceipts, "add"),
     (SqlApprovals, "add"),
-    (SqlApprovals, "answer"),
+    (SqlApprovals, "decide"),
 )
 """All that a turn commits: between two of them nothing of it is kept."""
 
