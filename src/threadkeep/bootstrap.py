@@ -76,6 +76,7 @@ from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
@@ -452,14 +453,12 @@ async def _start_services(
     replies = ModelReplies(
         store,
         models,
-        prompts,
-        Passages(retriever),
+        ModelRequests(store, prompts, Passages(retriever), settings.zone),
         history,
         tools,
         schemas,
         jobs,
         system_clock,
-        settings.zone,
         files.keep_returned,
     )
     starts = await _start_turns(settings, adapters, node, replies, caps)
