@@ -20,11 +20,13 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.fair_slots import FairSlots
 from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
-from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.anthropic import ANTHROPIC
+from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
-from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.openai import OPENAI
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.local_token import require_token
 from threadkeep.http.sign_in.methods import CurrentUser, sign_in
@@ -32,7 +34,6 @@ from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
-from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.loops import Loops
@@ -116,8 +117,7 @@ from threadkeep.tools.roles import WorkspaceRoles
 log = logging.getLogger(__name__)
 
 HOUR_MS = 60 * 60 * 1000
-DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
-DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
 
 
 def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
@@ -168,11 +168,16 @@ def build_gateway(settings: Settings) -> Gateway | None:
         return None
     if settings.gateway == "local":
         return LocalGateway(Path(settings.model) if settings.model else None)
-    kind = AnthropicGateway if settings.gateway == "anthropic" else OpenAIGateway
-    return kind(
-        settings.gateway_url or DEFAULT_URLS[settings.gateway],
-        settings.gateway_api_key or "",
-        settings.model or DEFAULT_MODELS[settings.gateway],
+    return ProviderGateway(PROVIDER_APIS[settings.gateway], build_endpoint(settings))
+
+
+def build_endpoint(settings: Settings) -> Endpoint:
+    """Where the provider's models are."""
+    api = PROVIDER_APIS[settings.gateway]
+    return Endpoint(
+        url=settings.gateway_url or api.default_url,
+        api_key=settings.gateway_api_key or "",
+        model=settings.model or api.default_model,
         images=settings.model_images,
         pdfs=settings.model_pdfs,
     )
@@ -259,7 +264,6 @@ async def _open_database(settings: Settings, loops: Loops | None = None) -> Data
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
-        rebuild=rebuild,
         loops=loops,
     )
 

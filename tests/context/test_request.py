@@ -49,8 +49,8 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.tool_call import MODEL_READS, ToolCallStatus
 from threadkeep.gateways.anthropic import anthropic_body
-from threadkeep.gateways.openai import ProviderQuirks, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.openai import openai_body
 from threadkeep.ports.gateway import (
     ModelMessage,
     ModelRequest,
@@ -83,7 +83,7 @@ def build(
 
 
 def bodies(request: ModelRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    return anthropic_body(request, "m"), openai_body(request, "m", ProviderQuirks())
+    return anthropic_body(request, "m"), openai_body(request, "m")
 
 
 def texts(request: ModelRequest) -> list[list[str]]:

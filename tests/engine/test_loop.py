@@ -50,8 +50,8 @@ from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
-from threadkeep.gateways.openai import ProviderQuirks, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.openai import openai_body
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -178,7 +178,7 @@ async def test_calls_with_the_same_id_or_none_get_ids_of_their_own(supports_tool
         assert [sums[it.tool_call_id] for it in called] == [{"sum": n} for n in (1, 2, 3, 4)]
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
-        check_openai(openai_body(request, "m", ProviderQuirks()))
+        check_openai(openai_body(request, "m"))
 
 
 async def test_text_tool_text_are_told_in_order():
@@ -220,7 +220,7 @@ async def test_text_tool_text_are_told_in_order():
     )
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
-        check_openai(openai_body(request, "m", ProviderQuirks()))
+        check_openai(openai_body(request, "m"))
 
 
 async def test_blocks_of_an_answer_go_back_in_the_order_in_which_they_came():
@@ -261,7 +261,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
     assert sorted(results(events)) == sorted([first, second])
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
-        check_openai(openai_body(request, "m", ProviderQuirks()))
+        check_openai(openai_body(request, "m"))
 
 
 async def test_200_calls_of_one_answer_are_answered_and_sent_back():
@@ -270,7 +270,7 @@ async def test_200_calls_of_one_answer_are_answered_and_sent_back():
     events = await run(gateway, InMemoryTools(adds=adds))
     assert len(results(events)) == 200
     check_anthropic(anthropic_body(gateway.requests[1], "m"))
-    check_openai(openai_body(gateway.requests[1], "m", ProviderQuirks()))
+    check_openai(openai_body(gateway.requests[1], "m"))
 
 
 async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
@@ -481,7 +481,7 @@ async def test_more_tools_than_a_provider_takes_are_left_out_with_a_notice():
     events = await run(gateway, InMemoryTools(**tools))
     assert len(gateway.requests[0].tools) == MOST_TOOLS
     assert Notice("TOO_MANY_TOOLS", "Models accept at most 128 tools; 2 were left out.") in events
-    check_openai(openai_body(gateway.requests[0], "m", ProviderQuirks()))
+    check_openai(openai_body(gateway.requests[0], "m"))
 
 
 async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():
@@ -729,7 +729,7 @@ async def test_model_that_was_offered_no_tools_and_asks_for_one_is_told_in_words
     assert isinstance(events[-1], Done)
     assert [it.status for it in results(events).values()] == ["error", "error"]
     check_anthropic(anthropic_body(gateway.requests[1], "m"))
-    check_openai(openai_body(gateway.requests[1], "m", ProviderQuirks()))
+    check_openai(openai_body(gateway.requests[1], "m"))
 
 
 async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():
@@ -737,7 +737,7 @@ async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():
     gateway = InMemoryGateway(use(ToolUse("1", "tool", odd)), reply(TextDelta("So.")))
     await run(gateway, InMemoryTools(tool=gives(Returned("ok", odd))))
     assert encode(anthropic_body(gateway.requests[1], "m"))
-    assert encode(openai_body(gateway.requests[1], "m", ProviderQuirks()))
+    assert encode(openai_body(gateway.requests[1], "m"))
 
 
 async def test_call_whose_arguments_cannot_be_checked_within_the_limits_is_not_made():

@@ -15,8 +15,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, make_gateway, text_of
-from threadkeep.gateways.http import Patience
-from threadkeep.gateways.openai import OpenAIGateway
 from threadkeep.gateways.transport import StreamTransport
 from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
@@ -226,11 +224,11 @@ async def test_tls_is_spoken_and_the_certificate_checked(tmp_path: Path, monkeyp
     pem, key = make_certificate(tmp_path)
     with ScriptedModel(otherwise=[Say("Hel"), Say("lo")]) as model:
         async with with_tls(model.url, pem, key) as url:
-            _, error = await ask(OpenAIGateway(url, "", "m", patience=Patience(sleep=Naps())))
+            _, error = await ask(make_gateway("openai", url, key="", naps=Naps()))
             assert error
             assert error.message == "Couldn't connect to the model provider."
             monkeypatch.setenv("SSL_CERT_FILE", str(pem))
-            events, error = await ask(OpenAIGateway(url, "", "m", patience=Patience(sleep=Naps())))
+            events, error = await ask(make_gateway("openai", url, key="", naps=Naps()))
             assert error is None
             assert text_of(events) == "Hello"
 

@@ -15,7 +15,7 @@ from threadkeep.context.request import BuiltRequest, ContextRules, Sources
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.events import ToolCalled
 from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId, new_uuid
-from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Progress, Returned
@@ -261,7 +261,7 @@ async def test_model_gets_thoughts_where_the_agent_wants_them(talk: Talk, model:
 async def test_regenerated_question_is_asked_although_a_card_came_after_it(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(OpenAIGateway, "context_tokens", property(lambda _: 1024 + 40), raising=False)
+    monkeypatch.setattr(ProviderGateway, "context_tokens", property(lambda _: 1024 + 40), raising=False)
     conversation_id = await talk.titled_conversation(settings={"contextMessages": 1})
     await talk.ask(conversation_id, "Why?")
     conversation = await talk.store.conversations.get(UserId("local"), ConversationId(conversation_id))

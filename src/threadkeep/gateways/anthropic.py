@@ -1,19 +1,19 @@
 """Anthropic's Messages API, as served by Anthropic and compatible servers."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 import httpx2
 import msgspec
 
 from threadkeep.domain.document import PDF
-from threadkeep.gateways.files import Taken, files_of_claude, has_files, image_type, in_base64
+from threadkeep.gateways.encoding import decode
+from threadkeep.gateways.files import files_of_claude, image_type, in_base64
 from threadkeep.gateways.history import sendable
-from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.provider_api import ProviderApi
+from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
-from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
     DocumentBlock,
@@ -23,7 +23,6 @@ from threadkeep.ports.gateway import (
     ModelRequest,
     ModelStopped,
     ModelUsage,
-    TakenFiles,
     TextBlock,
     TextDelta,
     ThinkingBlock,
@@ -53,70 +52,6 @@ _STOP_REASONS = {
     "model_context_window_exceeded": "max_tokens",
     "refusal": "refusal",
 }
-
-
-@dataclass(slots=True)
-class ProviderQuirks:
-    """What a server has turned out to reject."""
-
-    takes_cache_marks: bool = True
-    takes_temperature: bool = True
-
-    def learn(self, reason: str) -> None:
-        """Looks in a refusal for what to omit."""
-        if "cache_control" in reason:
-            self.takes_cache_marks = False
-        if "temperature" in reason:  # newer models choose it themselves
-            self.takes_temperature = False
-
-
-class AnthropicGateway:
-    """A model behind the Messages API."""
-
-    name = NAME
-    supports_tools = True
-
-    def __init__(
-        self,
-        url: str,
-        api_key: str,
-        model: str,
-        *,
-        context_tokens: int = 200_000,
-        images: Taken = "auto",
-        pdfs: Taken = "auto",
-        transport: httpx2.AsyncBaseTransport | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        base, self._key = str(check_url(url)).removesuffix("/v1"), check_key(api_key)
-        headers = {"anthropic-version": VERSION}
-        if self._key:
-            headers["x-api-key"] = self._key
-        self.default_model = model
-        self.context_tokens = context_tokens
-        self._images: Taken = images
-        self._pdfs: Taken = pdfs
-        self._quirks: dict[str, ProviderQuirks] = {}
-        patience = patience or Patience()
-        self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
-
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model accepts directly."""
-        return files_of_claude(model or self.default_model, self._images, self._pdfs)
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls the model; raises GatewayError, ends with ModelStopped."""
-        quirks = self._quirks.setdefault(request.model or self.default_model, ProviderQuirks())
-        return self._provider.ask_adapting(
-            lambda: encode(anthropic_body(request, self.default_model, quirks)),
-            lambda: _ReplyReader(self._key),
-            quirks.learn,
-            in_thread=has_files(request),
-        )
-
-    async def close(self) -> None:
-        """Closes connections."""
-        await self._provider.close()
 
 
 def anthropic_body(
@@ -394,3 +329,24 @@ def _spent(usage: _Usage) -> ModelUsage:
         cache_read_tokens=read,
         cache_write_tokens=written,
     )
+
+
+def _request_url(address: httpx2.URL) -> str:
+    return f"{str(address).removesuffix('/v1')}/v1/messages"
+
+
+def _headers(key: str) -> Mapping[str, str]:
+    return {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {})
+
+
+ANTHROPIC = ProviderApi(
+    name=NAME,
+    default_url="https://api.anthropic.com",
+    default_model="claude-sonnet-4-5",
+    context_tokens=200_000,
+    request_url=_request_url,
+    headers=_headers,
+    takes_files=files_of_claude,
+    body=anthropic_body,
+    reply_reader=_ReplyReader,
+)

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import httpx2
 
-from threadkeep.domain.errors import SettingsError
 from threadkeep.gateways.refusals import (
     Refused,
     Unanswered,
@@ -275,27 +274,6 @@ async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
                 pass
     except (httpx2.HTTPError, TimeoutError):
         pass  # the reply is complete anyway
-
-
-def check_url(url: str) -> httpx2.URL:
-    """A provider's address, as the operator entered it."""
-    try:
-        parsed = httpx2.URL(url.strip().rstrip("/"))
-    except httpx2.InvalidURL as exc:
-        raise SettingsError(f"The model's address isn't a valid URL: {exc}") from exc
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise SettingsError("The model's address must start with http:// or https:// and include a host.")
-    if parsed.userinfo or parsed.query or parsed.fragment:
-        raise SettingsError("The model's address can't contain a password, query or fragment.")
-    return parsed
-
-
-def check_key(key: str) -> str:
-    """An API key that a header can carry; the error never repeats it."""
-    key = key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError("The API key contains invalid characters.")
-    return key
 
 
 def _open_transport(url: httpx2.URL) -> httpx2.AsyncBaseTransport:

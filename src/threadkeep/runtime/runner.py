@@ -14,8 +14,7 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.stop import StopReason
-from threadkeep.log.format import LogEntry, decode_entries
-from threadkeep.log.rebuilding import is_whole
+from threadkeep.log.format import LogEntry, decode_entries, is_whole
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.store import Store

@@ -1,7 +1,7 @@
 """A model that follows a test's script: a real HTTP server with both providers' APIs.
 
     with ScriptedModel([Say("Hel"), Say("lo")], [UseTool("add", {"a": 1})]) as model:
-        gateway = AnthropicGateway(model.url, "key", "scripted")   # or OpenAIGateway(model.url, …)
+        gateway = ProviderGateway(ANTHROPIC, Endpoint(url=model.url, model="scripted"))   # or OPENAI
         …
         model.requests[0].body["messages"]
 

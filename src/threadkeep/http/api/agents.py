@@ -11,16 +11,14 @@ from threadkeep.domain.agent import (
     Agent,
     AgentDraft,
     AgentSettings,
-    ConversationMode,
-    OnCrash,
-    RetrievalMode,
     Visibility,
 )
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import one_line
-from threadkeep.http.api.mcp_servers import McpServersBody, servers_from_body, servers_to_body
-from threadkeep.http.api.tool_rules import ToolRulesBody, rules_from_body, rules_to_body
+from threadkeep.http.api.agent_settings import AgentSettingsBody
+from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
+from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import PageQuery, Pager
 from threadkeep.http.requests.routing import Call, Reply
@@ -34,37 +32,6 @@ from threadkeep.wire.views import (
     agent_view,
     audit_view,
 )
-
-MOST_APPROVAL_TIMEOUT_S = 10 * 366 * 24 * 60 * 60
-
-Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-_CAPPED = "By default {}, or the operator's limit if that is smaller."
-
-
-class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An agent's limits and behavior; 0 means no limit."""
-
-    retrieval_top_k: Annotated[int, Meta(ge=1, le=100)] = 5
-    retrieval_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.3
-    retrieval_mode: RetrievalMode = RetrievalMode.TOOL
-    context_messages: Count = 20
-    context_thoughts: bool = False
-    max_message_chars: (
-        Annotated[int, Meta(ge=0, le=100_000_000, description=_CAPPED.format("10000"))] | UnsetType
-    ) = UNSET
-    max_iterations: Annotated[Count, Meta(description=_CAPPED.format("12"))] | UnsetType = UNSET
-    generation_timeout_s: Annotated[float, Meta(ge=0, le=86_400)] = 300
-    conversation_mode: ConversationMode = ConversationMode.MULTIPLE
-    compaction_threshold: Count = 40
-    auto_compact: bool = False
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    tool_result_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 32_000
-    mcp_servers: McpServersBody = {}
-    on_crash: OnCrash = OnCrash.CONTINUE
-    approval_timeout_s: Annotated[float, Meta(ge=0, le=MOST_APPROVAL_TIMEOUT_S)] = 604_800
-    ask_user: bool = False
-    tools: ToolRulesBody = {}
 
 
 class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
