@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test fuzz chaos audit run page screens types bench conformance lock clean
+.PHONY: help check test corpus fuzz chaos audit run page screens types bench conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -15,6 +15,10 @@ check: ## format, lint, type-check and test; run it before every commit
 
 test: ## run all tests without formatting
 	@sh scripts/test tests -n auto --dist worksteal
+
+corpus: ## record anew what leaves the server, after a change you meant to make (NAMES= for some scenarios)
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.corpus $(NAMES)
 
 MINUTES = 10
 

@@ -22,13 +22,13 @@ from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
-from threadkeep.gateways.http import Answer
+from threadkeep.gateways.http import ReplyReader
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
-from threadkeep.services.answers import Answers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import open_database, store_on
@@ -215,12 +215,12 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
     """The tools of every agent, for tests that name this fixture before `talk`: functions of the test."""
     tools = InMemoryTools()
 
-    def build(*built: Any, **named: Any) -> Answers:
-        arguments: dict[str, Any] = signature(Answers).bind(*built, **named).arguments
+    def build(*built: Any, **named: Any) -> ModelReplies:
+        arguments: dict[str, Any] = signature(ModelReplies).bind(*built, **named).arguments
         arguments["tools"] = tools
-        return Answers(**arguments)
+        return ModelReplies(**arguments)
 
-    monkeypatch.setattr(bootstrap, "Answers", build)
+    monkeypatch.setattr(bootstrap, "ModelReplies", build)
     return tools
 
 
@@ -232,10 +232,10 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     async def add_at_once(turn_log: TurnLog, body: EventBody, *, at_once: bool = False) -> None:
         await add(turn_log, body, at_once=True)
 
-    def read_apart(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
+    def read_apart(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterator[ModelEvent]:
         for event in events:
-            if not answer.is_complete:
-                yield from answer.read(event)
+            if not reply.is_complete:
+                yield from reply.read(event)
 
     monkeypatch.setattr(TurnLog, "add", add_at_once)
     monkeypatch.setattr("threadkeep.gateways.http._read_piece", read_apart)

@@ -322,7 +322,19 @@ def test_conversation_is_the_aggregate_root_and_decides_what_is_added():
 
 @pytest.mark.requirement("004-NFR-modularity-2")
 def test_database_is_known_only_behind_the_repository():
-    inside = imported_by("domain", "ports", "engine", "log", "jobs", "services", "protocols", "http")
+    inside = imported_by(
+        "domain",
+        "ports",
+        "context",
+        "engine",
+        "transfers",
+        "log",
+        "runtime",
+        "jobs",
+        "services",
+        "protocols",
+        "http",
+    )
     assert {"threadkeep.services.conversations", "threadkeep.http.api.conversations"} <= inside.keys()
     for module, imported in inside.items():
         for name in imported:

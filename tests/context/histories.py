@@ -22,8 +22,8 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
-from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCall, ToolCallStatus
-from threadkeep.gateways.wire import encode
+from threadkeep.domain.tool_call import MODEL_READS, ToolCall, ToolCallStatus
+from threadkeep.gateways.encoding import encode
 from threadkeep.ports.payloads import Lost
 
 AT = 1_767_751_200_000  # 2026-01-07 02:00 UTC
@@ -52,7 +52,7 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.large: dict[PayloadId, bytes | Lost] = {}
+        self.payloads: dict[PayloadId, bytes | Lost] = {}
         """The values of calls that lie in the payload store, or are lost there."""
 
     def once_in(self, times: int) -> bool:
@@ -112,7 +112,7 @@ class Chance:
             refs["result"] = self._store(call.result)
             if not self.once_in(3):
                 sent = str(self.result())[:MOST_RESULT_CHARACTERS]
-                refs[SENT_TO_MODEL] = self._store(sent)
+                refs[MODEL_READS] = self._store(sent)
                 excerpt = self.random.choice([None, Excerpt.of(sent).to_store()])
         if self.once_in(8):
             refs["arguments"] = self._store(call.arguments)
@@ -124,8 +124,8 @@ class Chance:
         )
 
     def _store(self, value: Any) -> PayloadId:
-        ref = PayloadId(f"p{len(self.large)}")
-        self.large[ref] = Lost("The content is missing.") if self.once_in(3) else encode(value)
+        ref = PayloadId(f"p{len(self.payloads)}")
+        self.payloads[ref] = Lost("The content is missing.") if self.once_in(3) else encode(value)
         return ref
 
     def _call(self, turn: str, id_: str) -> ToolCall:

@@ -67,7 +67,7 @@ def build(
         question_id=path[-1].id,
         tools=(RECALL,),
         prior=prior,
-        large={PayloadId("text"): text.encode()} if text else {},
+        payloads={PayloadId("text"): text.encode()} if text else {},
     )
     return build_request(sources, ContextRules(UTC, context_tokens, files=TAKEN))
 

@@ -21,7 +21,7 @@ from tests.context.histories import (
     exchanges,
 )
 from threadkeep.context.estimates import estimate_tokens
-from threadkeep.context.history import render_card, sent_refs
+from threadkeep.context.history import read_refs, render_card
 from threadkeep.context.passages import numbered_passages, passages_text
 from threadkeep.context.prompt import Component
 from threadkeep.context.rendering import common_share, line_of
@@ -33,7 +33,7 @@ from threadkeep.context.request import (
     rebuild_request,
     to_context,
 )
-from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS, Excerpt, cut_result
+from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS, Excerpt, model_reads
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import (
@@ -47,10 +47,10 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.payload import text_hash
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
-from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCallStatus
+from threadkeep.domain.tool_call import MODEL_READS, ToolCallStatus
 from threadkeep.gateways.anthropic import anthropic_body
-from threadkeep.gateways.openai import Habits, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.openai import openai_body
 from threadkeep.ports.gateway import (
     ModelMessage,
     ModelRequest,
@@ -83,7 +83,7 @@ def build(
 
 
 def bodies(request: ModelRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    return anthropic_body(request, "m"), openai_body(request, "m", Habits())
+    return anthropic_body(request, "m"), openai_body(request, "m")
 
 
 def texts(request: ModelRequest) -> list[list[str]]:
@@ -132,8 +132,8 @@ def _live_through(chance: Chance) -> None:
         tools = chance.random.choice([TOOLS, TOOLS, ()])  # a model without tools in between
         path = [it for it in conversation.messages if it.on_path and it.seq > archived_to]
         path = path[-rules.context_messages :] if rules.context_messages else path
-        large = {ref: chance.large[ref] for ref in _loaded(path, prior if tools else None)}
-        built = build(path, rules, tools=tools, prior=prior, components=components, large=large)
+        payloads = {ref: chance.payloads[ref] for ref in _loaded(path, prior if tools else None)}
+        built = build(path, rules, tools=tools, prior=prior, components=components, payloads=payloads)
         check_valid(built)
         _check_window(built, path, question, rules)
         assert rebuild_request(built.receipt, built.texts) == built.request
@@ -149,7 +149,7 @@ def _live_through(chance: Chance) -> None:
 def _loaded(path: Sequence[Message], prior: Receipt | None) -> Iterator[PayloadId]:
     for message in path:
         for it in message.tool_calls:
-            yield from sent_refs(it, is_short=prior is not None and it.sent_id in prior.shortened)
+            yield from read_refs(it, is_short=prior is not None and it.sent_id in prior.shortened)
 
 
 def _check_window(
@@ -529,19 +529,19 @@ def test_request_without_tools_shortens_no_result():
 def test_shortened_result_in_the_payload_store_is_not_needed_any_more():
     conversation = Conversation()
     shown = "begin " + "y" * 9000 + " end"
-    refs = {"result": PayloadId("p1"), SENT_TO_MODEL: PayloadId("p2")}
+    refs = {"result": PayloadId("p1"), MODEL_READS: PayloadId("p2")}
     carried = Excerpt.of(shown).to_store()
     conversation.ask("?")
     stored = call("a", carried, refs=refs)
     conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     rules = replace(PLENTY, result_tokens=1000)
-    large = {PayloadId("p2"): encode(shown)}
-    first = build(conversation.messages, rules, large=large)
+    payloads = {PayloadId("p2"): encode(shown)}
+    first = build(conversation.messages, rules, payloads=payloads)
     assert first.receipt.shortened == ("a",)
-    assert [*sent_refs(stored, is_short=False)] == ["p2"]
-    assert [*sent_refs(stored, is_short=True)] == []
-    second = build(conversation.messages, rules, large={}, prior=first.receipt)
+    assert [*read_refs(stored, is_short=False)] == ["p2"]
+    assert [*read_refs(stored, is_short=True)] == []
+    second = build(conversation.messages, rules, payloads={}, prior=first.receipt)
     assert result_texts(second.request) == result_texts(first.request)
 
 
@@ -550,14 +550,14 @@ def test_result_that_was_cut_on_arrival_is_shortened_with_its_own_tail(is_aside:
     conversation = Conversation()
     whole = "begin " + "y" * 9000 + " end"
     note = "This server restarted and lost its state.\n"
-    received = cut_result("a", note + whole, 1000)
-    refs = {SENT_TO_MODEL: PayloadId("p2")} | ({"result": PayloadId("p1")} if is_aside else {})
-    large = {PayloadId("p1"): encode(whole), PayloadId("p2"): encode(received)}
+    received = model_reads("a", note + whole, 1000)
+    refs = {MODEL_READS: PayloadId("p2")} | ({"result": PayloadId("p1")} if is_aside else {})
+    payloads = {PayloadId("p1"): encode(whole), PayloadId("p2"): encode(received)}
     conversation.ask("?")
     stored = call("a", None if is_aside else whole, refs=refs)
     conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
-    built = build(conversation.messages, replace(PLENTY, result_tokens=500), large=large)
+    built = build(conversation.messages, replace(PLENTY, result_tokens=500), payloads=payloads)
     (text,) = result_texts(built.request)
     assert built.receipt.shortened == ("a",)
     assert f"shortened from {len(whole)} characters" in text
@@ -587,14 +587,14 @@ def test_emoji_at_the_edge_of_the_budget_is_not_cut_in_half():
 
 
 def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
-    refs = {"result": PayloadId("p1"), SENT_TO_MODEL: PayloadId("p2")}
+    refs = {"result": PayloadId("p1"), MODEL_READS: PayloadId("p2")}
     conversation = Conversation()
     conversation.ask("?")
     stored = call("a", None, refs=refs)
     conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
-    large = {PayloadId("p2"): encode("the beginning …")}
-    assert result_texts(build(conversation.messages, large=large).request) == ["the beginning …"]
+    payloads = {PayloadId("p2"): encode("the beginning …")}
+    assert result_texts(build(conversation.messages, payloads=payloads).request) == ["the beginning …"]
 
 
 def test_result_of_an_older_record_is_cut_when_it_is_sent():
@@ -603,14 +603,14 @@ def test_result_of_an_older_record_is_cut_when_it_is_sent():
     stored = call("a", None, refs={"result": PayloadId("p1")})
     conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
-    large = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}
-    (sent,) = result_texts(build(conversation.messages, large=large).request)
+    payloads = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}
+    (sent,) = result_texts(build(conversation.messages, payloads=payloads).request)
     assert sent.startswith('{"rows":["zzz')
     assert len(sent) < 21_000
 
 
 def test_values_that_are_lost_are_sent_as_no_longer_available():
-    refs = {name: PayloadId(name) for name in ("arguments", "result", SENT_TO_MODEL)}
+    refs = {name: PayloadId(name) for name in ("arguments", "result", MODEL_READS)}
     conversation = Conversation()
     conversation.ask("?")
     conversation.answer(
@@ -618,12 +618,12 @@ def test_values_that_are_lost_are_sent_as_no_longer_available():
     )
     conversation.ask("?")
     lost = dict.fromkeys(refs.values(), Lost("The content is missing."))
-    built = build(conversation.messages, large=lost)
+    built = build(conversation.messages, payloads=lost)
     check_valid(built)
     assert result_texts(built.request) == ["[The result is no longer available: The content is missing.]"]
     (used,) = (it for it in built.request.messages[1].blocks if isinstance(it, ToolUseBlock))
     assert used.arguments == {"unavailable": True, "reason": "The content is missing."}
-    assert "no longer available" in str(build(conversation.messages, large=lost, tools=()).request)
+    assert "no longer available" in str(build(conversation.messages, payloads=lost, tools=()).request)
 
 
 def test_questions_in_a_row_are_written_once_each(monkeypatch: pytest.MonkeyPatch):

@@ -38,7 +38,7 @@ from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import LINES
-from threadkeep.jobs.reading import READ_JOB
+from threadkeep.jobs.documents import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.services.exchange.exports import payload_name
 from threadkeep.services.exchange.files import payload_content

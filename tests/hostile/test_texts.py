@@ -24,7 +24,7 @@ from threadkeep.context.tool_names import outside_name
 from threadkeep.domain.chart import read_chart
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
-from threadkeep.domain.events import Done, Text, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.events import Done, Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, TurnId, new_uuid
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.message import Usage
@@ -36,19 +36,19 @@ from threadkeep.exchange.items import items
 from threadkeep.gateways.tool_calls import sendable_name
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
-from threadkeep.http.requests.decoding import decode_body
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.protocols.agentx.encode import AgentXTurn, parse_cursor
-from threadkeep.protocols.sse import TurnContext, frame
+from threadkeep.protocols.dialect import TurnContext
 from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms
 from threadkeep.retrieval.split import split
 from threadkeep.search import terms
 from threadkeep.search.stem import stem
-from threadkeep.sse import EventReader
+from threadkeep.sse import EventReader, frame
 from threadkeep.tools.dpml import Resource, compose
 from threadkeep.tools.recollection import find
 from threadkeep.tools.results import find_places
+from threadkeep.wire.decoding import decode_body
 from threadkeep.wire.messages import message_view
 
 TURN = TurnId("t")
@@ -100,7 +100,7 @@ def _agentx(text: str) -> object:
     bodies = (
         Text(text),
         ToolCalled("i", text, text, {"a": text}),
-        ToolResulted("i", text, "ok", text),
+        ToolResultStored("i", text, "ok", text),
         Done("COMPLETED", MessageId("m"), Usage(0, 0), "end_turn"),
     )
     events = (TurnEvent(TURN, seq, NOW, body) for seq, body in enumerate(bodies, 1))

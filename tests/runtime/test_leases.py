@@ -21,7 +21,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
 )
 from threadkeep.domain.message import MessageStatus
 from threadkeep.ports.store import Store
@@ -107,7 +107,7 @@ async def test_clocks_of_nodes_may_differ(nodes: Nodes, store: Store, hours: int
     steps = (await reply_of(store, dead)).thought_process
     assert [step.kind for step in steps] == ["thought", "tool"]
     assert all(step.duration_ms >= 0 for step in steps)
-    script.say(ToolResulted("1", "add", "ok", 1), Text("x"), script.done())
+    script.say(ToolResultStored("1", "add", "ok", 1), Text("x"), script.done())
     assert kinds(await follow(here, begun.turn))[-1] == "done"
     turn = await store.turns.get(ALICE, dead.turn.id)
     assert turn

@@ -21,7 +21,7 @@ from threadkeep.domain.events import (
     Failed,
     Text,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
 )
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
@@ -43,7 +43,7 @@ async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, sto
         ToolCalled("1", "add", "math", {}),
         ToolCalled("2", "sub", "math", {}),
         ToolCalled("3", "mul", "math", {}),
-        ToolResulted("2", "sub", "ok", 1),
+        ToolResultStored("2", "sub", "ok", 1),
     ]
     for chunk in (chunk_of(begun.turn.id, 2, *bodies[:1]), chunk_of(begun.turn.id, 3, *bodies[1:])):
         assert await store.log.append([(chunk, 1)])
@@ -52,7 +52,7 @@ async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, sto
     shown = await follow(node, begun.turn)
     assert shown[: len(events)] == events
     closed = [event.body for event in shown[len(events) :]]
-    assert [(it.tool_call_id, it.status) for it in closed if isinstance(it, ToolResulted)] == [
+    assert [(it.tool_call_id, it.status) for it in closed if isinstance(it, ToolResultStored)] == [
         ("1", "interrupted"),
         ("3", "interrupted"),
     ]

@@ -105,7 +105,7 @@ async def test_worker_finds_its_packages_where_the_host_has_them(monkeypatch: py
     assert str(SOURCE) in isolated_command("threadkeep.mcp.processes.guard")[-2]
     own = ["/home/x/.local/lib/python3.11/site-packages", "", "relative/site-packages", "/home/x/project"]
     monkeypatch.setattr(sys, "path", [*sys.path, *own])
-    folders = json.loads(isolated_command("threadkeep.mcp.digest", with_packages=True)[-2])
+    folders = json.loads(isolated_command("threadkeep.mcp.sessions.call_result", with_packages=True)[-2])
     assert own[0] in folders
     assert not {*own[1:]} & {*folders}
     assert "PYTHONPATH" not in worker_environment()
@@ -149,7 +149,7 @@ async def test_process_is_seen_to_end_by_one_who_is_told_to_stop_again_and_again
 @pytest.mark.parametrize("after", range(6))
 def test_start_that_is_cancelled_twice_leaves_nothing_open(after: int):
     async def cancel_twice() -> None:
-        starting = asyncio.create_task(start_worker("threadkeep.mcp.digest"))
+        starting = asyncio.create_task(start_worker("threadkeep.mcp.sessions.call_result"))
         for _ in range(after):
             await asyncio.sleep(0)
         starting.cancel()
@@ -174,7 +174,7 @@ async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pyte
         return ("seq", "6000")
 
     monkeypatch.setattr("threadkeep.workers.process.isolated_command", count)
-    worker = await start_worker("threadkeep.mcp.digest", limit=1024)
+    worker = await start_worker("threadkeep.mcp.sessions.call_result", limit=1024)
     transport = cast("Any", worker)._transport
     pipe = transport.get_pipe_transport(1).get_extra_info("pipe")
     await until(lambda: worker.returncode is not None)

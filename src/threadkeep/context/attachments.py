@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from threadkeep.context.estimates import beginning_of
-from threadkeep.context.tool_results import Form, SizedResult, choose_forms
+from threadkeep.context.tool_results import Form, Shrinkable, choose_forms
 from threadkeep.domain.document import PDF
 from threadkeep.domain.events import ReturnedImage
 from threadkeep.domain.file import decode_text, is_image, is_text
@@ -95,7 +95,7 @@ class FileRules:
         self,
         part: FilePart,
         form: Form,
-        large: Mapping[PayloadId, bytes | Lost],
+        payloads: Mapping[PayloadId, bytes | Lost],
         *,
         text_tokens: int,
         tool_use_id: str = "",
@@ -109,12 +109,12 @@ class FileRules:
             yield ImageBlock(image, part.file_name, tokens, tool_use_id)
         elif self.is_document(part):
             yield DocumentBlock(part.file_id, part.file_name, PDF_PAGE_TOKENS * (part.pages or 0))
-        elif isinstance(content := large.get(self.content_ref(part) or PayloadId("")), bytes):
+        elif isinstance(content := payloads.get(self.content_ref(part) or PayloadId("")), bytes):
             yield TextBlock(_text(part, content, text_tokens, recall=self.can_recall))
         elif not tool_use_id:  # a tool's result names its files itself
             yield TextBlock(_line(part, recall=False, lost=content))
 
-    def returned(self, images: Iterable[FilePart], tool_use_id: str) -> Iterator[Block]:
+    def image_blocks(self, images: Iterable[FilePart], tool_use_id: str) -> Iterator[Block]:
         """Images that a tool returned, as the model receives them in the same turn."""
         for part in images:
             yield from self.blocks(part, Form.WHOLE, {}, text_tokens=0, tool_use_id=tool_use_id)
@@ -128,16 +128,16 @@ class FileRules:
         self,
         path: Sequence[Message],
         question_id: MessageId,
-        before: Mapping[str, Form],
-        large: Mapping[PayloadId, bytes | Lost],
+        prior_forms: Mapping[str, Form],
+        payloads: Mapping[PayloadId, bytes | Lost],
     ) -> dict[str, Form]:
         """Files of earlier turns to send as a line: those that already were, and more if not all fit."""
         files = [part for message in path if message.id != question_id for part in message.files]
         shares = {
-            form_key(it): SizedResult(
+            form_key(it): Shrinkable(
                 form_key(it),
-                before.get(form_key(it), Form.WHOLE),
-                {Form.WHOLE: self._share(it, large), Form.SHORT: 0, Form.OUTLINE: 0},
+                prior_forms.get(form_key(it), Form.WHOLE),
+                {Form.WHOLE: self._share(it, payloads), Form.SHORT: 0, Form.OUTLINE: 0},
             )
             for it in files
         }
@@ -154,7 +154,7 @@ class FileRules:
             if size > MOST_DOCUMENT_BYTES
         }
 
-    def _share(self, part: FilePart, large: Mapping[PayloadId, bytes | Lost]) -> int:
+    def _share(self, part: FilePart, payloads: Mapping[PayloadId, bytes | Lost]) -> int:
         """The share of the room that a file takes, in ten thousandths: of tokens, bytes or file count."""
         tokens, size = 0, 0
         if is_image(part.media_type) and self.taken.images:
@@ -162,7 +162,7 @@ class FileRules:
             size = image_bytes(part.width or 0, part.height or 0)
         elif self.is_document(part):
             tokens, size = PDF_PAGE_TOKENS * (part.pages or 0), part.size
-        elif isinstance(content := large.get(self.content_ref(part) or PayloadId("")), bytes):
+        elif isinstance(content := payloads.get(self.content_ref(part) or PayloadId("")), bytes):
             tokens = min(len(content) // 4, MOST_CHARACTERS)
         most_tokens = max(self.context_tokens // SHARE_FOR_EARLIER_FILES, 1)
         taken = max(tokens / most_tokens, size / MOST_EARLIER_BYTES, 1 / MOST_EARLIER_FILES)

@@ -76,19 +76,19 @@ def _line(part: Part) -> str:
         case FilePart(superseded=False) if part.file_name:
             return file_line(part.file_name, part.media_type, part.size)
         case ToolCallPart(superseded=False):
-            return _outcome(part.call, MOST_ARGUMENT_CHARACTERS, MOST_RESULT_CHARACTERS)
+            return _call(part.call, MOST_ARGUMENT_CHARACTERS, MOST_RESULT_CHARACTERS)
         case _:
             return ""
 
 
-def _outcome(call: ToolCall, most_given: int, most_returned: int) -> str:
+def _call(call: ToolCall, most_given: int, most_read: int) -> str:
     return describe_call(
         call.tool_name,
         call.arguments,
         call.status,
         call.result if call.error is None else call.error,
         most_given=most_given,
-        most_returned=most_returned,
+        most_read=most_read,
     )
 
 
@@ -155,7 +155,7 @@ def extract_lines(message: Message) -> Iterator[str]:
     if not message.on_path:
         return
     for call in message.tool_calls:
-        yield _extract_line("tool", _outcome(call, MOST_SENTENCE_CHARACTERS // 3, MOST_SENTENCE_CHARACTERS))
+        yield _extract_line("tool", _call(call, MOST_SENTENCE_CHARACTERS // 3, MOST_SENTENCE_CHARACTERS))
     if card := card_of(message.parts):
         text, speaker = card.title, "briefing"
     else:

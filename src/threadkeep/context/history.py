@@ -19,12 +19,11 @@ from threadkeep.context.tool_results import (
     TURN_ENDED,
     Excerpt,
     Form,
-    as_text,
-    cut_result,
     describe_call,
+    model_reads,
     outline,
-    result_text,
     short_form,
+    stored_text,
 )
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import PayloadId
@@ -41,7 +40,7 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, one_line
 from threadkeep.domain.times import time_in
-from threadkeep.domain.tool_call import SENT_TO_MODEL, ToolCall, ToolCallStatus, derived_id
+from threadkeep.domain.tool_call import MODEL_READS, ToolCall, ToolCallStatus, derived_id
 from threadkeep.ports.gateway import (
     Block,
     ModelMessage,
@@ -67,14 +66,14 @@ class Rendering:
     files: FileRules = NO_FILES
     passages: Mapping[str, Sequence[RetrievalHit]] = field(default_factory=dict[str, Sequence[RetrievalHit]])
     """The passages found before each reply, by its question's id."""
-    large: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
+    payloads: Mapping[PayloadId, bytes | Lost] = field(default_factory=dict[PayloadId, bytes | Lost])
     """The values from the payload store."""
     forms: Mapping[str, Form] = field(default_factory=dict[str, Form])
     """The results that are not sent whole, by the ids of their calls."""
     _sent_ids: set[str] = field(default_factory=set[str])
     _renamed: Counter[str] = field(default_factory=Counter[str])
     """How often each id was replaced; starting at 0 again would take longer each time."""
-    _results: dict[int, str] = field(default_factory=dict[int, str])
+    _cached_reads: dict[int, str] = field(default_factory=dict[int, str])
 
     def messages_of(self, message: Message) -> list[ModelMessage]:
         """A message as the model receives it."""
@@ -98,7 +97,7 @@ class Rendering:
                     yield TextBlock(render_card(card, self.zone))
                 case FilePart():
                     form = self.forms.get(form_key(part), Form.WHOLE)
-                    yield from self.files.blocks(part, form, self.large, text_tokens=text_tokens)
+                    yield from self.files.blocks(part, form, self.payloads, text_tokens=text_tokens)
                 case _:
                     pass
 
@@ -121,12 +120,12 @@ class Rendering:
                 call, sent_id = part.call, self._sent_id(part.call)
                 sent_ids[call.tool_call_id] = sent_id
                 blocks.append(ToolUseBlock(sent_id, model_name_of(call), self.arguments_of(call)))
-                results.append(self._result(sent_id, call))
+                results.append(self._result_block(sent_id, call))
             elif isinstance(part, UserTextPart):
                 results.append(TextBlock(part.text))
             elif isinstance(part, FilePart) and part.tool_call_id in sent_ids:
                 sent_id, form = sent_ids[part.tool_call_id], self.forms.get(form_key(part), Form.WHOLE)
-                results += self.files.blocks(part, form, self.large, text_tokens=0, tool_use_id=sent_id)
+                results += self.files.blocks(part, form, self.payloads, text_tokens=0, tool_use_id=sent_id)
             elif isinstance(part, ThoughtPart) and self.thoughts and not is_blank(part.text):
                 blocks.append(TextBlock(_as_thought(part.text)))
         yield from _model_call(blocks, results)
@@ -147,66 +146,66 @@ class Rendering:
                         call.tool_name,
                         self.arguments_of(call),
                         call.status,
-                        self.result_of(call),
+                        self.reads(call),
                         most_given=MOST_DESCRIBED_CHARACTERS,
-                        most_returned=MOST_DESCRIBED_CHARACTERS,
+                        most_read=MOST_DESCRIBED_CHARACTERS,
                     )
                 case _:
                     pass
 
-    def _result(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
-        text = self.result_as(self.forms.get(call.sent_id, Form.WHOLE), call)
+    def _result_block(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
+        text = self.reads_as(self.forms.get(call.sent_id, Form.WHOLE), call)
         return ToolResultBlock(sent_id, text, is_error=call.status is not ToolCallStatus.OK)
 
-    def result_as(self, form: Form, call: ToolCall) -> str:
-        """A result in one of its forms."""
+    def reads_as(self, form: Form, call: ToolCall) -> str:
+        """What the model reads of a result in one of its forms."""
         match form:
             case Form.WHOLE:
-                return self.result_of(call)
+                return self.reads(call)
             case Form.SHORT:
                 return short_form(call.tool_name, call.sent_id, self._excerpt(call))
             case Form.OUTLINE:
                 return outline(call.tool_name, call.sent_id, self._excerpt(call))
 
     def _excerpt(self, call: ToolCall) -> Excerpt:
-        if (carried := carried_excerpt(call)) is not None:
-            return carried
-        # The model may have received only the result's beginning, or a note before it.
-        received, whole = Excerpt.of(self.result_of(call)), self._whole_result(call)
-        return received if whole is None else replace(Excerpt.of(whole), head=received.head)
+        if (stored := stored_excerpt(call)) is not None:
+            return stored
+        # The model may have read only the result's beginning, or a note before it.
+        reads, text = Excerpt.of(self.reads(call)), self._stored_text(call)
+        return reads if text is None else replace(Excerpt.of(text), head=reads.head)
 
-    def _whole_result(self, call: ToolCall) -> str | None:
-        """A result's whole text, if there is one at hand."""
+    def _stored_text(self, call: ToolCall) -> str | None:
+        """A result's whole text as stored, if it is loaded."""
         if call.status is ToolCallStatus.RUNNING:
             return None
         if "result" not in call.refs:
-            return as_text(call.result, call.error)
+            return stored_text(call.result, call.error)
         content = self._value(call, "result")
         return _decoded(content) if isinstance(content, bytes) else None
 
-    def result_of(self, call: ToolCall) -> str:
-        """What the model received of a result in its own turn."""
-        # Cached, for it is needed twice: to check whether all results fit, and to send it.
-        text = self._results.get(id(call))
+    def reads(self, call: ToolCall) -> str:
+        """What the model read of a result in the call's own turn."""
+        # Cached because it is needed twice: to check whether all results fit, and to send it.
+        text = self._cached_reads.get(id(call))
         if text is None:
-            text = self._results[id(call)] = self._read_result(call)
+            text = self._cached_reads[id(call)] = self._reads_of(call)
         return text
 
-    def _read_result(self, call: ToolCall) -> str:
+    def _reads_of(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
             return TURN_ENDED
-        sent = self._value(call, SENT_TO_MODEL)
-        if sent is None and call.error is None:  # an older record, or an imported one
-            sent = self._value(call, "result")
-        match sent:
+        content = self._value(call, MODEL_READS)
+        if content is None and call.error is None:  # an older record, or an imported one
+            content = self._value(call, "result")
+        match content:
             case Lost(reason):
                 return f"[The result is no longer available: {reason}]"
             case bytes():
-                return cut_result(call.sent_id, _decoded(sent))
-            case None if excerpt := carried_excerpt(call):  # shortened, so not loaded
+                return model_reads(call.sent_id, _decoded(content))
+            case None if excerpt := stored_excerpt(call):  # shortened, so not loaded
                 return short_form(call.tool_name, call.sent_id, excerpt)
             case None:
-                return result_text(call.sent_id, call.result, call.error)
+                return model_reads(call.sent_id, stored_text(call.result, call.error))
 
     def arguments_of(self, call: ToolCall) -> Mapping[str, Any]:
         """The arguments of a call, even if they are in the payload store."""
@@ -220,7 +219,7 @@ class Rendering:
 
     def _value(self, call: ToolCall, name: str) -> bytes | Lost | None:
         ref = call.refs.get(name)
-        return self.large.get(ref) if ref else None
+        return self.payloads.get(ref) if ref else None
 
     def _sent_id(self, call: ToolCall) -> str:
         """The id that the call always has in requests; another if that would make this one invalid."""
@@ -250,17 +249,17 @@ def _as_thought(text: str) -> str:
     return f"<thinking>\n{text}\n</thinking>"
 
 
-def carried_excerpt(call: ToolCall) -> Excerpt | None:
+def stored_excerpt(call: ToolCall) -> Excerpt | None:
     """The excerpt that replaces a result whose full text is in the payload store."""
     return Excerpt.stored(call.result) if "result" in call.refs else None
 
 
-def sent_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
-    """Which of a call's values in the payload store the model receives."""
+def read_refs(call: ToolCall, *, is_short: bool) -> Iterator[PayloadId]:
+    """Which of a call's values in the payload store the model reads."""
     if "arguments" in call.refs:
         yield call.refs["arguments"]
-    result = call.refs.get(SENT_TO_MODEL) or call.refs.get("result")
-    if result and not (is_short and carried_excerpt(call)):
+    result = call.refs.get(MODEL_READS) or call.refs.get("result")
+    if result and not (is_short and stored_excerpt(call)):
         yield result
 
 

@@ -51,11 +51,11 @@ def tools_of(text: str) -> tuple[ToolSpec, ...]:
     return tuple(ToolSpec(**spec) for spec in msgspec.json.decode(text))
 
 
-def common_share(before: Sequence[str], texts: Sequence[str], hashes: Sequence[str]) -> float:
+def common_share(earlier: Sequence[str], texts: Sequence[str], hashes: Sequence[str]) -> float:
     """The share of a request (its texts and hashes) that equals the start of an earlier one (its hashes)."""
     total = sum(map(len, texts))
     common = 0
-    for sha256, text, own in zip(before, texts, hashes, strict=False):
+    for sha256, text, own in zip(earlier, texts, hashes, strict=False):
         if own == sha256:
             common += len(text)
             continue

@@ -18,7 +18,7 @@ from threadkeep.context.rendering import (
     tools_of,
     tools_text,
 )
-from threadkeep.context.tool_results import Form, SizedResult, choose_forms, forms_before
+from threadkeep.context.tool_results import Form, Shrinkable, choose_forms, prior_forms
 from threadkeep.context.window import start_that_fits, window_start
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.file import file_line
@@ -89,7 +89,7 @@ class Sources:
     tools: Sequence[ToolSpec] = ()
     found: Sequence[RetrievalHit] = ()
     """The passages found for the question before the reply."""
-    large: Mapping[PayloadId, bytes | Lost] | None = None
+    payloads: Mapping[PayloadId, bytes | Lost] | None = None
     """The values of the path's calls that are in the payload store."""
     prior: Receipt | None = None
     """The newest receipt on the active path."""
@@ -248,7 +248,7 @@ def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
             can_recall=any(it.name == RECALL_FILE for it in sources.tools),
         ),
         passages=passages,
-        large=sources.large or {},
+        payloads=sources.payloads or {},
     )
 
 
@@ -261,25 +261,25 @@ def _found_before(reply: Message) -> list[RetrievalHit]:
 def _forms(path: Sequence[Message], rendering: Rendering, sources: Sources, budget: int) -> dict[str, Form]:
     """The parts of earlier turns that are not sent whole: those shortened before, and more if necessary."""
     prior = sources.prior
-    before = forms_before(prior.shortened, prior.outlined) if prior else {}
-    files = rendering.files.forms(path, sources.question_id, before, rendering.large)
-    return files | _result_forms(path, rendering, before, budget) if rendering.calls_as_blocks else files
+    forms = prior_forms(prior.shortened, prior.outlined) if prior else {}
+    files = rendering.files.forms(path, sources.question_id, forms, rendering.payloads)
+    return files | _result_forms(path, rendering, forms, budget) if rendering.calls_as_blocks else files
 
 
 def _result_forms(
-    path: Sequence[Message], rendering: Rendering, before: Mapping[str, Form], budget: int
+    path: Sequence[Message], rendering: Rendering, prior: Mapping[str, Form], budget: int
 ) -> dict[str, Form]:
     parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
-    calls = [(it.call, before.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
-    if sum(len(rendering.result_as(form, call)) for call, form in calls) <= budget:
+    calls = [(it.call, prior.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
+    if sum(len(rendering.reads_as(form, call)) for call, form in calls) <= budget:
         # They fit, for a character takes at most a token.
         return {call.sent_id: form for call, form in calls if form is not Form.WHOLE}
     return choose_forms([_sized(call, form, rendering) for call, form in calls], budget)
 
 
-def _sized(call: ToolCall, form: Form, rendering: Rendering) -> SizedResult:
-    tokens = {it: estimate_tokens(rendering.result_as(it, call)) for it in Form if it >= form}
-    return SizedResult(call.sent_id, form, tokens)
+def _sized(call: ToolCall, form: Form, rendering: Rendering) -> Shrinkable:
+    tokens = {it: estimate_tokens(rendering.reads_as(it, call)) for it in Form if it >= form}
+    return Shrinkable(call.sent_id, form, tokens)
 
 
 def _alternating(window: _Window) -> tuple[list[ModelMessage], list[str]]:

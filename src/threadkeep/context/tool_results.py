@@ -66,26 +66,21 @@ class Excerpt:
         return asdict(self)
 
 
-class SizedResult(NamedTuple):
+class Shrinkable(NamedTuple):
     """A result of an earlier turn: the form that it has, and the tokens that it takes in each."""
 
-    call_id: str
+    key: str
     form: Form
     tokens: Mapping[Form, int]
 
 
-def as_text(result: Any, error: str | None) -> str:
+def stored_text(result: Any, error: str | None) -> str:
     """A tool's result as text: a string as is, anything else as JSON."""
     content = result if error is None else error
     return content if isinstance(content, str) else _encode(content).decode()
 
 
-def result_text(call_id: str, result: Any, error: str | None) -> str:
-    """A result as the model receives it in its own turn, and later until it is shortened."""
-    return cut_result(call_id, as_text(result, error))
-
-
-def cut_result(call_id: str, text: str, most_tokens: int | None = None) -> str:
+def model_reads(call_id: str, text: str, most_tokens: int | None = None) -> str:
     """A text, or the beginning of one that is too long for a request, and how to read on."""
     kept = text[:MOST_RESULT_CHARACTERS]
     if most_tokens is not None:
@@ -112,11 +107,11 @@ def outline(tool_name: str, call_id: str, excerpt: Excerpt) -> str:
 
 
 def describe_call(
-    tool_name: str, arguments: object, status: str, returned: object, *, most_given: int, most_returned: int
+    tool_name: str, arguments: object, status: str, reads: object, *, most_given: int, most_read: int
 ) -> str:
     """A call and its result as shortened text, for models without tool blocks."""
-    given = _around(as_text(arguments, None), most_given)
-    return f"[Called {tool_name} with {given}; {status}: {_around(as_text(returned, None), most_returned)}]"
+    given = _around(stored_text(arguments, None), most_given)
+    return f"[Called {tool_name} with {given}; {status}: {_around(stored_text(reads, None), most_read)}]"
 
 
 def _around(text: str, most: int) -> str:
@@ -124,18 +119,18 @@ def _around(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"
 
 
-def forms_before(shortened: Collection[str], outlined: Collection[str]) -> dict[str, Form]:
+def prior_forms(shortened: Collection[str], outlined: Collection[str]) -> dict[str, Form]:
     """The forms of an earlier request's results, by the ids of their calls; those sent whole are left out."""
     return dict.fromkeys(shortened, Form.SHORT) | dict.fromkeys(outlined, Form.OUTLINE)
 
 
-def choose_forms(results: Sequence[SizedResult], budget: int) -> dict[str, Form]:
+def choose_forms(results: Sequence[Shrinkable], budget: int) -> dict[str, Form]:
     """The forms of results, oldest first, by the ids of their calls; those sent whole are left out.
 
     If together they exceed the budget, they shrink until half of it is free, so that the request's beginning
     rarely changes. The oldest and largest shrink first.
     """
-    forms = {it.call_id: it.form for it in results if it.form is not Form.WHOLE}
+    forms = {it.key: it.form for it in results if it.form is not Form.WHOLE}
     total = sum(it.tokens[it.form] for it in results)
     if total <= budget:
         return forms
@@ -144,7 +139,7 @@ def choose_forms(results: Sequence[SizedResult], budget: int) -> dict[str, Form]
     while steps and total > budget // 2:
         step = heapq.heappop(steps)
         total -= step.saved
-        forms[step.result.call_id] = step.form
+        forms[step.result.key] = step.form
         for following in _steps(step.result, step.form, step.age):
             heapq.heappush(steps, following)
     return forms
@@ -157,10 +152,10 @@ class _Step(NamedTuple):
     age: int
     form: Form
     saved: int
-    result: SizedResult
+    result: Shrinkable
 
 
-def _steps(result: SizedResult, form: Form, age: int) -> Iterator[_Step]:
+def _steps(result: Shrinkable, form: Form, age: int) -> Iterator[_Step]:
     """The next form that takes at most half as much, if any."""
     for shorter in Form:
         if shorter > form and 2 * result.tokens[shorter] <= result.tokens[form]:

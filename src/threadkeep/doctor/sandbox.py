@@ -74,7 +74,7 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
     words = replace(sandbox, hidden=(*sandbox.hidden, hidden)).wrapper(writable=[own])
     paths = (hidden / "file", data, own / "file", folder / "outside")
     process = await asyncio.create_subprocess_exec(
-        *(*words, *isolated_command("threadkeep.mcp.escape", *map(str, paths))),
+        *(*words, *isolated_command("threadkeep.mcp.processes.escape", *map(str, paths))),
         stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=own,
     )  # fmt: skip
     try:

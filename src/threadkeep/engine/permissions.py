@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from threadkeep.domain.approval import Answer
+from threadkeep.domain.approval import Decision
 from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
 from threadkeep.engine.replay import Signature, signature
 from threadkeep.ports.tools import Grant, Tool
 
 
-class Leave:
+class ToolPermissions:
     """Which calls may run, by the owner's rules for tools and the user's approvals in the conversation.
 
     `unknown` are calls that may or may not have taken effect: repeating one requires approval, too.
@@ -24,7 +24,7 @@ class Leave:
         """Whether a rule denies a tool."""
         return self._access(tool) is ToolAccess.DENY
 
-    def is_needed(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    def must_ask(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Whether the user must decide before a call continues; a question always asks."""
         if tool.asks_user or self.is_repeated(tool, arguments):
             return True
@@ -38,9 +38,9 @@ class Leave:
         """From now on, repeating this call requires approval."""
         self._unknown.add(signature(tool.server, tool.name, arguments))
 
-    def take(self, tool: Tool, answer: Answer) -> None:
-        """Remembers an answer that covers more than its call."""
-        if answer.is_grant:
+    def remember(self, tool: Tool, decision: Decision) -> None:
+        """Remembers a decision that covers more than its call."""
+        if decision.is_grant:
             self._granted.add(tool.grant)
 
     def _access(self, tool: Tool) -> ToolAccess:

@@ -27,10 +27,11 @@ from threadkeep.http.requests.bodies import BodyLimits
 from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.routing import Endpoint, endpoint
 from threadkeep.http.routes import ROUTES
-from threadkeep.http.services import Services
-from threadkeep.http.sign_in.auth import SignIn
-from threadkeep.http.sign_in.presence import Check, Presence
+from threadkeep.http.sign_in.methods import SignInMethod
+from threadkeep.http.sign_in.presence import Presence
+from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import SocketLimits, web_socket
+from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 
 # The page needs its own style and nothing else.
@@ -44,7 +45,7 @@ class Threadkeep:
     def __init__(
         self,
         settings: Settings,
-        sign_in: SignIn,
+        sign_in: SignInMethod,
         services: Callable[[], Awaitable[Services]],
         running: Callable[[], AbstractAsyncContextManager[None]],
         *,

@@ -16,7 +16,7 @@ from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.runtime.mirrors import Mirrors
-from threadkeep.runtime.running import RunningTurns
+from threadkeep.runtime.running import NodeTurns
 
 ALL_SEEN = sys.maxsize
 """The position of a reader who only waits for the end."""
@@ -94,7 +94,7 @@ class Follower:
 class Following:
     """Opens the logs of turns for their readers."""
 
-    def __init__(self, store: Store, running: RunningTurns, mirrors: Mirrors) -> None:
+    def __init__(self, store: Store, running: NodeTurns, mirrors: Mirrors) -> None:
         self._store = store
         self._running = running
         self._mirrors = mirrors

@@ -5,7 +5,6 @@ import contextlib
 from contextlib import AbstractContextManager
 
 from threadkeep.clock import Clock
-from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent
@@ -14,22 +13,22 @@ from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import FromQueue, WaitingEnd
-from threadkeep.runtime.end_writer import EndWriter
+from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
 from threadkeep.runtime.leases import Leases
 from threadkeep.runtime.mirrors import Mirrors
+from threadkeep.runtime.next_turn import NextTurns
+from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
 from threadkeep.runtime.recovery import Recovery
-from threadkeep.runtime.runner import ContinuedSteps, Runner, Steps
-from threadkeep.runtime.running import RunningTurns
+from threadkeep.runtime.runner import Runner
+from threadkeep.runtime.running import NodeTurns
 from threadkeep.runtime.signals import Signals
-from threadkeep.runtime.steering import SteeringDesk
+from threadkeep.runtime.steering import SteeringMessages
+from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.runtime.user_events import UserEvents
-from threadkeep.runtime.work import Succeed, Succession
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then
@@ -51,7 +50,7 @@ class Node:
     ) -> None:
         self.id = new_uuid()
         self._store = store
-        self._running = RunningTurns()
+        self._running = NodeTurns()
         self._mirrors = Mirrors(store, loops)
         self._user_events = user_events
         self._signals = Signals(
@@ -64,11 +63,10 @@ class Node:
         self._writer = LogWriter(
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops
         )
-        end_writer = EndWriter(self.id, store, self._writer, self._signals, clock, metrics)
-        steering = SteeringDesk(store, self._writer, self._signals, clock)
-        self._runner = Runner(
-            self.id, store, self._running, self._writer, end_writer, steering, self._signals
-        )
+        next_turns = NextTurns(self.id, store, self._writer)
+        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics)
+        steering = SteeringMessages(store, self._writer, self._signals, clock)
+        self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
         self._following = Following(store, self._running, self._mirrors)
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
@@ -83,25 +81,13 @@ class Node:
         """Takes over turns of dead nodes without waiting for the next heartbeat."""
         await do_each({"takeover of turns": self._recovery.recover_abandoned})
 
-    def continue_with(self, steps: ContinuedSteps, succession: Succession) -> None:
+    def resume_with(self, resumer: Resumer) -> None:
         """Starts taking over turns of dead nodes."""
-        self._runner.continue_with(steps, succession)
+        self._runner.resume_with(resumer)
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        key: IdempotencyKey | None,
-        steps: Steps,
-        *,
-        succeed: Succeed | None = None,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
-        by_admin: bool = False,
-    ) -> None:
+    async def begin(self, prepared: PreparedTurn) -> None:
         """Stores a turn and its first event, and runs it even if the request is cancelled."""
-        await self._runner.begin(
-            begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=by_admin
-        )
+        await self._runner.begin(prepared)
 
     async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
         """The end of a waiting turn whose user continues without answering; None if it isn't waiting."""
@@ -110,7 +96,7 @@ class Node:
 
     async def resume(self, held: HeldTurn) -> None:
         """Continues a turn whose user has answered; another node does if this one is ending."""
-        if self._runner.can_continue:
+        if self._runner.can_resume:
             await self._runner.resume(held)
         else:
             await self._store.log.release(held.turn.id, held.fence)

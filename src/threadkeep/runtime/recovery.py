@@ -15,7 +15,7 @@ from threadkeep.ports.turn_log import LEASE_MS
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.runner import Runner
-from threadkeep.runtime.running import RunningTurns
+from threadkeep.runtime.running import NodeTurns
 
 MOST_AT_ONCE = 20
 """How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
@@ -51,7 +51,7 @@ class Recovery:
         self,
         node_id: str,
         store: Store,
-        running: RunningTurns,
+        running: NodeTurns,
         runner: Runner,
         clock: Clock,
         *,
@@ -68,7 +68,7 @@ class Recovery:
 
     async def recover_abandoned(self) -> None:
         """Takes over turns whose lease has expired, up to the limit; one call at a time."""
-        if not self._runner.can_continue:
+        if not self._runner.can_resume:
             return
         async with self._free:
             found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
@@ -82,14 +82,14 @@ class Recovery:
 
     async def end_expired(self) -> None:
         """Ends turns whose user hasn't answered in time, up to the limit."""
-        if not self._runner.can_continue:
+        if not self._runner.can_resume:
             return
         expired = await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE)
         await _do_for_each(expired, partial(self.end_waiting, reason="expire"))
 
     async def end_waiting(self, turn_id: TurnId, reason: StopReason) -> bool:
         """Ends a turn that waits for its user; False if it isn't waiting."""
-        if not self._runner.can_continue:
+        if not self._runner.can_resume:
             return False
         held = await self._store.log.adopt_waiting(turn_id, lease_of(self._node_id))
         if held is not None:

@@ -5,56 +5,39 @@ import time
 from dataclasses import dataclass, field
 
 from threadkeep.domain.ids import TurnId, UserId
-from threadkeep.engine.steering import Steering, nobody_steers
-from threadkeep.engine.stop import Stop, StopReason
+from threadkeep.engine.stop import StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
-from threadkeep.ports.turn_log import LEASE_MS
-
-
-class TurnControl:
-    """Signals to a turn: that it must stop, or that there may be input from its user."""
-
-    def __init__(self, steering: Steering = nobody_steers) -> None:
-        self.stop = Stop()
-        self.steering = steering
-        """Fetches the user's messages since the last call."""
-        self._heard = asyncio.Event()
-
-    def nudge(self) -> None:
-        """There may be input from the user."""
-        self._heard.set()
-
-    async def heard(self) -> None:
-        """Returns when there may be input from the user."""
-        await self._heard.wait()
-        self._heard.clear()
+from threadkeep.ports.turn_log import LEASE_MS, HeldTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
 
 
 @dataclass(slots=True)
-class RunningTurn:
+class NodeTurn:
     """A turn that runs here."""
 
-    user_id: UserId
-    task: "asyncio.Task[None]"
+    held: HeldTurn
     log: TurnLog
     control: TurnControl
+    prepare_next: PrepareNextTurn | None
+    task: "asyncio.Task[None]" = field(init=False)
     leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
     """By this process's own clock, which is useless if the process was suspended."""
 
 
-class RunningTurns:
+class NodeTurns:
     """The turns that run here, by id; each is removed when its task is done."""
 
     def __init__(self) -> None:
-        self._turns: dict[TurnId, RunningTurn] = {}
+        self._turns: dict[TurnId, NodeTurn] = {}
 
-    def add(self, turn: RunningTurn) -> None:
+    def add(self, turn: NodeTurn) -> None:
         """Adds a turn that has started to run."""
         turn_id = turn.log.turn_id
         self._turns[turn_id] = turn
         turn.task.add_done_callback(lambda _: self._forget(turn))
 
-    def _forget(self, turn: RunningTurn) -> None:
+    def _forget(self, turn: NodeTurn) -> None:
         if self._turns.get(turn.log.turn_id) is turn:
             del self._turns[turn.log.turn_id]
 
@@ -70,11 +53,11 @@ class RunningTurns:
         if turn is None or turn.leased_until < time.monotonic():
             raise TurnLost
 
-    def get(self, turn_id: TurnId) -> RunningTurn | None:
+    def get(self, turn_id: TurnId) -> NodeTurn | None:
         """A turn, if it runs here."""
         return self._turns.get(turn_id)
 
-    def all(self) -> dict[TurnId, RunningTurn]:
+    def all(self) -> dict[TurnId, NodeTurn]:
         """The turns that run now."""
         return dict(self._turns)
 
@@ -90,7 +73,10 @@ class RunningTurns:
 
     def count_of(self, user_id: UserId) -> int:
         """How many of a user's turns haven't ended."""
-        return sum(turn.user_id == user_id and not turn.log.live.ended for turn in self._turns.values())
+        return sum(
+            turn.held.conversation.user_id == user_id and not turn.log.live.ended
+            for turn in self._turns.values()
+        )
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
         """Stops a turn; returns whether it runs here."""

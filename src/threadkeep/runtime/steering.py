@@ -14,7 +14,7 @@ from threadkeep.ports.turn_log import HeldTurn, LogChunk
 from threadkeep.runtime.signals import Signals
 
 
-class SteeringDesk:
+class SteeringMessages:
     """Passes the turns that run here the messages that their users have sent meanwhile."""
 
     def __init__(self, store: Store, writer: LogWriter, signals: Signals, clock: Clock) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.http.direct import run_sql
 from tests.talking import JSON, Talk
-from threadkeep.domain.approval import Answer, ApprovalAction
+from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.turn_log import LOG_VERSION, LogChunk
@@ -305,7 +305,10 @@ async def test_turn_goes_on_with_an_answer_whose_request_was_cancelled(
     monkeypatch.setattr(SqlTurnLog, "read", read_later)
     service = (await talk.app.services()).approvals
     allowing = service.answer(
-        User(UserId("local")), asked["turnId"], asked["requestId"], Answer(action=ApprovalAction.ALLOW, at=0)
+        User(UserId("local")),
+        asked["turnId"],
+        asked["requestId"],
+        Decision(action=ApprovalAction.ALLOW, at=0),
     )
     task = asyncio.create_task(allowing)
     await stored.wait()

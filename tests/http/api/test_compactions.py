@@ -10,7 +10,7 @@ from tests.conftest import ONLY_SQLITE
 from tests.http.calls import items, refusal
 from tests.talking import Talk
 from threadkeep.domain.ids import new_uuid
-from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -268,7 +268,7 @@ async def test_demonstration_model_is_not_asked_for_a_summary(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     conversation = await long_talk(talk)
-    monkeypatch.setattr(OpenAIGateway, "supports_tools", False)
+    monkeypatch.setattr(ProviderGateway, "supports_tools", False)
     asked = len(model.requests)
     made = (await compact(talk, conversation, keepLast=2)).json()
     assert made["summary"].splitlines() == [

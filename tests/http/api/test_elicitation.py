@@ -13,7 +13,7 @@ from tests.http.api.test_approvals import answer, calls_of, is_status, reply, wa
 from tests.talking import Talk
 from threadkeep.clock import system_clock
 from threadkeep.engine import batch
-from threadkeep.mcp import connection
+from threadkeep.mcp.sessions import session
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
@@ -147,7 +147,7 @@ async def test_turn_whose_call_is_held_open_can_be_stopped(
 async def test_server_that_is_gone_while_it_asks_keeps_nobody_waiting(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(connection, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(session, "LOOK_EVERY_S", 0.1)
     with ToolServer(order) as server:
         asked = await asked_by(talk, model, server)
     message = await reply(talk, asked["turnId"])

@@ -11,11 +11,11 @@ from tests.files.making import encode, photograph
 from tests.http.api.test_files import DIAGRAM, PHOTO, send, upload
 from tests.retrieval.files import make_pdf
 from tests.talking import Talk, talking
-from threadkeep.ports.tools import Asked, Outcome, ProducedFile, Progress
+from threadkeep.ports.tools import Asked, Progress, Returned, ReturnedFile
 from threadkeep.testing import Say, ScriptedModel, UseTool, scripted_settings
 
 LEASE = make_pdf(["The rent is 900 euros."])
-CHART = ProducedFile("chart.png", "image/png", encode(photograph(320, 200), "PNG"))
+CHART = ReturnedFile("chart.png", "image/png", encode(photograph(320, 200), "PNG"))
 
 pytestmark = ONLY_SQLITE
 
@@ -42,11 +42,11 @@ async def talk(
         yield talk
 
 
-def drawing(*files: ProducedFile) -> Run:
+def drawing(*files: ReturnedFile) -> Run:
     """A tool that returns files."""
 
-    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
-        yield Outcome("ok", f"{len(files)} files", files=files)
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Returned]:
+        yield Returned("ok", f"{len(files)} files", files=files)
 
     return run
 
@@ -130,8 +130,8 @@ async def test_image_of_a_tool_is_seen_by_the_model_now_and_later_and_by_the_use
 async def test_image_of_a_tool_that_failed_is_seen_too(
     talk: Talk, model: ScriptedModel, tools: InMemoryTools, wire: str
 ):
-    async def fail(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
-        yield Outcome("error", error="The page has no such button.", files=(CHART,))
+    async def fail(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Returned]:
+        yield Returned("error", error="The page has no such button.", files=(CHART,))
 
     tools.add(click=fail)
     model.script([UseTool("click")], [Say("Not there.")], [Say("No.")])
@@ -178,7 +178,7 @@ async def test_turn_that_waited_for_its_user_goes_on_with_its_images(
 async def test_broken_image_of_a_tool_is_a_file_and_the_turn_goes_on(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
-    broken = ProducedFile("chart.png", "image/png", CHART.content[:100])
+    broken = ReturnedFile("chart.png", "image/png", CHART.content[:100])
 
     tools.add(draw=drawing(broken))
     model.script([UseTool("draw", id="t1")], [Say("Done.")])

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.in_memory import InMemoryTools
 from tests.protocols.threadkeep.test_text import read
 from tests.talking import Talk
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Progress, Returned
 from threadkeep.testing import Say, ScriptedModel, Think, UseTool
 
 CONTENT = "Numbers first.\n\nNow I check the handbook.\n\nRevenue grew."
@@ -19,8 +19,8 @@ LARGE = "x" * 20_000
 async def reply(tools: InMemoryTools, talk: Talk, model: ScriptedModel) -> dict[str, Any]:
     """The reply of three model calls, with a tool after each of the first two."""
 
-    async def echo(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
-        yield Outcome("ok", arguments)
+    async def echo(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
+        yield Returned("ok", arguments)
 
     tools.add(echo=echo)
     model.script([Think("Hm."), Say("Numbers first."), UseTool("echo", {"text": LARGE}, "c1")])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.protocols.agentx.test_routes import tab
 from tests.talking import JSON, Talk
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Progress, Returned
 from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait
 
 LARGE = "x" * 20_000
@@ -40,9 +40,9 @@ ANY = st.tuples(VALUES, st.booleans())
 
 
 def answering(values: list[Any], charts: list[Any]) -> Any:
-    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
         number = arguments["number"]
-        yield Outcome("ok", values[number], chart_data=charts[number])
+        yield Returned("ok", values[number], chart_data=charts[number])
 
     return run
 
@@ -214,7 +214,7 @@ async def test_chart_of_the_history_is_the_object_itself_and_no_reference(
 ):
     # Given a turn whose chart_data was put into the payload store
     chart = {"title": {"text": "返工率"}, "series": [{"type": "bar", "data": [50, 30]}]}
-    tools.add(draw=gives(Outcome("ok", "drawn", chart_data=chart)))
+    tools.add(draw=gives(Returned("ok", "drawn", chart_data=chart)))
     model.script([UseTool("draw")], [Say("So.")])
     conversation = await titled_conversation(talk)
     reply = await talk.ask(conversation)

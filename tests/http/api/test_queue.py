@@ -13,7 +13,7 @@ from tests.making import keep_agent, keep_begun, keep_conversation
 from tests.talking import JSON, Talk
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.queued import MOST_QUEUED
-from threadkeep.ports.tools import Outcome
+from threadkeep.ports.tools import Returned
 from threadkeep.testing import Fail, Gate, Say, ScriptedModel, UseTool, Wait, until
 
 
@@ -37,10 +37,10 @@ async def said(talk: Talk, conversation: str) -> list[str]:
     return [message["content"] for message in await talk.messages(conversation)]
 
 
-def looks(found: asyncio.Event) -> Callable[[Mapping[str, Any]], AsyncGenerator[Outcome]]:
-    async def look(_: Mapping[str, Any]) -> AsyncGenerator[Outcome]:
+def looks(found: asyncio.Event) -> Callable[[Mapping[str, Any]], AsyncGenerator[Returned]]:
+    async def look(_: Mapping[str, Any]) -> AsyncGenerator[Returned]:
         await found.wait()
-        yield Outcome("ok", "a.txt")
+        yield Returned("ok", "a.txt")
 
     return look
 

@@ -13,8 +13,8 @@ from threadkeep import Settings
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import User
-from threadkeep.gateways.openai import Habits, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.openai import openai_body
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.testing import Say, ScriptedModel, Status, Think
 
@@ -33,7 +33,7 @@ async def rebuilt(talk: Talk, turn_id: str) -> bytes:
     assert turn
     found = await talk.store.receipts.get(turn.conversation_id, turn.id)
     assert found
-    return encode(openai_body(rebuild_request(*found), "scripted", Habits()))
+    return encode(openai_body(rebuild_request(*found), "scripted"))
 
 
 @pytest.mark.parametrize("thoughts", [False, True])

@@ -23,9 +23,9 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.http.server.server import listen
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.mcp.lines import ServerLog
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.processes import confine, sandbox
+from threadkeep.mcp.processes.lines import ServerLog
 from threadkeep.mcp.processes.own_ports import own_ports
 from threadkeep.mcp.processes.process import ServerProcess
 from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
@@ -138,8 +138,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     return lambda kinds: monkeypatch.setattr(sandbox, "sandbox_kinds", lambda: kinds)
 
 
-def is_refused(outcome: object) -> bool:
-    return outcome in ("PermissionError", "FileNotFoundError", "OSError", "CalledProcessError")
+def is_refused(returned: object) -> bool:
+    return returned in ("PermissionError", "FileNotFoundError", "OSError", "CalledProcessError")
 
 
 @pytest.mark.parametrize("kinds", HERE)

@@ -386,7 +386,7 @@ async def test_restore_that_is_killed_starts_over_and_no_server_starts_before(da
     back_up(data, tmp_path / "backup.tar")
     killed = await asyncio.to_thread(
         run_python,
-        "import os; from pathlib import Path; from threadkeep.storage import backup; "
+        "import os; from pathlib import Path; from threadkeep.storage.database import backup; "
         "backup._sync_all = lambda folder: os.kill(os.getpid(), 9); "
         "backup.restore(Path('backup.tar'), Path('again'))",
         tmp_path,

@@ -11,21 +11,18 @@ from threadkeep.domain.agent import (
     Agent,
     AgentDraft,
     AgentSettings,
-    ConversationMode,
-    OnCrash,
-    RetrievalMode,
     Visibility,
 )
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import one_line
-from threadkeep.http.api.mcp_servers import McpServersBody, servers_from_body, servers_to_body
-from threadkeep.http.api.tool_rules import ToolRulesBody, rules_from_body, rules_to_body
-from threadkeep.http.requests.decoding import refused
+from threadkeep.http.api.agent_settings import AgentSettingsBody
+from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
+from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.requests.routing import Reply
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call, Reply
+from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
     AgentDetailView,
@@ -35,37 +32,6 @@ from threadkeep.wire.views import (
     agent_view,
     audit_view,
 )
-
-MOST_APPROVAL_TIMEOUT_S = 10 * 366 * 24 * 60 * 60
-
-Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-_CAPPED = "By default {}, or the operator's limit if that is smaller."
-
-
-class AgentSettingsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An agent's limits and behavior; 0 means no limit."""
-
-    retrieval_top_k: Annotated[int, Meta(ge=1, le=100)] = 5
-    retrieval_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.3
-    retrieval_mode: RetrievalMode = RetrievalMode.TOOL
-    context_messages: Count = 20
-    context_thoughts: bool = False
-    max_message_chars: (
-        Annotated[int, Meta(ge=0, le=100_000_000, description=_CAPPED.format("10000"))] | UnsetType
-    ) = UNSET
-    max_iterations: Annotated[Count, Meta(description=_CAPPED.format("12"))] | UnsetType = UNSET
-    generation_timeout_s: Annotated[float, Meta(ge=0, le=86_400)] = 300
-    conversation_mode: ConversationMode = ConversationMode.MULTIPLE
-    compaction_threshold: Count = 40
-    auto_compact: bool = False
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    tool_result_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 32_000
-    mcp_servers: McpServersBody = {}
-    on_crash: OnCrash = OnCrash.CONTINUE
-    approval_timeout_s: Annotated[float, Meta(ge=0, le=MOST_APPROVAL_TIMEOUT_S)] = 604_800
-    ask_user: bool = False
-    tools: ToolRulesBody = {}
 
 
 class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -94,7 +60,7 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = UNSET
 
 
-async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentDetailView]:
+async def create_agent(call: Call, *, body: AgentBody) -> Reply[AgentDetailView]:
     """Create an agent. You become its owner."""
     return await _detail(
         await call.services.agents.create(call.user, _draft(body, {}, call.services.agents.default_settings)),
@@ -102,9 +68,9 @@ async def create_agent(call: ApiCall, *, body: AgentBody) -> Reply[AgentDetailVi
     )
 
 
-async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]:
+async def list_agents(call: Call, *, query: PageQuery) -> PageView[AgentView]:
     """List your own agents and the public ones, oldest first."""
-    pager = Pager(call.services.cursors, call.user, "agents", query)
+    pager = Pager(call.cursors, call.user, "agents", query)
     found = await call.services.agents.page(
         call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
@@ -115,12 +81,12 @@ async def list_agents(call: ApiCall, *, query: PageQuery) -> PageView[AgentView]
     )
 
 
-async def get_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
+async def get_agent(call: Call, *, agent_id: str) -> Reply[AgentDetailView]:
     """Read an agent. Only its owner and admins see more than name, description and owner."""
     return await _detail(await call.services.agents.get(call.user, agent_id), call)
 
 
-async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Reply[AgentDetailView]:
+async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> Reply[AgentDetailView]:
     """Change an agent with a JSON merge patch. With `If-Match`, only if it hasn't changed."""
 
     def revise(agent: Agent) -> AgentDraft:
@@ -129,7 +95,7 @@ async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Repl
             revised = msgspec.convert(merged, AgentBody)
             return _draft(revised, agent.settings.mcp_servers, call.services.agents.default_settings)
         except msgspec.ValidationError as exc:
-            raise refused(exc, AgentBody) from exc
+            raise invalid_request(exc, AgentBody) from exc
 
     agent = await call.services.agents.update(
         call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))
@@ -137,7 +103,7 @@ async def patch_agent(call: ApiCall, *, agent_id: str, body: AgentPatch) -> Repl
     return await _detail(agent, call)
 
 
-async def duplicate_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailView]:
+async def duplicate_agent(call: Call, *, agent_id: str) -> Reply[AgentDetailView]:
     """Make a private copy of an agent that one may change, called "… copy". The caller owns it.
 
     It has the prompt with its files, the settings and the MCP servers, and none of the documents. An admin's
@@ -146,21 +112,21 @@ async def duplicate_agent(call: ApiCall, *, agent_id: str) -> Reply[AgentDetailV
     return await _detail(await call.services.agent_copies.make(call.user, agent_id), call)
 
 
-async def delete_agent(call: ApiCall, *, agent_id: str) -> None:
+async def delete_agent(call: Call, *, agent_id: str) -> None:
     """Delete an agent. Conversations with it stay readable. You can't delete the default agent."""
     await call.services.agents.delete(call.user, agent_id)
 
 
-async def list_audit(call: ApiCall, *, query: PageQuery) -> PageView[AuditEntryView]:
+async def list_audit(call: Call, *, query: PageQuery) -> PageView[AuditEntryView]:
     """List who changed which agent, newest first. For admins."""
-    pager = Pager(call.services.cursors, call.user, "audit", query)
+    pager = Pager(call.cursors, call.user, "audit", query)
     found = await call.services.agents.audit(
         call.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(found, lambda entry: entry.id, lambda entries: [audit_view(it) for it in entries])
 
 
-async def _detail(agent: Agent, call: ApiCall) -> Reply[AgentDetailView]:
+async def _detail(agent: Agent, call: Call) -> Reply[AgentDetailView]:
     reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
     shown = call.services.agents.as_it_runs(agent)
     return Reply(agent_detail_view(shown, call.user, reports), headers={"ETag": f'"{agent.version}"'})

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from threadkeep.clock import system_clock
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalScope
+from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.http.api.turns import turn_view
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.wire.approvals import ApprovalsView, approval_view
 from threadkeep.wire.turns import TurnView
 
@@ -33,18 +33,18 @@ class AnswerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = None
 
 
-async def list_approvals(call: ApiCall) -> ApprovalsView:
+async def list_approvals(call: Call) -> ApprovalsView:
     """List the open requests of your turns in all conversations, oldest first."""
     return ApprovalsView(items=[approval_view(it) for it in await call.services.approvals.open(call.user)])
 
 
-async def answer_approval(call: ApiCall, *, turn_id: str, request_id: str, body: AnswerBody) -> TurnView:
+async def answer_approval(call: Call, *, turn_id: str, request_id: str, body: AnswerBody) -> TurnView:
     """Answer a turn's request; the turn continues. Repeating the same answer changes nothing."""
-    answer = Answer(
+    decision = Decision(
         action=ApprovalAction(body.action),
         at=system_clock(),
         scope=body.scope,
         arguments=body.arguments,
         content=body.content,
     )
-    return turn_view(await call.services.approvals.answer(call.user, turn_id, request_id, answer))
+    return turn_view(await call.services.approvals.decide(call.user, turn_id, request_id, decision))

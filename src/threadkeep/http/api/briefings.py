@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.services.briefings import BriefingDraft
 from threadkeep.wire.view import DomainAlias, Id, PageView, Time, View, rfc3339, time_or_none
 
@@ -61,7 +61,7 @@ class StartedConversationView(View, frozen=True, kw_only=True):
     message_id: Id
 
 
-async def create_briefing(call: ApiCall, *, body: BriefingBody) -> BriefingView:
+async def create_briefing(call: Call, *, body: BriefingBody) -> BriefingView:
     """Send a briefing to a known user on behalf of an agent. For the agent's owner and admins."""
     if len(msgspec.json.encode((body.data, body.actions))) > MOST_EXTRA_BYTES:
         raise InvalidRequest(
@@ -79,9 +79,9 @@ async def create_briefing(call: ApiCall, *, body: BriefingBody) -> BriefingView:
     return _view(await call.services.briefings.create(call.user, draft))
 
 
-async def list_briefings(call: ApiCall, *, query: BriefingQuery) -> PageView[BriefingView]:
+async def list_briefings(call: Call, *, query: BriefingQuery) -> PageView[BriefingView]:
     """List your briefings, newest first."""
-    pager = Pager(call.services.cursors, call.user, f"briefings {query.unread}", query)
+    pager = Pager(call.cursors, call.user, f"briefings {query.unread}", query)
     found = await call.services.briefings.page(
         call.user,
         unread=query.unread,
@@ -92,7 +92,7 @@ async def list_briefings(call: ApiCall, *, query: BriefingQuery) -> PageView[Bri
     return pager.page(found, lambda briefing: briefing.id, lambda briefings: list(map(_view, briefings)))
 
 
-async def start_conversation(call: ApiCall, *, briefing_id: str) -> StartedConversationView:
+async def start_conversation(call: Call, *, briefing_id: str) -> StartedConversationView:
     """Open a briefing: adds its card to your main conversation with the agent, once."""
     conversation_id, message_id = await call.services.briefings.start_conversation(call.user, briefing_id)
     return StartedConversationView(
@@ -100,12 +100,12 @@ async def start_conversation(call: ApiCall, *, briefing_id: str) -> StartedConve
     )
 
 
-async def read_briefing(call: ApiCall, *, briefing_id: str) -> BriefingView:
+async def read_briefing(call: Call, *, briefing_id: str) -> BriefingView:
     """Mark a briefing as read."""
     return _view(await call.services.briefings.read(call.user, briefing_id))
 
 
-async def delete_briefing(call: ApiCall, *, briefing_id: str) -> None:
+async def delete_briefing(call: Call, *, briefing_id: str) -> None:
     """Delete a briefing. Its card stays in the conversation."""
     await call.services.briefings.delete(call.user, briefing_id)
 

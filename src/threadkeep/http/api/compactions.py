@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from threadkeep.domain.compaction import Compaction
 from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
@@ -32,24 +32,22 @@ class CompactionView(View, frozen=True, kw_only=True):
     created_at: Time
 
 
-async def compact(call: ApiCall, *, conversation_id: str, body: CompactBody) -> CompactionView:
+async def compact(call: Call, *, conversation_id: str, body: CompactBody) -> CompactionView:
     """Replace older messages in the context with a summary. They stay readable, marked as archived."""
     compaction = await call.services.compactions.compact(call.user, conversation_id, keep_last=body.keep_last)
     return _view(compaction)
 
 
-async def list_compactions(
-    call: ApiCall, *, conversation_id: str, query: PageQuery
-) -> PageView[CompactionView]:
+async def list_compactions(call: Call, *, conversation_id: str, query: PageQuery) -> PageView[CompactionView]:
     """List a conversation's compactions, newest first."""
-    pager = Pager(call.services.cursors, call.user, f"compactions {conversation_id.lower()}", query)
+    pager = Pager(call.cursors, call.user, f"compactions {conversation_id.lower()}", query)
     found = await call.services.compactions.page(
         call.user, conversation_id, before=pager.after(int), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(found, lambda it: it.to_seq, lambda compactions: list(map(_view, compactions)))
 
 
-async def undo_compaction(call: ApiCall, *, conversation_id: str, compaction_id: str) -> None:
+async def undo_compaction(call: Call, *, conversation_id: str, compaction_id: str) -> None:
     """Undo the latest compaction: its messages return to the context."""
     await call.services.compactions.undo(call.user, conversation_id, compaction_id)
 

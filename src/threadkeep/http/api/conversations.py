@@ -13,8 +13,7 @@ from threadkeep.http.api.turns import Tip
 from threadkeep.http.requests.idempotency import idempotency_key
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import Limit, PageQuery, Pager
-from threadkeep.http.requests.routing import Reply
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call, Reply
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.wire.messages import MessageView, message_views
@@ -102,7 +101,7 @@ class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 async def create_conversation(
-    call: ApiCall, *, agent_id: str, body: ConversationBody
+    call: Call, *, agent_id: str, body: ConversationBody
 ) -> Reply[ConversationView]:
     """Start another conversation with an agent. The same `Idempotency-Key` never starts a second one."""
     conversation, made = await call.services.conversations.create(
@@ -115,31 +114,31 @@ async def create_conversation(
     return _made_or_found(call, conversation, made)
 
 
-async def put_main_conversation(call: ApiCall, *, agent_id: str) -> Reply[ConversationView]:
+async def put_main_conversation(call: Call, *, agent_id: str) -> Reply[ConversationView]:
     """Get the main conversation with an agent, creating it if needed: 201 if created, otherwise 200."""
     return _made_or_found(call, *await call.services.conversations.main(call.user, agent_id))
 
 
 async def list_agent_conversations(
-    call: ApiCall, *, agent_id: str, query: ConversationQuery
+    call: Call, *, agent_id: str, query: ConversationQuery
 ) -> PageView[ConversationView]:
     """List your conversations with an agent, latest activity first."""
     return await _conversation_page(call, AgentId(agent_id.lower()), query)
 
 
-async def list_conversations(call: ApiCall, *, query: ConversationQuery) -> PageView[ConversationView]:
+async def list_conversations(call: Call, *, query: ConversationQuery) -> PageView[ConversationView]:
     """List your conversations, latest activity first."""
     return await _conversation_page(call, None, query)
 
 
-async def get_conversation(call: ApiCall, *, conversation_id: str) -> ConversationDetailView:
+async def get_conversation(call: Call, *, conversation_id: str) -> ConversationDetailView:
     """Read a conversation with its latest 50 messages; `nextCursor` continues with older ones."""
     detail = await call.services.conversations.detail(call.user, conversation_id, latest=LATEST_IN_DETAIL + 1)
     messages = detail.messages[-LATEST_IN_DETAIL:]
     cursor = None
     if len(detail.messages) > LATEST_IN_DETAIL:
         listing = _message_listing(detail.conversation.id, newest_first=True, include=None)
-        cursor = call.services.cursors.write(call.user, listing, messages[0].seq)
+        cursor = call.cursors.write(call.user, listing, messages[0].seq)
     return conversation_detail_view(
         detail.conversation,
         messages,
@@ -151,7 +150,7 @@ async def get_conversation(call: ApiCall, *, conversation_id: str) -> Conversati
 
 
 async def patch_conversation(
-    call: ApiCall, *, conversation_id: str, body: ConversationPatch
+    call: Call, *, conversation_id: str, body: ConversationPatch
 ) -> ConversationView:
     """Rename, archive, pin or annotate a conversation. This does not change its position in the list."""
 
@@ -171,7 +170,7 @@ async def patch_conversation(
     return conversation_view(await call.services.conversations.update(call.user, conversation_id, change))
 
 
-async def delete_conversation(call: ApiCall, *, conversation_id: str, query: DeleteQuery) -> None:
+async def delete_conversation(call: Call, *, conversation_id: str, query: DeleteQuery) -> None:
     """Delete a conversation. You can restore it until it is purged; `purge=true` purges it immediately."""
     conversations = call.services.conversations
     if not query.if_deleted:
@@ -182,18 +181,18 @@ async def delete_conversation(call: ApiCall, *, conversation_id: str, query: Del
         raise InvalidRequest("Use ifDeleted together with purge=true.", param="ifDeleted")
 
 
-async def restore_conversation(call: ApiCall, *, conversation_id: str) -> ConversationView:
+async def restore_conversation(call: Call, *, conversation_id: str) -> ConversationView:
     """Restore a deleted conversation."""
     return conversation_view(await call.services.conversations.restore(call.user, conversation_id))
 
 
-async def rotate_session(call: ApiCall, *, conversation_id: str) -> ConversationView:
+async def rotate_session(call: Call, *, conversation_id: str) -> ConversationView:
     """Give a conversation a new `sessionId`; the old one stops working."""
     conversation = await call.services.conversations.rotate_session(call.user, conversation_id)
     return conversation_view(conversation, with_session=True)
 
 
-async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQuery) -> PageView[MessageView]:
+async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery) -> PageView[MessageView]:
     """List a conversation's messages, oldest first; `order=desc` for newest first."""
     listings = {
         newest_first: _message_listing(conversation_id, newest_first=newest_first, include=query.include)
@@ -203,7 +202,7 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
     if query.order is None and query.cursor is not None:
         # The cursor from a conversation's detail pages backwards, without `order=desc`.
         newest_first = _reads(call, listings[True], query.cursor)
-    pager = Pager(call.services.cursors, call.user, listings[newest_first], query)
+    pager = Pager(call.cursors, call.user, listings[newest_first], query)
     window = MessageWindow(query.after_seq, query.before_seq, newest_first, query.include is not None)
     position = pager.after(int)
     if position is not None and newest_first:
@@ -221,49 +220,47 @@ async def list_messages(call: ApiCall, *, conversation_id: str, query: MessageQu
     )
 
 
-async def get_context(call: ApiCall, *, conversation_id: str, query: ContextQuery) -> ContextView:
+async def get_context(call: Call, *, conversation_id: str, query: ContextQuery) -> ContextView:
     """Get the latest messages as role and content, ready to send from another engine."""
     context = await call.services.conversations.context(call.user, conversation_id, limit=query.limit)
     return ContextView(messages=[ContextMessageView(role=it.role, content=it.content) for it in context])
 
 
-async def list_chat_messages(call: ApiCall, *, query: MessageQuery) -> PageView[MessageView]:
+async def list_chat_messages(call: Call, *, query: MessageQuery) -> PageView[MessageView]:
     """List the messages of your main conversation with the default agent."""
     conversation = await call.services.conversations.find_main_with_default_agent(call.user)
     if conversation is None:
-        pager = Pager(call.services.cursors, call.user, "messages", query)
+        pager = Pager(call.cursors, call.user, "messages", query)
         pager.after(int)  # any cursor belongs to another list
         return PageView(items=(), next_cursor=None)
     return await list_messages(call, conversation_id=conversation.id, query=query)
 
 
-async def choose_path(call: ApiCall, *, conversation_id: str, body: PathBody) -> ConversationView:
+async def choose_path(call: Call, *, conversation_id: str, body: PathBody) -> ConversationView:
     """Make the branch through a message the active path, continuing with the newest message at each step."""
     return conversation_view(
         await call.services.branches.choose(call.user, conversation_id, body.message_id, tip_id=body.tip)
     )
 
 
-async def fork_conversation(
-    call: ApiCall, *, conversation_id: str, body: ForkBody
-) -> Reply[ConversationView]:
+async def fork_conversation(call: Call, *, conversation_id: str, body: ForkBody) -> Reply[ConversationView]:
     """Start a new conversation with everything up to a message. It does not count as usage."""
     forked = await call.services.branches.fork(call.user, conversation_id, body.message_id)
     return _made_or_found(call, forked, True)
 
 
-def _made_or_found(call: ApiCall, conversation: Conversation, made: bool) -> Reply[ConversationView]:
+def _made_or_found(call: Call, conversation: Conversation, made: bool) -> Reply[ConversationView]:
     view = conversation_view(conversation, with_session=True)
     location = call.link(f"/api/conversations/{conversation.id}")
     return Reply(view, 201 if made else 200, {"Location": location})
 
 
 async def _conversation_page(
-    call: ApiCall, agent_id: AgentId | None, query: ConversationQuery
+    call: Call, agent_id: AgentId | None, query: ConversationQuery
 ) -> PageView[ConversationView]:
     which = ConversationFilter(agent_id, query.status, query.pinned)
     listing = f"conversations {which.agent_id} {which.status} {which.pinned}"
-    pager = Pager(call.services.cursors, call.user, listing, query)
+    pager = Pager(call.cursors, call.user, listing, query)
     found = await call.services.conversations.page(
         call.user,
         which,
@@ -283,9 +280,9 @@ def _message_listing(conversation_id: str, *, newest_first: bool, include: str |
     return f"messages {conversation_id.lower()} {newest_first} {include}"
 
 
-def _reads(call: ApiCall, listing: str, cursor: str) -> bool:
+def _reads(call: Call, listing: str, cursor: str) -> bool:
     try:
-        call.services.cursors.read(call.user, listing, cursor, int)
+        call.cursors.read(call.user, listing, cursor, int)
     except InvalidRequest:
         return False
     return True

@@ -6,8 +6,8 @@ from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Call
 from threadkeep.http.requests.uploads import Files
-from threadkeep.http.services import ApiCall
 from threadkeep.wire.documents import (
     DocumentsView,
     DocumentView,
@@ -35,7 +35,7 @@ class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
-async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> DocumentsView:
+async def add_documents(call: Call, *, agent_id: str, files: Files) -> DocumentsView:
     """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
     documents = call.services.documents
     agent = await call.services.agents.get_open(call.user, agent_id)
@@ -49,9 +49,9 @@ async def add_documents(call: ApiCall, *, agent_id: str, files: Files) -> Docume
     return DocumentsView(items=[document_view(document) for document in kept])
 
 
-async def list_documents(call: ApiCall, *, agent_id: str, query: PageQuery) -> PageView[DocumentView]:
+async def list_documents(call: Call, *, agent_id: str, query: PageQuery) -> PageView[DocumentView]:
     """List an agent's documents, newest first."""
-    pager = Pager(call.services.cursors, call.user, f"documents {agent_id.lower()}", query)
+    pager = Pager(call.cursors, call.user, f"documents {agent_id.lower()}", query)
     found = await call.services.documents.page(
         call.user, agent_id, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
@@ -60,14 +60,12 @@ async def list_documents(call: ApiCall, *, agent_id: str, query: PageQuery) -> P
     )
 
 
-async def get_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
+async def get_document(call: Call, *, agent_id: str, document_id: str) -> DocumentView:
     """Read a document's status."""
     return document_view(await call.services.documents.get(call.user, agent_id, document_id))
 
 
-async def list_passages(
-    call: ApiCall, *, agent_id: str, document_id: str, query: PassageQuery
-) -> PassagesView:
+async def list_passages(call: Call, *, agent_id: str, document_id: str, query: PassageQuery) -> PassagesView:
     """Read a document's text, passage by passage, from a position on."""
     document, chunks = await call.services.documents.passages(
         call.user, agent_id, document_id, first=query.from_position, limit=query.limit
@@ -75,17 +73,17 @@ async def list_passages(
     return passages_view(document, chunks)
 
 
-async def retry_document(call: ApiCall, *, agent_id: str, document_id: str) -> DocumentView:
+async def retry_document(call: Call, *, agent_id: str, document_id: str) -> DocumentView:
     """Process a failed document again."""
     return document_view(await call.services.documents.retry(call.user, agent_id, document_id))
 
 
-async def delete_document(call: ApiCall, *, agent_id: str, document_id: str) -> None:
+async def delete_document(call: Call, *, agent_id: str, document_id: str) -> None:
     """Delete a document and remove it from search."""
     await call.services.documents.delete(call.user, agent_id, document_id)
 
 
-async def search_documents(call: ApiCall, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
+async def search_documents(call: Call, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
     """Search an agent's documents by keyword and by meaning."""
     found = await call.services.documents.search(
         call.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold

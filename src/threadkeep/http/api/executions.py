@@ -10,7 +10,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
 from threadkeep.wire.executions import RunsView, RunView
 
@@ -95,7 +95,7 @@ class ExecutionsBody(_Body, frozen=True, kw_only=True):
     events: Annotated[Sequence[ExecutionEventBody], Meta(max_length=MOST_EVENTS_AT_ONCE)]
 
 
-async def record_executions(call: ApiCall, *, conversation_id: str, body: ExecutionsBody) -> RunsView:
+async def record_executions(call: Call, *, conversation_id: str, body: ExecutionsBody) -> RunsView:
     """Record turns that ran in another engine.
 
     Events can arrive in any order and more than once. Threadkeep keeps them until both the start and the end

@@ -7,9 +7,8 @@ from msgspec import Meta, Struct
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.requests.ranges import requested_range
-from threadkeep.http.requests.routing import StreamedAttachment
+from threadkeep.http.requests.routing import Call, StreamedAttachment
 from threadkeep.http.requests.uploads import Files
-from threadkeep.http.services import ApiCall
 from threadkeep.wire.files import UploadedFilesView, file_view
 
 
@@ -19,7 +18,7 @@ class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preview: Annotated[bool, Meta(description="For an image: a small version for display.")] = False
 
 
-async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
+async def add_files(call: Call, *, files: Files) -> UploadedFilesView:
     """Upload one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
 
     The content determines a file's type, not its name. If Threadkeep rejects one file, it accepts none. It
@@ -32,7 +31,7 @@ async def add_files(call: ApiCall, *, files: Files) -> UploadedFilesView:
     return UploadedFilesView(items=[file_view(file) for file in kept])
 
 
-async def get_file(call: ApiCall, *, file_id: str, query: FileQuery) -> StreamedAttachment:
+async def get_file(call: Call, *, file_id: str, query: FileQuery) -> StreamedAttachment:
     """Download one of your files; only the preview is for display.
 
     With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.

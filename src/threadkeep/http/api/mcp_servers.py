@@ -17,8 +17,8 @@ from threadkeep.domain.mcp import (
     check_server_names,
 )
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.http.requests.decoding import refused
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
+from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.mcp_servers import McpServerView, server_settings_view, server_view
 
 
@@ -51,7 +51,7 @@ McpServersBody = Annotated[
 ]
 
 
-async def test_mcp_server(call: ApiCall, *, agent_id: str, name: str) -> McpServerView:
+async def test_mcp_server(call: Call, *, agent_id: str, name: str) -> McpServerView:
     """Connect to one of an agent's MCP servers and list its tools. For its owner and admins.
 
     If the connection fails, the response is still 200; `status` and `error` give the reason.
@@ -69,7 +69,9 @@ def servers_from_body(given: Any, kept: Mapping[str, McpServer]) -> Mapping[str,
     try:
         entries = msgspec.convert(given, dict[str, Any])
     except msgspec.ValidationError as exc:
-        raise McpConfigInvalid(refused(exc, dict[str, Any]).message, param="settings.mcpServers") from exc
+        raise McpConfigInvalid(
+            invalid_request(exc, dict[str, Any]).message, param="settings.mcpServers"
+        ) from exc
     check_server_names(entries)
     return {name: _server(name, entry, kept.get(name)) for name, entry in entries.items()}
 
@@ -79,7 +81,7 @@ def _server(name: str, entry: Any, kept: McpServer | None) -> McpServer:
     try:
         body = msgspec.convert(entry, McpServerBody)
     except msgspec.ValidationError as exc:
-        refusal = refused(exc, McpServerBody)
+        refusal = invalid_request(exc, McpServerBody)
         raise McpConfigInvalid(refusal.message, param=".".join(filter(None, (place, refusal.param)))) from exc
     if (body.command is None) == (body.url is None):
         raise McpConfigInvalid(

@@ -3,17 +3,17 @@
 from contextlib import suppress
 
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.version import __version__
 from threadkeep.wire.views import HealthView, MeView, ReadinessView
 
 
-async def get_health(call: ApiCall) -> HealthView:
+async def get_health(call: Call) -> HealthView:
     """Check that the process is alive."""
     return HealthView(status="ok", version=__version__)
 
 
-async def get_readiness(call: ApiCall) -> ReadinessView:
+async def get_readiness(call: Call) -> ReadinessView:
     """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown.
 
     While background work such as search indexing keeps failing, the status is `degraded`, and `failing` names
@@ -26,13 +26,13 @@ async def get_readiness(call: ApiCall) -> ReadinessView:
     return ReadinessView(status="degraded" if failing else "ready", version=__version__, failing=failing)
 
 
-async def get_me(call: ApiCall) -> MeView:
+async def get_me(call: Call) -> MeView:
     """Read who is signed in. From then on, the user is known, and agents can send them briefings."""
     with suppress(StorageUnavailable):  # the response doesn't need the database
         await call.services.users.meet(call.user)
     return MeView(id=call.user.id, role=call.user.role)
 
 
-async def delete_user(call: ApiCall, *, user_id: str) -> None:
+async def delete_user(call: Call, *, user_id: str) -> None:
     """Permanently delete a user and all their data. For that user and for admins."""
     await call.services.users.delete(call.user, user_id)

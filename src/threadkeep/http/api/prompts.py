@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from threadkeep.context.prompt import Prompt, joined
 from threadkeep.domain.prompt import PromptComponent
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.wire.view import View
 
 
@@ -47,12 +47,12 @@ class PromptView(View, frozen=True, kw_only=True):
     notices: Sequence[PromptNoticeView]
 
 
-async def get_prompt(call: ApiCall, *, agent_id: str) -> PromptView:
+async def get_prompt(call: Call, *, agent_id: str) -> PromptView:
     """Read an agent's system prompt, component by component. For its owner and admins."""
     return _view(await call.services.prompts.show(call.user, agent_id))
 
 
-async def put_component(call: ApiCall, *, agent_id: str, component: str, body: ComponentBody) -> PromptView:
+async def put_component(call: Call, *, agent_id: str, component: str, body: ComponentBody) -> PromptView:
     """Edit a file of an agent's prompt, such as `RULES.md`. It applies from the next turn on."""
     return _view(await call.services.prompts.write(call.user, agent_id, component, body.text))
 

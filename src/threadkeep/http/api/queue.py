@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 
 
@@ -13,7 +13,7 @@ class QueuedMessagePatch(Struct, frozen=True, kw_only=True, rename="camel", forb
 
 
 async def edit_queued_message(
-    call: ApiCall, *, conversation_id: str, message_id: str, body: QueuedMessagePatch
+    call: Call, *, conversation_id: str, message_id: str, body: QueuedMessagePatch
 ) -> QueuedMessageView:
     """Edit a queued message before it is sent. It keeps its position."""
     message, conversation = await call.services.queue.edit(
@@ -22,6 +22,6 @@ async def edit_queued_message(
     return queued_message_view(conversation, message)
 
 
-async def remove_queued_message(call: ApiCall, *, conversation_id: str, message_id: str) -> None:
+async def remove_queued_message(call: Call, *, conversation_id: str, message_id: str) -> None:
     """Remove a queued message before it is sent."""
     await call.services.queue.remove(call.user, conversation_id, message_id)

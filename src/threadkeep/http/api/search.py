@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from threadkeep.domain.message import MessageRole
 from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.ports.history import SaidHit
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
@@ -40,9 +40,9 @@ class SearchHitView(View, frozen=True, kw_only=True):
     on_path: Annotated[bool, Meta(description="False if the message is outside the active path.")]
 
 
-async def search(call: ApiCall, *, query: SearchQuery) -> PageView[SearchHitView]:
+async def search(call: Call, *, query: SearchQuery) -> PageView[SearchHitView]:
     """Search your own messages and titles, on every branch, newest first."""
-    pager = Pager(call.services.cursors, call.user, f"search {query.q}", query)
+    pager = Pager(call.cursors, call.user, f"search {query.q}", query)
     found = await call.services.history.search(
         call.user, query.q, before=pager.after(int), limit=pager.fetch_limit
     )

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.tool_rules import Rules, ToolAccess, ToolEffect, ToolRule, check_rules
-from threadkeep.http.requests.decoding import refused
+from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.tool_rules import tool_rule_view
 
 PLACE = "settings.tools"
@@ -43,7 +43,7 @@ def rules_from_body(given: Any) -> Rules:
     try:
         entries = msgspec.convert(given, dict[str, Any])
     except msgspec.ValidationError as exc:
-        raise InvalidRequest(refused(exc, dict[str, Any]).message, param=PLACE) from exc
+        raise InvalidRequest(invalid_request(exc, dict[str, Any]).message, param=PLACE) from exc
     check_rules(entries)
     rules = {name: _rule(name, entry) for name, entry in entries.items()}
     return {name: rule for name, rule in rules.items() if rule != ToolRule()}
@@ -53,7 +53,7 @@ def _rule(name: str, entry: Any) -> ToolRule:
     try:
         body = msgspec.convert(entry, ToolRuleBody)
     except msgspec.ValidationError as exc:
-        refusal = refused(exc, ToolRuleBody)
+        refusal = invalid_request(exc, ToolRuleBody)
         param = ".".join(filter(None, (PLACE, name, refusal.param)))
         raise InvalidRequest(refusal.message, param=param) from exc
     return ToolRule(

@@ -17,15 +17,14 @@ from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
 from threadkeep.http.requests.idempotency import idempotency_key
-from threadkeep.http.requests.routing import Reply
+from threadkeep.http.requests.routing import Call, Reply
 from threadkeep.http.requests.stream import EventStream
-from threadkeep.http.services import ApiCall
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
+from threadkeep.protocols.dialect import START, Encoder, TurnContext
 from threadkeep.protocols.dialects import DIALECTS
-from threadkeep.protocols.sse import START, Encoder, TurnContext
 from threadkeep.runtime.following import Follower
-from threadkeep.services.turns import Position
+from threadkeep.services.sending import NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
@@ -108,7 +107,7 @@ Begun = EventStream | Reply[StartedTurnView | MessageView | WaitingTurnView]
 Sent = Begun | Reply[QueuedView | SteeredView]
 
 
-async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
+async def send_message(call: Call, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
     """Send a message to the agent: starts a turn and streams it.
 
     With `Accept: application/json`, the response is a 202 with the turn's ids; with `wait=true`, it is the
@@ -120,24 +119,24 @@ async def send_message(call: ApiCall, *, conversation_id: str, query: SendQuery,
     message sent while a turn waits for its user ends that turn and starts its own.
     """
     files = await call.services.files.parts(call.user, body.files) if body.files else ()
-    sent = await call.services.turns.send(
-        call.user,
-        conversation_id,
+    message = NewMessage(
         body.content or "",
         files=files,
-        position=Position(body.parent_id, body.tip),
+        parent_id=body.parent_id,
+        tip_id=body.tip,
         when_busy=body.when_busy,
         idempotency_key=idempotency_key(call.request),
     )
+    sent = await call.services.sending.send(call.user, conversation_id, message)
     if isinstance(sent, QueuedMessage):
         return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
     turn, conversation = sent
     return await _answer(call, turn, conversation, query)
 
 
-async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
+async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
     """Regenerate an answer and keep the old one as a version; responds like sending a message."""
-    turn, conversation = await call.services.turns.regenerate(
+    turn, conversation = await call.services.sending.regenerate(
         call.user,
         conversation_id,
         message_id=body.message_id,
@@ -147,17 +146,15 @@ async def regenerate(call: ApiCall, *, conversation_id: str, query: SendQuery, b
     return await _answer(call, turn, conversation, query)
 
 
-async def send_held_message(
-    call: ApiCall, *, conversation_id: str, message_id: str, query: SendQuery
-) -> Begun:
+async def send_held_message(call: Call, *, conversation_id: str, message_id: str, query: SendQuery) -> Begun:
     """Send a held message now; the other held messages follow it. Responds like sending a message."""
-    turn, conversation = await call.services.turns.send_held(
+    turn, conversation = await call.services.sending.send_held(
         call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
     )
     return await _answer(call, turn, conversation, query)
 
 
-async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
+async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> Sent:
     """Send a message in your main conversation with the default agent, creating it if needed."""
     # A refused message must not create anything.
     check_user_content(body.content or "", most=0, has_files=bool(body.files))
@@ -166,7 +163,7 @@ async def send_chat(call: ApiCall, *, query: SendQuery, body: ChatBody) -> Sent:
     return await send_message(call, conversation_id=conversation.id, query=query, body=message)
 
 
-async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:
+async def abort(call: Call, *, conversation_id: str) -> AbortView:
     """Stop the turn running in a conversation and keep its partial answer. `IDLE` if none is running."""
     aborted = await call.services.turns.abort(call.user, conversation_id)
     if aborted is None:
@@ -180,7 +177,7 @@ async def abort(call: ApiCall, *, conversation_id: str) -> AbortView:
     )
 
 
-async def get_turn(call: ApiCall, *, turn_id: str) -> TurnView:
+async def get_turn(call: Call, *, turn_id: str) -> TurnView:
     """Read a turn's status."""
     return turn_view(await call.services.turns.get(call.user, turn_id))
 
@@ -202,7 +199,7 @@ def turn_view(turn: Turn) -> TurnView:
     )
 
 
-async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
+async def get_turn_context(call: Call, *, turn_id: str) -> ReceiptView:
     """Read what the model received in a turn. Only the agent's owner and admins see the prompt's text."""
     shown = await call.services.receipts.get(call.user, turn_id)
     receipt = shown.receipt
@@ -241,7 +238,7 @@ async def get_turn_context(call: ApiCall, *, turn_id: str) -> ReceiptView:
     )
 
 
-async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) -> EventStream | None:
+async def get_turn_events(call: Call, *, turn_id: str, query: EventsQuery) -> EventStream | None:
     """Follow a turn's events live, from the start or after `Last-Event-ID`; 204 if none are left."""
     turn = await call.services.turns.get(call.user, turn_id)
     last_id = query.after if query.after is not None else call.request.headers.get("last-event-id")
@@ -249,7 +246,7 @@ async def get_turn_events(call: ApiCall, *, turn_id: str, query: EventsQuery) ->
     return await _stream(call, turn, conversation, query.dialect, last_id or None)
 
 
-async def _answer(call: ApiCall, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
+async def _answer(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
@@ -301,7 +298,7 @@ def _good(turn: Turn, message: Message) -> Message:
 
 
 async def _stream(
-    call: ApiCall, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
+    call: Call, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
 ) -> EventStream | None:
     """The events after `last_id` in a dialect; None if nothing is left."""
     dialect = DIALECTS[dialect_name]

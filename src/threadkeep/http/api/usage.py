@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from threadkeep.domain.times import time_in
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.routing import Call
 from threadkeep.wire.turns import DayUsageView, UsageReportView
 
 
@@ -25,7 +25,7 @@ class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = None
 
 
-async def get_usage(call: ApiCall, *, query: UsageQuery) -> UsageReportView:
+async def get_usage(call: Call, *, query: UsageQuery) -> UsageReportView:
     """Report how many turns you had and how many tokens they cost, by day (UTC) and agent."""
     days = await call.services.usages.by_day(
         call.user, first=query.first, last=query.last, agent_id=query.agent_id

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from threadkeep.http.requests.routing import Call
 from threadkeep.http.requests.stream import EventStream
-from threadkeep.http.services import ApiCall
-from threadkeep.protocols.sse import frame
 from threadkeep.runtime.user_events import UserEventWithId
+from threadkeep.sse import frame
 from threadkeep.wire.user_events import user_event_view
 
 _to_json = msgspec.json.Encoder().encode
@@ -22,7 +22,7 @@ class _Frames:
         return b""
 
 
-async def get_my_events(call: ApiCall) -> EventStream:
+async def get_my_events(call: Call) -> EventStream:
     """Follow changes to your conversations, turns, approvals and briefings, without message contents.
 
     The first event is `reset`; it also follows whenever events may be missing: reload your lists then. With

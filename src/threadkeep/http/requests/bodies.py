@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
 from threadkeep.http.requests.discarding import DISCARD_S, Discarding
-from threadkeep.http.requests.json_shape import JsonShape
+from threadkeep.wire.json_shape import JsonShape
 
 # The limit for routes by default, and for those that accept a prompt or a briefing.
 SMALL_BODY_BYTES = 64 * 1024

@@ -23,24 +23,30 @@ from starlette.types import Send
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.user import User
 from threadkeep.http.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
-from threadkeep.http.requests.decoding import decode_body_aside, decode_query
+from threadkeep.http.requests.cursors import Cursors
 from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.stream import EventStream
 from threadkeep.http.requests.uploads import Files
+from threadkeep.services.services import Services
+from threadkeep.wire.decoding import decode_body_aside, decode_query
 
 log = logging.getLogger("threadkeep.http")
 
 T = TypeVar("T")
-ServicesT = TypeVar("ServicesT")
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[ServicesT]):
+class Call:
     """Who calls, and what a handler may use."""
 
     user: User
-    services: ServicesT
+    services: Services
     request: Request
+
+    @property
+    def cursors(self) -> Cursors:
+        """What signs the cursors of lists."""
+        return Cursors(self.services.store.key)
 
     def link(self, path: str) -> str:
         """One of our paths for clients, even if we are mounted below another path."""
@@ -171,7 +177,7 @@ _encode = msgspec.json.Encoder().encode
 def endpoint(
     route: Route,
     sign_in: Callable[[Request], Awaitable[User]],
-    services: Callable[[], Awaitable[Any]],
+    services: Callable[[], Awaitable[Services]],
     limits: BodyLimits,
     still_signed_in: Callable[[Request, User], Callable[[], Awaitable[None]]],
 ) -> Endpoint:
@@ -192,7 +198,7 @@ def endpoint(
         call = Call(user, await services(), request)
         arguments: dict[str, Any] = dict(request.path_params)
         if shape.query:
-            arguments["query"] = decode_query(request, shape.query)
+            arguments["query"] = decode_query(request.scope["query_string"], shape.query)
         if body_decoder:
             arguments["body"] = await decode_body_aside(raw, body_decoder)
         if shape.files:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
-from threadkeep.protocols.sse import HEARTBEAT
+from threadkeep.sse import HEARTBEAT, MEDIA_TYPE
 
 log = logging.getLogger("threadkeep.http")
 
@@ -71,7 +71,7 @@ async def _nothing() -> None:
 class EventStream(Response):
     """Sends what a source yields, until it ends or the reader disconnects."""
 
-    media_type = "text/event-stream"
+    media_type = MEDIA_TYPE
 
     def __init__(self, source: Source[T], encoding: Encoding[T], headers: Mapping[str, str]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers})

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from threadkeep.mcp.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
 from threadkeep.mcp.processes import guard
 from threadkeep.mcp.processes.confine import HELD
+from threadkeep.mcp.processes.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
 from threadkeep.workers.isolated import isolated_command
 from threadkeep.workers.process import worker_environment
 

@@ -19,7 +19,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.engine.json_values import TooDeep
-from threadkeep.jobs.reading import READ_JOB, read_job
+from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
     Flawed,

@@ -1,0 +1,1 @@
+"""Everything that leaves the server, recorded: each scenario's bytes on each wire, in `recorded/`."""

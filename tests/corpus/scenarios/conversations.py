@@ -1,0 +1,200 @@
+"""Conversations without a word said in them, and what others record in them."""
+
+from tests.corpus.stage import ADMIN, UNKNOWN, Json, Stage
+from threadkeep.testing import Say
+
+
+async def conversations(stage: Stage) -> None:
+    """A conversation's whole life, and the lists it is in."""
+    agent = (await stage.quietly("POST", "/api/agents", body={"name": "Advisor"}))["id"]
+    create = "POST /api/agents/{agent_id}/conversations"
+    one = "GET /api/conversations/{conversation_id}"
+    patch = "PATCH /api/conversations/{conversation_id}"
+    delete = "DELETE /api/conversations/{conversation_id}"
+    restore = "POST /api/conversations/{conversation_id}/restore"
+    await stage.call(create, agent_id=agent)
+    key = {"Idempotency-Key": "once"}
+    body = {"title": "法律 “First”", "metadata": {"pi": 3.0, "n": 1e21, "list": [1, None, True]}}
+    made = await stage.ask(create, agent_id=agent, body=body, headers=key)
+    await stage.call(create, agent_id=agent, body=body, headers=key)
+    await stage.call(create, agent_id=agent, body={"title": "Other"}, headers=key)
+    refused: list[Json] = [{"title": "x" * 201}, {"title": 7}, {"metadata": []}, {"colour": "blue"}, []]
+    for bad in refused:
+        await stage.call(create, agent_id=agent, body=bad)
+    await stage.call(create, agent_id=agent, content=b"{", headers={"Content-Type": "application/json"})
+    await stage.call(create, agent_id=agent, content=b"title=x", headers={"Content-Type": "text/plain"})
+    await stage.call(create, agent_id=agent, user="bob")
+    id_ = made["id"]
+    await stage.call(one, conversation_id=id_)
+    await stage.call(one, conversation_id=id_, user="bob")
+    await stage.call(one, conversation_id=id_, user=ADMIN)
+    await stage.call(one, conversation_id="no id")
+    await stage.call(patch, conversation_id=id_, body={"title": "Renamed", "pinned": True})
+    await stage.call(patch, conversation_id=id_, body={"status": "ARCHIVED", "metadata": None})
+    await stage.call(patch, conversation_id=id_, body={"title": None, "status": "ACTIVE"})
+    for bad in ({"status": "GONE"}, {"pinned": "yes"}, {"title": " "}, {"metadata": 1}):
+        await stage.call(patch, conversation_id=id_, body=bad)
+    await stage.call("POST /api/conversations/{conversation_id}/session", conversation_id=id_)
+    for path in ("/api/conversations", "/api/agents/{agent_id}/conversations"):
+        page = await stage.ask(f"GET {path}", agent_id=agent, query={"limit": 1})
+        await stage.call(f"GET {path}", agent_id=agent, query={"limit": 1, "cursor": page["nextCursor"]})
+        for query in ({"pinned": "true"}, {"status": "ARCHIVED"}, {"status": "DELETED"}, {"status": "GONE"}):
+            await stage.call(f"GET {path}", agent_id=agent, query=query)
+    await stage.call("GET /api/agents/{agent_id}/conversations", agent_id=UNKNOWN)
+    main = await stage.ask("PUT /api/agents/{agent_id}/conversation", agent_id=agent)
+    await stage.call("PUT /api/agents/{agent_id}/conversation", agent_id=agent)
+    await stage.call(delete, conversation_id=id_)
+    await stage.call(one, conversation_id=id_)
+    await stage.call("GET /api/conversations", query={"status": "DELETED"})
+    await stage.call(restore, conversation_id=id_)
+    await stage.call(restore, conversation_id=id_)
+    await stage.call(delete, conversation_id=id_, query={"purge": "true", "ifDeleted": "true"})
+    await stage.call(delete, conversation_id=id_, query={"purge": "maybe"})
+    await stage.call(delete, conversation_id=id_, query={"purge": "true"})
+    await stage.call(restore, conversation_id=id_)
+    for path in ("messages", "context", "compactions", "tool-results", "report", "export"):
+        await stage.call(f"{one}/{path}", conversation_id=main["id"])
+    await stage.call("GET /api/search", query={"q": "first"})
+
+
+async def executions(stage: Stage) -> None:
+    """Runs of another engine: recorded, repeated, refused; and the reports on them."""
+    conversation = await stage.conversation()
+    record = "POST /api/conversations/{conversation_id}/executions"
+    run = [
+        {"id": "1", "type": "ExecutionStarted", "runId": "run-7", "at": 1_000, "input": "违约金是多少?"},
+        {
+            "id": "2",
+            "type": "NodeCompleted",
+            "runId": "run-7",
+            "at": 1_500,
+            "node": "retrieve",
+            "durationMs": 400,
+            "detail": "looked into the contract",
+            "tools": [
+                {
+                    "toolCallId": "c1",
+                    "toolName": "search",
+                    "server": "docs",
+                    "arguments": {"q": "违约"},
+                    "result": {"hits": 1, "share": 0.50, "huge": 1e300},
+                    "durationMs": 300,
+                },
+                {"toolCallId": "c2", "toolName": "search", "error": "No.", "status": "error"},
+            ],
+            "citations": [
+                {"title": "合同.pdf", "fileName": "合同.pdf", "page": 3, "snippet": "20%", "score": 0.5}
+            ],
+            "artifactIds": ["elsewhere-1"],
+            "usage": {"inputTokens": 10, "outputTokens": 5},
+        },
+        {
+            "id": "3",
+            "type": "ExecutionCompleted",
+            "runId": "run-7",
+            "at": 2_000,
+            "output": "20% [1].",
+            "model": "m",
+        },
+    ]
+    await stage.call(record, conversation_id=conversation, body={"events": run})
+    await stage.call(record, conversation_id=conversation, body={"events": run})
+    failed = [
+        {"id": "5", "type": "ExecutionStarted", "runId": "run-8", "at": 3_000, "input": "Again?"},
+        {
+            "id": "6",
+            "type": "ExecutionFailed",
+            "runId": "run-8",
+            "at": 3_500,
+            "error": "Out of <b>ink</b>.",
+        },
+    ]
+    await stage.call(record, conversation_id=conversation, body={"events": failed})
+    for bad in (
+        [{"id": "7"}],
+        [{**run[0], "id": "8", "input": " ", "runId": "run-9"}],
+        [{**run[2], "at": -1}],
+    ):
+        await stage.call(record, conversation_id=conversation, body={"events": bad})
+    one = "GET /api/conversations/{conversation_id}"
+    await stage.call(f"{one}/messages", conversation_id=conversation)
+    for form in ("json", "md", "html"):
+        await stage.call(f"{one}/report", conversation_id=conversation, query={"format": form})
+        await stage.call(f"{one}/export", conversation_id=conversation, query={"format": form})
+    await stage.call(f"{one}/report", conversation_id=conversation, query={"format": "pdf"})
+    await stage.call(f"{one}/report", conversation_id=conversation, query={"toolName": "search"})
+    results = "GET /api/tool-results"
+    await stage.call(results)
+    page = await stage.ask(results, query={"limit": 1})
+    await stage.call(results, query={"limit": 1, "cursor": page["nextCursor"]})
+    for query in (
+        {"status": "error"},
+        {"toolName": "none"},
+        {"from": "1970-01-01T00:00:00Z"},
+        {"from": "then"},
+    ):
+        await stage.call(results, query=query)
+    await stage.call(f"{one}/tool-results", conversation_id=conversation, query={"toolName": "search"})
+    await stage.call("GET /api/usage")
+
+
+async def briefings(stage: Stage) -> None:
+    """Briefings: sent, listed, read, talked about, deleted."""
+    await stage.quietly("GET", "/api/me", "bob")
+    agent = (await stage.quietly("POST", "/api/agents", body={"name": "Watch", "visibility": "public"}))["id"]
+    body = {"agentId": agent, "userId": "bob", "title": "Review耗时", "summary": "30 hours", "priority": "P1"}
+    more = {"data": {"hours": 30.0}, "actions": [{"type": "start_conversation", "label": "继续对话"}]}
+    first = await stage.ask("POST /api/briefings", body={**body, **more})
+    second = await stage.ask("POST /api/briefings", body={**body, "title": "Second"})
+    for bad in (
+        {**body, "userId": "nobody"},
+        {**body, "agentId": UNKNOWN},
+        {**body, "priority": "P9"},
+        {**body, "title": ""},
+        {**body, "actions": [{"type": "dance"}]},
+        {"title": "x"},
+    ):
+        await stage.call("POST /api/briefings", body=bad)
+    await stage.call("POST /api/briefings", body=body, user="bob")
+    await stage.call("GET /api/briefings", user="bob")
+    page = await stage.ask("GET /api/briefings", user="bob", query={"limit": 1})
+    await stage.call("GET /api/briefings", user="bob", query={"limit": 1, "cursor": page["nextCursor"]})
+    read = "POST /api/briefings/{briefing_id}/read"
+    start = "POST /api/briefings/{briefing_id}/actions/start_conversation"
+    await stage.call(read, briefing_id=first["id"], user="bob")
+    await stage.call(read, briefing_id=first["id"])
+    await stage.call("GET /api/briefings", user="bob", query={"unread": "true"})
+    started = await stage.ask(start, briefing_id=first["id"], user="bob")
+    await stage.call(start, briefing_id=first["id"], user="bob")
+    await stage.call(start, briefing_id=UNKNOWN, user="bob")
+    messages = "GET /api/conversations/{conversation_id}/messages"
+    await stage.call(messages, conversation_id=started["conversationId"], user="bob")
+    delete = "DELETE /api/briefings/{briefing_id}"
+    await stage.call(delete, briefing_id=second["id"], user="bob")
+    await stage.call(delete, briefing_id=second["id"], user="bob")
+
+
+async def compactions(stage: Stage) -> None:
+    """A compaction: too early, made, listed, seen in the context, undone."""
+    conversation = await stage.conversation(settings={"contextMessages": 0, "compactionThreshold": 4})
+    compact = "POST /api/conversations/{conversation_id}/compact"
+    one = "GET /api/conversations/{conversation_id}"
+    await stage.call(compact, conversation_id=conversation, body={})
+    for number in range(3):
+        stage.script([Say(f"Reply {number}. " + "It is a long story about the law. " * 20)])
+        await stage.ended(await stage.begin(conversation, f"Question {number}?"))
+    stage.script([Say("They talked about the law.")])
+    made = await stage.ask(compact, conversation_id=conversation, body={"keepLast": 2})
+    await stage.call(compact, conversation_id=conversation, body={"keepLast": 2})
+    await stage.call(compact, conversation_id=conversation, body={"keepLast": -1})
+    await stage.call(f"{one}/compactions", conversation_id=conversation)
+    await stage.call(f"{one}/context", conversation_id=conversation)
+    await stage.call(f"{one}/context", conversation_id=conversation, query={"limit": 1})
+    await stage.call(f"{one}/messages", conversation_id=conversation, query={"limit": 1})
+    undo = "DELETE /api/conversations/{conversation_id}/compactions/{compaction_id}"
+    await stage.call(undo, conversation_id=conversation, compaction_id=UNKNOWN)
+    await stage.call(undo, conversation_id=conversation, compaction_id=made["id"])
+    await stage.call(f"{one}/context", conversation_id=conversation)
+
+
+SCENARIOS = (conversations, executions, briefings, compactions)
