@@ -34,7 +34,6 @@ from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
-from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import about
 from threadkeep.loops import Loops
@@ -85,7 +84,9 @@ from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sending import Sending
 from threadkeep.services.services import Services
+from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -262,7 +263,6 @@ async def _open_database(settings: Settings, loops: Loops | None = None) -> Data
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
-        rebuild=rebuild,
         loops=loops,
     )
 
@@ -416,15 +416,14 @@ async def _start_agents(
 
 async def _start_turns(
     settings: Settings, adapters: Adapters, node: Node, replies: ModelReplies, caps: OperatorCaps
-) -> Turns:
-    """The turns; those that the previous process left continue immediately."""
-    turns = Turns(adapters.store, node, replies, adapters.allowances, system_clock, caps)
-    resumed = ResumedTurns(
-        adapters.store, replies, turns.prepare_next_of, within_hours=settings.resume_within_hours, caps=caps
-    )
-    node.resume_with(resumed.steps, resumed.prepare_next_of)
+) -> TurnStarts:
+    """What starts turns; those that the previous process left resume immediately."""
+    store = adapters.store
+    starts = TurnStarts(store, node, replies, adapters.allowances, system_clock, caps)
+    within_hours = settings.resume_within_hours
+    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
-    return turns
+    return starts
 
 
 async def _start_services(
@@ -467,7 +466,8 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    turns = await _start_turns(settings, adapters, node, replies, caps)
+    starts = await _start_turns(settings, adapters, node, replies, caps)
+    turns = Turns(store, node)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
@@ -481,6 +481,7 @@ async def _start_services(
         files=files,
         history=history,
         turns=turns,
+        sending=Sending(store, node, starts, system_clock),
         approvals=Approvals(store, node, system_clock, schemas),
         queue=Queue(store, turns, system_clock, caps),
         branches=Branches(store, turns, history, system_clock),

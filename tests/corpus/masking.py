@@ -21,6 +21,7 @@ _ZEROED = (
     re.compile(r"(?<=127\.0\.0\.1:)\d{2,5}"),  # ports
 )
 _DURATION = re.compile(r'(\\?"duration(?:_ms|Ms)\\?":)[0-9]+')
+_REPORTED_DURATION = re.compile(r"(?<=, )[0-9.]+ m?s(?=\\?\))")
 _VERSION = re.compile(r'("version":"|threadkeep-version: |threadkeep/)\d+\.\d+[\w.+]*')
 _REQUEST_ID = re.compile(r'(x-request-id: |"requestId":")[0-9a-f]{16}(?![0-9a-f])')
 
@@ -34,6 +35,7 @@ def mask(text: str) -> str:
     for pattern in _ZEROED:
         text = pattern.sub(lambda found: _DIGIT.sub("0", found[0]), text)
     text = _DURATION.sub(r"\g<1>0", text)
+    text = _REPORTED_DURATION.sub("0 ms", text)
     text = _VERSION.sub(r"\g<1>version", text)
     return _REQUEST_ID.sub(r"\g<1>request-id", text)
 

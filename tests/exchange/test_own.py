@@ -272,9 +272,9 @@ async def test_main_conversation_becomes_a_further_one_where_there_is_one(
     assert [it.id for it in listed if it.is_main] == [own.id]
 
 
-async def test_files_of_version_1_can_be_read_for_good(here: Settings):
-    """Made when the format was new. Where this fails, `decode` has to learn the old names."""
-    folder = Path(__file__).parent / "version-1"
+async def test_files_of_version_2_can_be_read_for_good(here: Settings):
+    """Made before the first release. Where this fails, `decode` has to learn the old names."""
+    folder = Path(__file__).parent / "version-2"
     assert await import_file(here, folder, ALICE, None) == 0
     kept = await read(here, ALICE)
     messages = [message for id_ in kept["order"] for message in kept[id_]["messages"]]

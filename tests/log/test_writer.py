@@ -28,6 +28,7 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turns import NewTurn
 from threadkeep.storage.database.connector import Database
 
 LEASE = Lease("a-node", 1, 10**9)
@@ -59,7 +60,7 @@ class Writing:
         turn_log = self.writer.open(begun.turn.id, fence)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening
-        await self.store.turns.begin(begun, LEASE, opening)
+        await self.store.turns.begin(NewTurn(begun), LEASE, opening)
         turn_log.live.extend([opening])
         return turn_log
 

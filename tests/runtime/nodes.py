@@ -23,9 +23,9 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease
+from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn
-from threadkeep.runtime.running import TurnControl
+from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
@@ -55,30 +55,36 @@ class Nodes:
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
         node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
-        node.resume_with(gives_up, lambda held, entries: no_next_turn)
+        node.resume_with(GivesUp())
         self.made.append(node)
         return node
 
 
-async def no_next_turn(previous: Turn, conversation: Conversation, message: QueuedMessage) -> PreparedTurn:
-    """For turns that no other follows."""
+class GivesUp:
+    """Ends turns that are taken over, with what there is of them; no other follows."""
+
+    async def steps(
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
+    ) -> AsyncGenerator[TurnStep]:
+        """The end."""
+        folding = Folding()
+        for entry in entries:
+            if isinstance(entry, TurnEvent):
+                folding.add(entry)
+        reply = folding.message(held.reply)
+        last = cut_off(
+            ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=0
+        )
+        for event in last:
+            yield event
+
+    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
+        """Nothing."""
+        return _no_next_turn
+
+
+async def _no_next_turn(previous: Turn, conversation: Conversation, message: QueuedMessage) -> PreparedTurn:
     raise AgentNotFound
-
-
-async def gives_up(
-    held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, is_takeover: bool
-) -> AsyncGenerator[TurnStep]:
-    """Ends a turn that is taken over, with what there is of it."""
-    folding = Folding()
-    for entry in entries:
-        if isinstance(entry, TurnEvent):
-            folding.add(entry)
-    reply = folding.message(held.reply)
-    last = cut_off(
-        ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=0
-    )
-    for event in last:
-        yield event
 
 
 def kinds(events: list[TurnEvent]) -> list[str]:

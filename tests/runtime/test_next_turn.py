@@ -18,9 +18,10 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.ports.turns import NewTurn, QueueChange
+from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.prepared_turn import PreparedTurn
-from threadkeep.runtime.running import TurnControl
 from threadkeep.testing import until
 
 
@@ -31,7 +32,7 @@ class NextTurns:
     store: Store
     refuses: bool = False
     prepared: list[BegunTurn] = field(default_factory=list[BegunTurn])
-    given_up: int = 0
+    given_back: int = 0
     meanwhile: Callable[[], Awaitable[None]] | None = None
     """Happens once, when the next turn has been prepared and not begun."""
 
@@ -47,12 +48,11 @@ class NextTurns:
         if (meanwhile := self.meanwhile) is not None:
             self.meanwhile = None
             await meanwhile()
-        return PreparedTurn(
-            begun, message, script.steps, self.prepare_next, by_admin=False, give_up=self.give_up
-        )
+        new = NewTurn(begun, queue=QueueChange(message))
+        return PreparedTurn(new, script.steps, self.prepare_next, give_back=self.give_back)
 
-    async def give_up(self) -> None:
-        self.given_up += 1
+    async def give_back(self) -> None:
+        self.given_back += 1
 
 
 class Steered(Script):
@@ -68,7 +68,7 @@ class Steered(Script):
 async def run(node: Node, store: Store, next_turns: NextTurns) -> tuple[BegunTurn, Script]:
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(begun, None, script.steps, prepare_next=next_turns.prepare_next)
+    await node.begin(PreparedTurn(NewTurn(begun), script.steps, next_turns.prepare_next))
     return begun, script
 
 
@@ -112,7 +112,7 @@ async def test_next_turn_begins_once_however_often_the_end_is_tried(nodes: Nodes
     for turn in (begun.turn, second, third):
         assert await store.turns.status(turn.id) is TurnStatus.COMPLETED
         assert kinds(await stored_events(store, turn.id)) == ["turn_start", "text", "done"]
-    assert next_turns.given_up == 0
+    assert next_turns.given_back == 0
 
 
 async def test_crash_leaves_either_both_turns_or_the_first_one_running(nodes: Nodes, store: Store):
@@ -156,7 +156,7 @@ async def test_queue_that_changes_while_the_turn_ends_is_read_again(
         for it in next_turns.prepared
         if it.user_message and await store.turns.status(it.turn.id) is TurnStatus.COMPLETED
     ]
-    assert (asked, next_turns.given_up) == (answered, 1)
+    assert (asked, next_turns.given_back) == (answered, 1)
 
 
 async def test_queue_is_held_where_no_turn_can_begin(nodes: Nodes, store: Store):
@@ -184,7 +184,7 @@ async def test_steering_message_is_taken_in_once_after_what_was_said(
 ):
     begun = await make_begun(store)
     script, plan = Steered(begun), [fault]
-    await (node := nodes.start()).begin(begun, None, script.steps)
+    await (node := nodes.start()).begin(PreparedTurn(NewTurn(begun), script.steps))
     take_in = type(store.queue).take_in
 
     async def broken(*args: object) -> object:

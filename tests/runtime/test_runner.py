@@ -39,8 +39,10 @@ from threadkeep.log.format import decode_chunk
 from threadkeep.ports.bus import Signal
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease
+from threadkeep.ports.turns import NewTurn
+from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.running import TurnControl
+from threadkeep.runtime.prepared_turn import PreparedTurn
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.testing.waiting import until
 
@@ -164,7 +166,7 @@ async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store:
             yield step
         await tidied.wait()
 
-    await node.begin(begun, None, steps)
+    await node.begin(PreparedTurn(NewTurn(begun), steps))
     await until_shown(node, begun.turn, 1)
     assert (node.running_count, node.running_of(ALICE)) == (1, 1)
     script.say(Text("x"), script.done())
@@ -255,7 +257,7 @@ async def test_turn_is_begun_though_its_request_is_cancelled_meanwhile(nodes: No
     begun = await make_begun(store)
     script = Script(begun)
     script.say(Text("x"), script.done())
-    asking = asyncio.create_task(node.begin(begun, None, script.steps))
+    asking = asyncio.create_task(node.begin(PreparedTurn(NewTurn(begun), script.steps)))
     await fault.reached.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -16,13 +16,13 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import NextTurn, QueueChange, WaitingEnd
+from threadkeep.ports.turns import NewTurn, NextTurn
+from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.following import Follower
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.running import TurnControl
+from threadkeep.runtime.prepared_turn import PreparedTurn
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
@@ -92,22 +92,13 @@ class FaultyTurns(SqlTurns):
         self._beginning = beginning
         self._fault = fault
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        lease: Lease,
-        opening: LogChunk,
-        key: IdempotencyKey | None = None,
-        *,
-        queue: QueueChange | None = None,
-        waiting_end: WaitingEnd | None = None,
-    ) -> None:
+    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(begun, lease, opening, key, queue=queue, waiting_end=waiting_end)
+        await super().begin(new, lease, opening)
         if what == "after":
             raise AWAY
 
@@ -149,7 +140,7 @@ def faulty(
 async def begin(store: Store, lease: Lease) -> BegunTurn:
     """A turn in a conversation of its own, begun by whoever holds the lease."""
     begun = await make_begun(store)
-    await store.turns.begin(begun, lease, opening_of(begun))
+    await store.turns.begin(NewTurn(begun), lease, opening_of(begun))
     return begun
 
 
@@ -209,7 +200,7 @@ async def run(node: Node, store: Store) -> tuple[BegunTurn, Script]:
     """A scripted turn that runs on a node."""
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(begun, None, script.steps)
+    await node.begin(PreparedTurn(NewTurn(begun), script.steps))
     return begun, script
 
 

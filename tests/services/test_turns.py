@@ -49,6 +49,8 @@ from threadkeep.services.history import History
 from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.sending import NewMessage, Sending
+from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
@@ -78,7 +80,7 @@ class Talking:
 
     async def ask(
         self, tools: InMemoryTools, *replies: Sequence[Step]
-    ) -> tuple[Turns, InMemoryGateway, Turn]:
+    ) -> tuple[Sending, InMemoryGateway, Turn]:
         """Begins a turn in a new conversation with a title."""
         gateway = InMemoryGateway(*replies)
         files = FolderPromptFiles(Workspaces(self.folder))
@@ -97,11 +99,12 @@ class Talking:
             UTC,
             _no_image,
         )
-        turns = Turns(self.store, self.node, model_replies, NO_LIMITS, system_clock)
+        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock)
+        sending = Sending(self.store, self.node, starts, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
-        sent = await turns.send(USER, conversation.id, "1 + 2?")
+        sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))
         assert isinstance(sent, tuple)
-        return turns, gateway, sent[0]
+        return sending, gateway, sent[0]
 
     async def reply(self, turn: Turn) -> Message:
         """The reply as it is kept."""
@@ -190,18 +193,18 @@ async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store:
 async def test_stopped_tool_leaves_a_conversation_that_can_be_continued(talking: Talking):
     never = asyncio.Event()
     tools = InMemoryTools(hangs=gives(never))
-    turns, gateway, turn = await talking.ask(
+    sending, gateway, turn = await talking.ask(
         tools,
         [TextDelta("One moment. "), ToolUse("1", "hangs", {}), ModelStopped("tool_use")],
         [TextDelta("Again."), ModelStopped("end_turn")],
     )
     await until_shown(talking.node, turn, 5)
-    assert await turns.abort(USER, turn.conversation_id)
+    assert await Turns(talking.store, talking.node).abort(USER, turn.conversation_id)
     reply = await talking.reply(turn)
     assert (reply.status, reply.content) == (MessageStatus.CANCELLED, "One moment. ")
     assert [it.status for it in reply.tool_calls] == [ToolCallStatus.INTERRUPTED]
     assert (gateway.open_streams, tools.open_calls) == (0, 0)
-    sent = await turns.send(USER, turn.conversation_id, "And now?")
+    sent = await sending.send(USER, turn.conversation_id, NewMessage("And now?"))
     assert isinstance(sent, tuple)
     second, _ = sent
     events = await follow(talking.node, second)

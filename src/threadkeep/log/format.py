@@ -13,6 +13,7 @@ Followers get the values back in place (`has_references`, `put_back`); no client
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from threadkeep.domain.events import EventBody, ToolCalled, ToolResultStored, Tu
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.tool_call import shown_refs
 from threadkeep.engine.journal import JournalEntry
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
@@ -38,6 +40,13 @@ _REPLAYED = ',"replayed":true}'
 _encode = msgspec.json.Encoder().encode
 _decode_private = msgspec.json.Decoder(_Private).decode
 _decode_entry = msgspec.json.Decoder(JournalEntry).decode
+
+
+def is_whole(chunks: Sequence[LogChunk]) -> bool:
+    """Whether a log has every event from the first on."""
+    if not chunks or chunks[0].first_seq != 1:
+        return False
+    return all(after.first_seq == before.last_seq + 1 for before, after in pairwise(chunks))
 
 
 def encode_chunk(entries: Iterable[LogEntry]) -> str:

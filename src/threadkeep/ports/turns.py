@@ -24,16 +24,6 @@ class QueueChange:
 
 
 @dataclass(frozen=True, slots=True)
-class NextTurn:
-    """The turn of a queued message, which starts in the commit that ends the previous turn."""
-
-    begun: BegunTurn
-    lease: Lease
-    opening: LogChunk
-    message: QueuedMessage
-
-
-@dataclass(frozen=True, slots=True)
 class DayUsage:
     """The usage of a user's turns with one agent on one day (UTC); `day` is its start."""
 
@@ -71,22 +61,32 @@ class WaitingEnd:
     fence: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn that begins, and what else its start changes in the same commit."""
+
+    begun: BegunTurn
+    key: IdempotencyKey | None = None
+    """The key of the request that began it."""
+    queue: QueueChange | None = None
+    waiting_end: WaitingEnd | None = None
+    """The end of the turn that waited for its user until now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """The turn of a queued message, which begins in the commit that ends the previous turn."""
+
+    new: NewTurn
+    lease: Lease
+    opening: LogChunk
+
+
 class TurnStore(Protocol):
     """Turns: their start, end and usage."""
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        lease: Lease,
-        opening: LogChunk,
-        key: IdempotencyKey | None = None,
-        *,
-        queue: QueueChange | None = None,
-        waiting_end: WaitingEnd | None = None,
-    ) -> None:
-        """Stores a new turn with its first events, and removes its message from the queue; all or nothing.
-
-        A turn that was waiting for its user ends before it.
+    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
+        """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
 
         StorageConflict if the conversation or the queued message has changed since it was read.
         """

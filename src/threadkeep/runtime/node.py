@@ -5,7 +5,6 @@ import contextlib
 from contextlib import AbstractContextManager
 
 from threadkeep.clock import Clock
-from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent
@@ -14,17 +13,17 @@ from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import QueueChange, WaitingEnd
+from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
 from threadkeep.runtime.leases import Leases
 from threadkeep.runtime.mirrors import Mirrors
-from threadkeep.runtime.prepared_turn import PrepareNextOf, PrepareNextTurn
+from threadkeep.runtime.next_turn import NextTurns
+from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
 from threadkeep.runtime.recovery import Recovery
-from threadkeep.runtime.runner import ResumedSteps, Runner, Steps
+from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
@@ -64,7 +63,8 @@ class Node:
         self._writer = LogWriter(
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops
         )
-        turn_ends = TurnEnds(self.id, store, self._writer, self._signals, clock, metrics)
+        next_turns = NextTurns(self.id, store, self._writer)
+        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
         self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
         self._following = Following(store, self._running, self._mirrors)
@@ -81,31 +81,13 @@ class Node:
         """Takes over turns of dead nodes without waiting for the next heartbeat."""
         await do_each({"takeover of turns": self._recovery.recover_abandoned})
 
-    def resume_with(self, steps: ResumedSteps, prepare_next_of: PrepareNextOf) -> None:
+    def resume_with(self, resumer: Resumer) -> None:
         """Starts taking over turns of dead nodes."""
-        self._runner.resume_with(steps, prepare_next_of)
+        self._runner.resume_with(resumer)
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        key: IdempotencyKey | None,
-        steps: Steps,
-        *,
-        prepare_next: PrepareNextTurn | None = None,
-        queue: QueueChange | None = None,
-        waiting_end: WaitingEnd | None = None,
-        by_admin: bool = False,
-    ) -> None:
+    async def begin(self, prepared: PreparedTurn) -> None:
         """Stores a turn and its first event, and runs it even if the request is cancelled."""
-        await self._runner.begin(
-            begun,
-            key,
-            steps,
-            prepare_next=prepare_next,
-            queue=queue,
-            waiting_end=waiting_end,
-            by_admin=by_admin,
-        )
+        await self._runner.begin(prepared)
 
     async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
         """The end of a waiting turn whose user continues without answering; None if it isn't waiting."""

@@ -1,34 +1,38 @@
-"""The work that a node does for a turn, as callables."""
+"""What services hand to a node: turns that are ready to begin, and how turns resume from their logs."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from threadkeep.domain.conversation import BegunTurn, Conversation
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.runtime.running import TurnControl
+from threadkeep.ports.turns import NewTurn
+from threadkeep.runtime.control import TurnControl
 
 Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
 """The steps of a new turn, after its start."""
 
-ResumedSteps = Callable[[HeldTurn, Sequence[LogEntry], TurnControl, bool], AsyncGenerator[TurnStep]]
-"""The steps of a turn that continues from its log; the flag says whether its node died."""
+
+async def _give_nothing_back() -> None:
+    """For turns that reserved nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTurn:
-    """A turn that is ready to begin with a queued message, and its steps."""
+    """A turn that is ready to begin: what to store, how it runs, and what follows it."""
 
-    begun: BegunTurn
-    message: QueuedMessage
+    new: NewTurn
     steps: Steps
-    prepare_next: "PrepareNextTurn"
-    by_admin: bool
-    give_up: Callable[[], Awaitable[None]]
-    """Called if it doesn't begin after all."""
+    prepare_next: "PrepareNextTurn | None" = None
+    """Prepares the turn of a message that is queued behind this one."""
+    by_admin: bool = False
+    """Whether its user is an admin; if it resumes, it keeps their rights."""
+    give_back: Callable[[], Awaitable[None]] = _give_nothing_back
+    """Gives back what it reserved, if it doesn't begin after all."""
 
 
 PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[PreparedTurn]]
@@ -37,5 +41,16 @@ PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[Prepar
 Raises ThreadkeepError if no turn can begin; then the queue is held.
 """
 
-PrepareNextOf = Callable[[HeldTurn, Sequence[LogEntry]], PrepareNextTurn]
-"""How the next turn follows one that continued from its log."""
+
+class Resumer(Protocol):
+    """Resumes turns from their logs."""
+
+    def steps(
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
+    ) -> AsyncGenerator[TurnStep]:
+        """The steps of a turn after the entries of its log; `is_takeover` if its node died."""
+        ...
+
+    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
+        """What prepares the turn after a resumed one."""
+        ...

@@ -1,6 +1,6 @@
 """Runs turns: each writes to its log until it ends, whether or not anybody follows it.
 
-A turn that this node takes over, or that continues after its user's answer, starts from its log.
+A turn that this node takes over, or that continues after its user's answer, resumes from its log.
 """
 
 import asyncio
@@ -8,29 +8,26 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
-from threadkeep.domain.conversation import BegunTurn
-from threadkeep.domain.errors import StorageConflict, StorageError, StorageUnavailable
-from threadkeep.domain.events import ApprovalRequest, Done, Failed, Notice, Retrieval, UsageReported
+from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.engine.ending import ABANDONED, INTERNAL_ERROR
-from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
-from threadkeep.engine.loop import HandOff, Pause, TurnStep
+from threadkeep.engine.ending import ABANDONED
+from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.stop import StopReason
-from threadkeep.log.format import LogEntry, decode_entries
-from threadkeep.log.rebuilding import is_whole
-from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
+from threadkeep.log.format import LogEntry, decode_entries, is_whole
+from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import QueueChange, WaitingEnd
-from threadkeep.runtime.leases import lease_of
-from threadkeep.runtime.prepared_turn import PrepareNextOf, PrepareNextTurn, ResumedSteps, Steps
-from threadkeep.runtime.running import NodeTurn, NodeTurns, TurnControl
+from threadkeep.ports.turns import WaitingEnd
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.opened_turn import OpenedTurn, open_turn
+from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
+from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
-from threadkeep.runtime.turn_ends import OpenedTurn, TurnEnds
+from threadkeep.runtime.step_writer import StepWriter
+from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -60,35 +57,26 @@ class Runner:
         self._steering = steering
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
-        self._resumed_steps: ResumedSteps | None = None
-        self._prepare_next_of: PrepareNextOf | None = None
+        self._step_writer = StepWriter(store, running, writer, turn_ends, signals)
+        self._resumer: Resumer | None = None
         self.is_draining = False
 
     @property
     def can_resume(self) -> bool:
         """Whether this node can take over turns."""
-        return self._resumed_steps is not None and not self.is_draining
+        return self._resumer is not None and not self.is_draining
 
-    def resume_with(self, steps: ResumedSteps, prepare_next_of: PrepareNextOf) -> None:
-        """Sets how turns that are taken over continue, and how the next turn follows them."""
-        self._resumed_steps, self._prepare_next_of = steps, prepare_next_of
+    def resume_with(self, resumer: Resumer) -> None:
+        """Sets how turns resume from their logs."""
+        self._resumer = resumer
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        key: IdempotencyKey | None,
-        steps: Steps,
-        *,
-        prepare_next: PrepareNextTurn | None = None,
-        queue: QueueChange | None = None,
-        waiting_end: WaitingEnd | None = None,
-        by_admin: bool = False,
-    ) -> None:
+    async def begin(self, prepared: PreparedTurn) -> None:
         """Stores a turn with this node's lease and its first event, shows that event, and runs the turn.
 
         It does so even if the request is cancelled meanwhile: a stored turn must run.
         """
-        task = asyncio.create_task(self._begin(begun, key, queue, waiting_end, steps, prepare_next, by_admin))
+        begun = prepared.new.begun
+        task = asyncio.create_task(self._begin(prepared))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -96,8 +84,7 @@ class Runner:
         self, held: HeldTurn, *, is_takeover: bool = False, stop_reason: StopReason | None = None
     ) -> None:
         """Runs a turn that this node holds from the end of its log; ends it if a reason is given."""
-        assert self._resumed_steps is not None
-        assert self._prepare_next_of is not None
+        assert self._resumer is not None
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             entries = await self._read(turn_log)
@@ -106,13 +93,12 @@ class Runner:
             await self._end_damaged(held, turn_log)
             return
         control = self._control(held, turn_log)
-        control.stop.at_boundary = self.is_draining
         if stop_reason is not None:
             control.stop.request(stop_reason)
         if held.is_aborting:
             control.stop.request("abort")
-        steps = self._resumed_steps(held, entries, control, is_takeover)
-        self._start(held, turn_log, control, steps, self._prepare_next_of(held, entries))
+        steps = self._resumer.steps(held, entries, control, is_takeover=is_takeover)
+        self._start(NodeTurn(held, turn_log, control, self._resumer.prepare_next_of(held, entries)), steps)
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without answering; stores nothing."""
@@ -164,60 +150,43 @@ class Runner:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         return tasks
 
-    async def _begin(
-        self,
-        begun: BegunTurn,
-        key: IdempotencyKey | None,
-        queue: QueueChange | None,
-        waiting_end: WaitingEnd | None,
-        steps: Steps,
-        prepare_next: PrepareNextTurn | None,
-        by_admin: bool,
-    ) -> None:
-        lease = lease_of(self._node_id)
-        turn_log = self._writer.open(begun.turn.id, lease.fence)
-        opening = turn_log.take(*opening_entries(begun.turn, by_admin=by_admin))
-        assert opening is not None
+    async def _begin(self, prepared: PreparedTurn) -> None:
+        opened = open_turn(prepared, self._node_id, self._writer)
         try:
-            await self._store.turns.begin(begun, lease, opening, key, queue=queue, waiting_end=waiting_end)
+            await self._store_start(opened)
+        except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
+            await prepared.give_back()
+            raise
+        finally:
+            del self._beginning[opened.log.turn_id]
+        if (waiting_end := prepared.new.waiting_end) is not None:
+            await self._turn_ends.announce_end(waiting_end)
+        self._run_opened(opened)
+
+    async def _store_start(self, opened: OpenedTurn) -> None:
+        try:
+            await self._store.turns.begin(opened.prepared.new, opened.lease, opened.opening)
         except StorageUnavailable:
             # It may have been stored, and only the response was lost.
-            if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
+            if await self._store.turns.status(opened.log.turn_id) is not TurnStatus.RUNNING:
                 raise
-        finally:
-            del self._beginning[begun.turn.id]
-        if waiting_end is not None:
-            await self._turn_ends.announce_end(waiting_end)
-        turn_log.live.extend([opening])
-        held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        self._start_new(held, turn_log, steps, prepare_next)
 
-    def _start_new(
-        self, held: HeldTurn, turn_log: TurnLog, steps: Steps, prepare_next: PrepareNextTurn | None
-    ) -> None:
-        """Runs a turn whose start is stored."""
-        control = self._control(held, turn_log)
-        control.stop.at_boundary = self.is_draining
-        self._start(held, turn_log, control, steps(held, control), prepare_next)
+    def _run_opened(self, opened: OpenedTurn) -> None:
+        """Runs a turn whose start is stored: a new one, or the one that followed another in its commit."""
+        held, prepared = opened.held, opened.prepared
+        opened.log.live.extend([opened.opening])
+        control = self._control(held, opened.log)
+        turn = NodeTurn(held, opened.log, control, prepared.prepare_next)
+        self._start(turn, prepared.steps(held, control))
 
     def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:
-        return TurnControl(lambda: self._steering.take_in(held, turn_log))
+        control = TurnControl(lambda: self._steering.take_in(held, turn_log))
+        control.stop.at_boundary = self.is_draining
+        return control
 
-    def _run_next(self, next_turn: OpenedTurn) -> None:
-        """Runs the turn of a queued message, which began when the previous turn ended."""
-        prepared = next_turn.prepared
-        self._start_new(next_turn.held, next_turn.log, prepared.steps, prepared.prepare_next)
-
-    def _start(
-        self,
-        held: HeldTurn,
-        turn_log: TurnLog,
-        control: TurnControl,
-        steps: AsyncGenerator[TurnStep],
-        prepare_next: PrepareNextTurn | None,
-    ) -> None:
-        task = asyncio.create_task(self._run(held, turn_log, control, steps, prepare_next))
-        self._running.add(NodeTurn(held.conversation.user_id, task, turn_log, control))
+    def _start(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> None:
+        turn.task = asyncio.create_task(self._run(turn, steps))
+        self._running.add(turn)
 
     async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
         """A turn as stored, and its log so far."""
@@ -228,20 +197,15 @@ class Runner:
         turn_log.fill(chunks, entries)
         return entries
 
-    async def _run(
-        self,
-        held: HeldTurn,
-        turn_log: TurnLog,
-        control: TurnControl,
-        steps: AsyncGenerator[TurnStep],
-        prepare_next: PrepareNextTurn | None,
-    ) -> None:
+    async def _run(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> None:
+        held, turn_log = turn.held, turn.log
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             await self._signals.began(held)
-            while await self._write(held, turn_log, control, steps, prepare_next):
-                assert self._resumed_steps is not None
-                steps = self._resumed_steps(held, await self._entries(turn_log), control, False)
+            while await self._step_writer.write(turn, steps, self._run_opened):
+                assert self._resumer is not None
+                entries = await self._entries(turn_log)
+                steps = self._resumer.steps(held, entries, turn.control, is_takeover=False)
         finally:
             # Followers here continue where the turn does: on another node, or after its user's answer.
             self._running.discard(turn_log)
@@ -250,89 +214,6 @@ class Runner:
     async def _entries(self, turn_log: TurnLog) -> list[LogEntry]:
         chunks = await self._store.log.read(turn_log.turn_id, 0)
         return [entry for chunk in chunks for entry in decode_entries(chunk.events)]
-
-    async def _write(
-        self,
-        held: HeldTurn,
-        turn_log: TurnLog,
-        control: TurnControl,
-        steps: AsyncGenerator[TurnStep],
-        prepare_next: PrepareNextTurn | None,
-    ) -> bool:
-        """Stores and shows a turn's steps, as far as possible; returns whether it continues from its log."""
-        previous = None
-        try:
-            async for step in steps:
-                match step:
-                    case Done() | Failed():
-                        await self._turn_ends.end(
-                            held, turn_log, step, prepare_next=prepare_next, run_next=self._run_next
-                        )
-                    case Pause(requests):
-                        return not await self._pause(held, turn_log, control, requests)
-                    case HandOff():
-                        await self._hand_off(turn_log)
-                    case UsageReported() if held.attempts and isinstance(previous, CallFinished):
-                        await turn_log.add(step, at_once=True)
-                        await self._store.log.reset_attempts(held.turn.id, held.fence)
-                    case Dispatched() | InputAwaited():
-                        # Stored before the tools run, while the turn is still ours.
-                        await turn_log.add(step, at_once=True)
-                        self._running.check_lease(turn_log.turn_id)
-                    case Notice() | Retrieval(tool_call_id=None):
-                        # Stored before the receipt of the request: it numbers the passages found.
-                        await turn_log.add(step, at_once=True)
-                    case ApprovalRequest():
-                        await turn_log.add(step)
-                        await self._signals.asked(held, step.request_id)
-                    case _:
-                        await turn_log.add(step)
-                previous = step
-        except TurnLost:
-            log.warning("another node took over turn %s", held.turn.id)
-        except StorageError as exc:
-            # Nobody has seen what isn't stored. The lease will expire; then a node continues the turn.
-            log.error("couldn't store turn %s: %s", held.turn.id, exc.message)
-        except Exception:
-            log.exception("turn %s crashed", held.turn.id)
-            if not turn_log.live.ended:
-                await self._end_broken(held, turn_log)
-        finally:
-            await steps.aclose()
-        return False
-
-    async def _pause(
-        self, held: HeldTurn, turn_log: TurnLog, control: TurnControl, requests: frozenset[str]
-    ) -> bool:
-        """Makes the turn wait for its user; False if it continues immediately because they have answered."""
-        await self._writer.flush(turn_log)
-        try:
-            paused = await persist(lambda: self._store.log.pause(held.turn.id, held.fence, requests))
-        except StorageConflict as exc:
-            # The first try may have stored it, and only the response was lost.
-            if await self._store.turns.status(held.turn.id) is not TurnStatus.WAITING:
-                raise TurnLost from exc
-            paused = "paused"
-        if paused == "aborting":
-            control.stop.request("abort")
-        if paused == "paused":
-            log.info("turn is waiting for its user")
-            await self._signals.paused(held)
-        return paused == "paused"
-
-    async def _hand_off(self, turn_log: TurnLog) -> None:
-        await self._writer.flush(turn_log)
-        await persist(lambda: self._store.log.release(turn_log.turn_id, turn_log.fence))
-        log.info("turn handed off")
-
-    async def _end_broken(self, held: HeldTurn, turn_log: TurnLog) -> None:
-        """Ends a turn after an internal error. If even that fails, its lease expires."""
-        try:
-            turn_log.release()
-            await self._writer.flush(turn_log)
-            await self._turn_ends.cut_off(held, turn_log, INTERNAL_ERROR)
-        except Exception:
-            log.exception("couldn't end turn %s", held.turn.id)
 
     async def _end_damaged(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn whose log is only partly readable, with that part."""

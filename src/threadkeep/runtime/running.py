@@ -5,39 +5,22 @@ import time
 from dataclasses import dataclass, field
 
 from threadkeep.domain.ids import TurnId, UserId
-from threadkeep.engine.steering import Steering, nobody_steers
-from threadkeep.engine.stop import Stop, StopReason
+from threadkeep.engine.stop import StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
-from threadkeep.ports.turn_log import LEASE_MS
-
-
-class TurnControl:
-    """Signals to a turn: that it must stop, or that there may be input from its user."""
-
-    def __init__(self, steering: Steering = nobody_steers) -> None:
-        self.stop = Stop()
-        self.steering = steering
-        """Fetches the user's messages since the last call."""
-        self._heard = asyncio.Event()
-
-    def nudge(self) -> None:
-        """There may be input from the user."""
-        self._heard.set()
-
-    async def heard(self) -> None:
-        """Returns when there may be input from the user."""
-        await self._heard.wait()
-        self._heard.clear()
+from threadkeep.ports.turn_log import LEASE_MS, HeldTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
 
 
 @dataclass(slots=True)
 class NodeTurn:
     """A turn that runs here."""
 
-    user_id: UserId
-    task: "asyncio.Task[None]"
+    held: HeldTurn
     log: TurnLog
     control: TurnControl
+    prepare_next: PrepareNextTurn | None
+    task: "asyncio.Task[None]" = field(init=False)
     leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
     """By this process's own clock, which is useless if the process was suspended."""
 
@@ -90,7 +73,10 @@ class NodeTurns:
 
     def count_of(self, user_id: UserId) -> int:
         """How many of a user's turns haven't ended."""
-        return sum(turn.user_id == user_id and not turn.log.live.ended for turn in self._turns.values())
+        return sum(
+            turn.held.conversation.user_id == user_id and not turn.log.live.ended
+            for turn in self._turns.values()
+        )
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
         """Stops a turn; returns whether it runs here."""

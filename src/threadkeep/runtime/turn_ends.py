@@ -1,40 +1,30 @@
-"""Stores a turn's end: its last events, its reply, its end and the next turn's start, in one commit."""
+"""Stores a turn's end: its last events, its reply and the start of the next turn, in one commit."""
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 
 from threadkeep.clock import Clock
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.conversation import EndedTurn
-from threadkeep.domain.errors import StorageConflict, StorageError, ThreadkeepError
+from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import EventBody, Failed
-from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import cut_off, last_events, stopped
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, opening_entries, persist
+from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, LogChunk
-from threadkeep.ports.turns import NextTurn, WaitingEnd
-from threadkeep.runtime.leases import lease_of
-from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
+from threadkeep.ports.turns import WaitingEnd
+from threadkeep.runtime.next_turn import NextTurns
+from threadkeep.runtime.opened_turn import OpenedTurn
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
 from threadkeep.runtime.signals import Signals
 
 log = logging.getLogger("threadkeep.turns")
 
 TRIES_TO_PREPARE_NEXT = 5
 """How often to prepare the next turn if something changes meanwhile; then the queue is held."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
-    """The next turn, which has begun on this node and is ready to run."""
-
-    prepared: PreparedTurn
-    held: HeldTurn
-    log: TurnLog
 
 
 RunNext = Callable[[OpenedTurn], object]
@@ -45,16 +35,16 @@ class TurnEnds:
 
     def __init__(
         self,
-        node_id: str,
         store: Store,
         writer: LogWriter,
+        next_turns: NextTurns,
         signals: Signals,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        self._node_id = node_id
         self._store = store
         self._writer = writer
+        self._next_turns = next_turns
         self._signals = signals
         self._clock = clock
         self._metrics = metrics
@@ -76,9 +66,9 @@ class TurnEnds:
         assert chunk is not None
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        opened = await self._store_end(held, ended, chunk, prepare_next)
-        if opened is not None and run_next is not None:
-            run_next(opened)  # readers who see the end can follow the next turn
+        next_turn = await self._store_end(held, ended, chunk, prepare_next)
+        if next_turn is not None and run_next is not None:
+            run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
         self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
         self._metrics.turn_ended(ended.turn)
@@ -93,27 +83,27 @@ class TurnEnds:
         for tries in count(1):
             try:
                 await self._store_once(ended, chunk, held.fence, version, next_turn)
-                return next_turn and next_turn.opened
+                return next_turn
             except StorageConflict as exc:
                 # The first try may have stored it, and only the response was lost.
                 if await self._is_stored(chunk):
-                    return next_turn and next_turn.opened
-                await _give_up(next_turn)
+                    return next_turn
+                await _give_back(next_turn)
                 state = await persist(lambda: self._store.queue.state_for(held.turn.id, held.fence))
                 if state is None or (next_turn is None and state.version == version):
                     raise TurnLost from exc
             except BaseException:
-                await _give_up(next_turn)
+                await _give_back(next_turn)
                 raise
             version, next_turn = state.version, None
             if state.first is not None and prepare_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
-                next_turn = await self._prepare_next(held, ended, state.first, prepare_next)
+                next_turn = await self._next_turns.open(held, ended, state.first, prepare_next)
         return None
 
     async def _store_once(
-        self, ended: EndedTurn, chunk: LogChunk, fence: int, version: int, next_turn: "_NextTurn | None"
+        self, ended: EndedTurn, chunk: LogChunk, fence: int, version: int, next_turn: OpenedTurn | None
     ) -> None:
-        stored = next_turn and next_turn.stored
+        stored = next_turn and next_turn.as_next
         await persist(
             lambda: self._store.turns.end(ended, chunk, fence, queue_version=version, next_turn=stored)
         )
@@ -121,37 +111,6 @@ class TurnEnds:
     async def _is_stored(self, chunk: LogChunk) -> bool:
         written = await persist(lambda: self._store.log.read(chunk.turn_id, chunk.first_seq - 1))
         return [it.events for it in written] == [chunk.events]
-
-    async def _prepare_next(
-        self, held: HeldTurn, ended: EndedTurn, message: QueuedMessage, prepare_next: PrepareNextTurn
-    ) -> "_NextTurn | None":
-        """The turn of the first message in the queue; None if it can't start, and the queue is held."""
-        if ended.turn.status is not TurnStatus.COMPLETED:
-            return None
-        # Loaded again: cards may have arrived since the turn began.
-        user_id, id_ = held.conversation.user_id, held.conversation.id
-        conversation = await persist(lambda: self._store.conversations.get(user_id, id_))
-        if conversation is None:  # deleted
-            return None
-        at = ended.turn.ended_at or held.turn.started_at
-        freed = conversation.end_turn(held.turn, ended.assistant_message, at).conversation
-        try:
-            prepared = await persist(lambda: prepare_next(held.turn, freed, message))
-        except StorageError:
-            raise
-        except ThreadkeepError as exc:
-            log.info("the queue is on hold: %s", exc.message)
-            return None
-        lease = lease_of(self._node_id)
-        begun = prepared.begun
-        turn_log = self._writer.open(begun.turn.id, lease.fence)
-        opening = turn_log.take(*opening_entries(begun.turn, by_admin=prepared.by_admin))
-        assert opening is not None
-        turn_log.live.extend([opening])  # nobody sees it before the turn runs
-        next_held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        return _NextTurn(
-            OpenedTurn(prepared, next_held, turn_log), NextTurn(begun, lease, opening, prepared.message)
-        )
 
     def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
         """The end of a waiting turn whose user continues without answering; stores nothing."""
@@ -192,17 +151,9 @@ class TurnEnds:
         await self.end(held, turn_log, *last)
 
 
-@dataclass(frozen=True, slots=True)
-class _NextTurn:
-    """The next turn, for this node and for the store."""
-
-    opened: OpenedTurn
-    stored: NextTurn
-
-
-async def _give_up(next_turn: _NextTurn | None) -> None:
+async def _give_back(next_turn: OpenedTurn | None) -> None:
     if next_turn is not None:
-        await next_turn.opened.prepared.give_up()
+        await next_turn.prepared.give_back()
 
 
 def _log_end(turn: Turn) -> None:

@@ -18,9 +18,9 @@ from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.running import TurnControl
 from threadkeep.services.access import own_turn
 
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000

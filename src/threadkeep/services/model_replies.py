@@ -38,7 +38,7 @@ from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.runtime.running import TurnControl
+from threadkeep.runtime.control import TurnControl
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History

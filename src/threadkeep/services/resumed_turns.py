@@ -1,6 +1,6 @@
 """Turns that resume from their logs: after a crash, a deploy, or their user's answer."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
 from threadkeep.context.request import rebuild_request
@@ -24,9 +24,10 @@ from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.prepared_turn import PrepareNextTurn
-from threadkeep.runtime.running import TurnControl
 from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.turn_starts import TurnStarts
 
 MOST_ATTEMPTS = 3
 """After this many losses of its node without a finished model call, a turn is not resumed."""
@@ -41,19 +42,19 @@ class ResumedTurns:
         self,
         store: Store,
         replies: ModelReplies,
-        prepare_next_of: Callable[[User], PrepareNextTurn],
+        starts: TurnStarts,
         *,
         within_hours: float,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._prepare_next_of = prepare_next_of
         self._replies = replies
+        self._starts = starts
         self._within_ms = within_hours * HOUR_MS
         self._caps = caps
 
     async def steps(
-        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, is_takeover: bool
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
         state = await self._state(held, entries)
@@ -76,8 +77,8 @@ class ResumedTurns:
                 yield step
 
     def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
-        """How queued messages follow a turn."""
-        return self._prepare_next_of(_user_of(held, entries))
+        """Prepares the turns of messages that are queued behind a resumed turn."""
+        return self._starts.prepare_next_of(_user_of(held, entries))
 
     def _refusal(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
         """Why a turn ends; None if it resumes."""

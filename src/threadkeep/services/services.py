@@ -24,6 +24,7 @@ from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sending import Sending
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -41,6 +42,7 @@ class Services:
     files: Files
     history: History
     turns: Turns
+    sending: Sending
     approvals: Approvals
     queue: Queue
     branches: Branches

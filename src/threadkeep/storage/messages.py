@@ -33,8 +33,6 @@ from threadkeep.storage.unchecked import unchecked
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
-TURN_ID = 3
-"""Index of the turn's id in a row."""
 
 
 def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.conversation import BegunTurn, EndedTurn
+from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Message, Usage
@@ -13,7 +13,7 @@ from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, NextTurn, QueueChange, RunningTurn, WaitingEnd
+from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
@@ -170,24 +170,16 @@ class SqlTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        lease: Lease,
-        opening: LogChunk,
-        key: IdempotencyKey | None = None,
-        *,
-        queue: QueueChange | None = None,
-        waiting_end: WaitingEnd | None = None,
-    ) -> None:
+    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Stores a new turn, unless the conversation has moved on since it was read."""
-        values, asked = _begin_values(begun, lease, opening, key), begun.user_message
-        is_plain = key is None and begun.branch is None and queue is None and waiting_end is None
+        values, asked = _begin_values(new, lease, opening), new.begun.user_message
+        is_plain = new.key is None and new.queue is None and new.waiting_end is None
+        is_plain = is_plain and new.begun.branch is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: _begin_after(waiting_end, begun, values, queue, key))
+            await self._database.write(lambda: _begin_after_waiting(new, values))
 
     async def end(
         self,
@@ -259,9 +251,8 @@ def _running(row: Row) -> RunningTurn:
     return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
 
 
-def _begin_values(
-    begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None
-) -> dict[str, Any]:
+def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, Any]:
+    begun = new.begun
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     return {
         **advance_values(begun.conversation, asked or reply, begun.previous_tip_id),
@@ -272,7 +263,7 @@ def _begin_values(
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
-        **_key_values(key),
+        **_key_values(new.key),
         **_held_key_values(None),
         "node_id": lease.node_id,
         "fence": lease.fence,
@@ -294,28 +285,21 @@ def _asked_values(asked: Message) -> dict[str, Any]:
     return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
 
 
-def _begin_after(
-    waiting_end: WaitingEnd | None,
-    begun: BegunTurn,
-    values: dict[str, Any],
-    queue: QueueChange | None,
-    key: IdempotencyKey | None,
-) -> Plan[None]:
-    if waiting_end is not None:
+def _begin_after_waiting(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
+    if (waiting_end := new.waiting_end) is not None:
         ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
         if not (yield from _end(waiting_end.ended, ended, None)):
             raise _moved_on()
-    yield from _begin(begun, values, queue, key)
+    yield from _begin(new, values)
 
 
-def _begin(
-    begun: BegunTurn, values: dict[str, Any], queue: QueueChange | None, key: IdempotencyKey | None
-) -> Plan[None]:
+def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
+    begun, queue = new.begun, new.queue
     if not (yield _ADVANCE_FOR_TURN(**values)):
         raise _moved_on()
     if queue is not None:
         # The turn has the key with which its message was queued, and that of the request that sends it.
-        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(key)
+        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(new.key)
         if queue.added is not None:
             yield from add_queued(queue.added, queue.added_key)
     elif begun.user_message is not None:
@@ -378,9 +362,8 @@ def _end(ended: EndedTurn, values: dict[str, Any], next_turn: NextTurn | None) -
         yield _CLOSE_REQUESTS(**values)
         yield _FREE(**values)
         if next_turn is not None:
-            begun = next_turn.begun
-            opened = _begin_values(begun, next_turn.lease, next_turn.opening, None)
-            yield from _begin(begun, opened, QueueChange(next_turn.message), None)
+            opened = _begin_values(next_turn.new, next_turn.lease, next_turn.opening)
+            yield from _begin(next_turn.new, opened)
     return done
 
 

@@ -18,6 +18,7 @@ from threadkeep.domain.errors import FileNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.services.allowances import LocalAllowances
+from threadkeep.services.sending import NewMessage
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
 PHOTO = encode(photograph(640, 480), "JPEG")
@@ -299,7 +300,7 @@ async def test_file_that_is_gone_in_the_moment_it_is_sent_refuses_the_message(
     monkeypatch.setattr(services.files, "_ttl_ms", -1000)
     assert await services.files.sweep() == 1
     with pytest.raises(FileNotFound):
-        await services.turns.send(user, conversation.id, "Too late.", files=expiring)
+        await services.sending.send(user, conversation.id, NewMessage("Too late.", expiring))
     assert await talk.messages(conversation.id) == []
 
 

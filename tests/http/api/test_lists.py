@@ -18,6 +18,7 @@ from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
 from threadkeep.http.requests.cursors import Cursors
 from threadkeep.ports.turn_log import Lease
+from threadkeep.ports.turns import NewTurn
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 # A search gives nothing without a question; it has tests of its own.
@@ -72,7 +73,7 @@ async def keep_running(api: Api, conversation: Conversation) -> None:
     """A turn that runs as long as the test does: the server takes it for its own."""
     node_id = (await api.app.services()).running_turns.node_id
     begun = conversation.begin_turn("Why?", NOW, model="scripted")
-    await api.store.turns.begin(begun, Lease(node_id, 1, 10**9), opening_of(begun))
+    await api.store.turns.begin(NewTurn(begun), Lease(node_id, 1, 10**9), opening_of(begun))
 
 
 async def run_with_tool(client: httpx.AsyncClient, conversation_id: str, run: str) -> httpx.Response:

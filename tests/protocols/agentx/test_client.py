@@ -19,7 +19,7 @@ from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.ports.tools import Returned
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx.requests import REQUESTS
-from threadkeep.services.turns import Turns
+from threadkeep.services.sending import Sending
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, UseTool, Wait, scripted_settings
 
 Data = dict[str, Any]
@@ -331,14 +331,14 @@ async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, mod
 async def test_answer_comes_before_the_first_event_of_its_turn(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    send = Turns.send
+    send = Sending.send
 
     async def send_slowly(*args: Any, **more: Any) -> Any:
         begun = await send(*args, **more)
         await asyncio.sleep(0.3)  # the turn runs by now, and is told to whoever follows it
         return begun
 
-    monkeypatch.setattr(Turns, "send", send_slowly)
+    monkeypatch.setattr(Sending, "send", send_slowly)
     model.script([Say("now")])
     async with agentx(talk) as client:
         hook = AgentHook(client, (await create(client))["imageId"])

@@ -68,7 +68,7 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
   };
   const Icon = steers ? CornerDownRight : held ? Pause : Clock;
   return (
-    <article className="said queued" aria-label={words.queuedMessage}>
+    <article className="user-message queued" aria-label={words.queuedMessage}>
       <MessageFiles files={files} />
       {edited === null ? (
         content && (

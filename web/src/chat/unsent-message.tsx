@@ -10,7 +10,7 @@ export function UnsentMessage({ item }: { item: OutboxItem }) {
   if (item.entry.kind !== "message") return null;
   const { content, files } = item.entry;
   return (
-    <article className="said" aria-label={words.youSaid}>
+    <article className="user-message" aria-label={words.youSaid}>
       <MessageFiles files={files.map(shownFile)} />
       {content && (
         <div className="bubble" dir="auto">

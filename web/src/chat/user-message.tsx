@@ -29,7 +29,7 @@ export function UserMessage({ message, busy, unsent, onEdit, children }: Props) 
   const text = contentOf(message.parts);
   const isLong = text.length > FOLDED;
   return (
-    <article className="said" aria-label={words.youSaid}>
+    <article className="user-message" aria-label={words.youSaid}>
       <MessageFiles files={filesOf(message.parts)} />
       {text && (
         <div className="bubble" dir="auto">

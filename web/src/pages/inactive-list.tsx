@@ -34,7 +34,7 @@ export function InactiveList({ title, explanation, empty, list, onAgain, onMore,
   return (
     <div className="page">
       <TopBar title={title} onMenu={onMenu} />
-      <div className="content put-away">
+      <div className="content inactive-list">
         <p className="hint">{explanation}</p>
         {list.state === "loading" && <p className="hint">{words.loading}</p>}
         {list.problem && (

@@ -1,6 +1,6 @@
 /** The pages beside the conversation: loaded when the user goes there. */
 
-import "../styles/other-pages.css";
+import "../styles/page-chunk.css";
 
 export { AgentPage } from "../agents/agent-page";
 export { AgentsPage } from "../agents/agents-page";

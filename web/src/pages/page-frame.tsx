@@ -48,7 +48,7 @@ export function PageFrame({ me }: { me: MeView }) {
   useFocusAfterClose(isHidden, () => document.querySelector<HTMLElement>(".brand .wide-only button"));
   const openMenu = useCallback(() => (narrow.matches ? setMenu(true) : hideSidebar(false)), []);
   return (
-    <div className="home" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
+    <div className="page-frame" data-menu={menu || undefined} data-hidden={isHidden || undefined}>
       <a className="skip" href="#main" onClick={skip}>
         {words.skip}
       </a>

@@ -26,7 +26,7 @@ export type Segment = Range &
     | { kind: "notices"; notices: readonly PartOf<"notice">[] }
     | { kind: "question"; question: PartOf<"question"> }
     /** What the user said meanwhile. */
-    | { kind: "said"; text: string }
+    | { kind: "user_text"; text: string }
     /** The output of a model call before its restart. */
     | { kind: "superseded"; segments: readonly Segment[] }
   );
@@ -171,7 +171,7 @@ function segmentOf(part: Part, range: Range): Segment | null {
     case "question":
       return { ...range, kind: "question", question: part };
     case "user_text":
-      return { ...range, kind: "said", text: part.text };
+      return { ...range, kind: "user_text", text: part.text };
     default:
       return null;
   }

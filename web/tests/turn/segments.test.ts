@@ -30,7 +30,7 @@ function brief(segment: Segment): string {
       return `! ${segment.notices.map((it) => it.message).join(" | ")}`;
     case "question":
       return `? ${segment.question.message}`;
-    case "said":
+    case "user_text":
       return `> ${segment.text}`;
     case "superseded":
       return `~ ${segment.segments.map(brief).join(" | ")}`;

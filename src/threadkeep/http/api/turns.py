@@ -24,7 +24,7 @@ from threadkeep.ports.gateway import ImageBlock
 from threadkeep.protocols.dialect import START, Encoder, TurnContext
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.runtime.following import Follower
-from threadkeep.services.turns import Position
+from threadkeep.services.sending import NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
 from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
@@ -119,15 +119,15 @@ async def send_message(call: Call, *, conversation_id: str, query: SendQuery, bo
     message sent while a turn waits for its user ends that turn and starts its own.
     """
     files = await call.services.files.parts(call.user, body.files) if body.files else ()
-    sent = await call.services.turns.send(
-        call.user,
-        conversation_id,
+    message = NewMessage(
         body.content or "",
         files=files,
-        position=Position(body.parent_id, body.tip),
+        parent_id=body.parent_id,
+        tip_id=body.tip,
         when_busy=body.when_busy,
         idempotency_key=idempotency_key(call.request),
     )
+    sent = await call.services.sending.send(call.user, conversation_id, message)
     if isinstance(sent, QueuedMessage):
         return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
     turn, conversation = sent
@@ -136,7 +136,7 @@ async def send_message(call: Call, *, conversation_id: str, query: SendQuery, bo
 
 async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
     """Regenerate an answer and keep the old one as a version; responds like sending a message."""
-    turn, conversation = await call.services.turns.regenerate(
+    turn, conversation = await call.services.sending.regenerate(
         call.user,
         conversation_id,
         message_id=body.message_id,
@@ -148,7 +148,7 @@ async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body
 
 async def send_held_message(call: Call, *, conversation_id: str, message_id: str, query: SendQuery) -> Begun:
     """Send a held message now; the other held messages follow it. Responds like sending a message."""
-    turn, conversation = await call.services.turns.send_held(
+    turn, conversation = await call.services.sending.send_held(
         call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
     )
     return await _answer(call, turn, conversation, query)

@@ -43,6 +43,7 @@ from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.messages import Shown, history
 from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
 from threadkeep.protocols.agentx.started import StartedAgents, StartedByUser
+from threadkeep.services.sending import NewMessage
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
 
@@ -272,7 +273,7 @@ async def _send_message(services: Services, user: User, body: MessageSend) -> Da
     if attached := files_of(body.content):
         conversation = await services.conversations.get(user, conversation_id)
         files = await take_in(services.files, user, attached)
-    sent = await services.turns.send(user, conversation_id, text_of(body.content), files=files)
+    sent = await services.sending.send(user, conversation_id, NewMessage(text_of(body.content), files))
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
         conversation = await services.conversations.get(user, sent.conversation_id)
         return _named(conversation) | {"turnId": conversation.active_turn_id, "queued": True}

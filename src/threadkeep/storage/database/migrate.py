@@ -2,14 +2,13 @@
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.text import BLANK_CHARACTERS
-from threadkeep.ports.turn_log import RebuildReply
-from threadkeep.storage import old_files, old_messages
 from threadkeep.storage.database.connector import Plan, Statement
 
 
@@ -21,16 +20,34 @@ class Migration(NamedTuple):
     statements: tuple[Statement, ...]
 
 
+class Incompatible(NamedTuple):
+    """Why this version can't migrate a database, and what to do about it."""
+
+    reason: str
+    advice: str
+
+
 _CREATE = Statement(
     """CREATE TABLE IF NOT EXISTS tk_migrations (
         version bigint NOT NULL PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"""
 )
-HAS_TABLE = Statement(
+_HAS_TABLE = Statement(
     "SELECT count(*) FROM sqlite_master WHERE name = 'tk_migrations'",
     postgres="SELECT count(*) FROM pg_class WHERE oid = to_regclass('tk_migrations')",
 )
-APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
+_APPLIED = Statement("SELECT version FROM tk_migrations ORDER BY version")
 _REMEMBER = Statement("INSERT INTO tk_migrations (version, name, applied_at) VALUES (:version, :name, :now)")
+# Migrations 2 and 12 had steps in Python, which dropped these tables when they were done.
+_IS_UNFINISHED = Statement(
+    "SELECT count(*) FROM sqlite_master WHERE name IN ('tk_messages_before', 'tk_files_before')",
+    postgres="""SELECT count(*) FROM pg_class
+    WHERE oid IN (to_regclass('tk_messages_before'), to_regclass('tk_files_before'))""",
+)
+
+_FROM_DEVELOPMENT = Incompatible(
+    "A development version from before 0.1.0, the first release, wrote this database.",
+    "Start commit 8c86409 on it once, which upgrades it; then start this version.",
+)
 
 
 def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
@@ -48,21 +65,34 @@ def migrations(dialect: Literal["sqlite", "postgres"]) -> list[Migration]:
     return [Migration(int(name[:4]), name, statements) for name, statements in sorted(parts.items())]
 
 
-def missing_migrations(known: list[Migration]) -> Plan[list[Migration]]:
-    """The migrations a database still needs. Refuses one that a newer Threadkeep has changed."""
-    ((has_table,),) = yield HAS_TABLE()
-    applied = {version for (version,) in (yield APPLIED())} if has_table else set[int]()
-    if unknown := applied - {migration.version for migration in known}:
-        raise StorageRefused(
-            f"A newer Threadkeep has migrated this database (migration {max(unknown)}; this version knows "
-            f"{known[-1].version}). Upgrade Threadkeep. The data was not changed."
+def missing_migrations(known: Sequence[Migration]) -> Plan[Sequence[Migration] | Incompatible]:
+    """The migrations that a database still needs, in order, unless this version can't migrate it."""
+    ((has_table,),) = yield _HAS_TABLE()
+    applied = {version for (version,) in (yield _APPLIED())} if has_table else set[int]()
+    first, last = known[0].version, known[-1].version
+    if newer := {version for version in applied if version > first} - {it.version for it in known}:
+        return Incompatible(
+            f"A newer Threadkeep has migrated this database (migration {max(newer)}; this version knows "
+            f"{last}).",
+            "Upgrade Threadkeep, or restore a backup from before the upgrade.",
         )
+    ((is_unfinished,),) = yield _IS_UNFINISHED()
+    if applied and (first not in applied or is_unfinished):
+        return _FROM_DEVELOPMENT
     return [migration for migration in known if migration.version not in applied]
 
 
-def migrate(known: list[Migration]) -> Plan[int]:
-    """Applies the missing migrations; must run alone."""
+def migrations_to_apply(known: Sequence[Migration]) -> Plan[Sequence[Migration]]:
+    """The missing migrations. Refuses a database that this version can't migrate."""
     missing = yield from missing_migrations(known)
+    if isinstance(missing, Incompatible):
+        raise StorageRefused(f"{missing.reason} {missing.advice} The data was not changed.")
+    return missing
+
+
+def migrate(known: Sequence[Migration]) -> Plan[int]:
+    """Applies the missing migrations; must run alone."""
+    missing = yield from migrations_to_apply(known)
     yield _CREATE()
     for migration in missing:
         for statement in migration.statements:
@@ -72,19 +102,9 @@ def migrate(known: list[Migration]) -> Plan[int]:
     return len(missing)
 
 
-def convert_some(rebuild: RebuildReply | None) -> Plan[bool]:
-    """Migrations' steps in Python that need only the database; returns whether some work may be left."""
-    more = yield from old_messages.rebuild_some(rebuild)
-    yield from old_files.drop_converted()
-    return more
-
-
-def check_migrated(known: list[Migration]) -> Plan[None]:
-    """Refuses a database that this version cannot read as is."""
-    applied = {version for (version,) in (yield APPLIED())}
-    ((old_replies,),) = yield old_messages.IS_WAITING()
-    ((old_file_tables,),) = yield old_files.IS_WAITING()
-    if applied != {migration.version for migration in known} or old_replies or old_file_tables:
+def check_migrated(known: Sequence[Migration]) -> Plan[None]:
+    """Refuses a database that this version can't read as it is."""
+    if (yield from migrations_to_apply(known)):
         raise StorageRefused(
             "The database has a different version. Start this version's server once to migrate it."
         )

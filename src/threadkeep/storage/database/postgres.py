@@ -22,10 +22,9 @@ from threadkeep.domain.errors import (
     StorageRefused,
     StorageUnavailable,
 )
-from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.database.connector import Plan, Query, Row, Rows
 from threadkeep.storage.database.host_users import find_host_column, tie_users
-from threadkeep.storage.database.migrate import convert_some, migrate, migrations
+from threadkeep.storage.database.migrate import migrate, migrations
 from threadkeep.storage.database.snapshot import Snapshot
 
 log = logging.getLogger("threadkeep.storage")
@@ -75,19 +74,14 @@ class PostgresDatabase:
 
     @staticmethod
     async def open(
-        url: str,
-        *,
-        schema: str | None,
-        pool_size: int,
-        user_table: str | None = None,
-        rebuild: RebuildReply | None = None,
+        url: str, *, schema: str | None, pool_size: int, user_table: str | None = None
     ) -> "PostgresDatabase":
         """Connects, and migrates the database while other nodes wait."""
         _check_url(url)
 
         pool, urgent_pool = (_new_pool(url, schema, size) for size in (pool_size, URGENT_CONNECTIONS))
         try:
-            await _migrate(url, schema, user_table, rebuild)
+            await _migrate(url, schema, user_table)
             await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
             await urgent_pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
         except psycopg.Error as exc:
@@ -295,9 +289,7 @@ async def _drive(connection: Connection, plan: Plan[T]) -> T:
         return cast("T", stop.value)
 
 
-async def _migrate(
-    url: str, schema: str | None, user_table: str | None, rebuild: RebuildReply | None
-) -> None:
+async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:
     async with await _connect(url) as connection:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != _ENCODING:
@@ -309,20 +301,10 @@ async def _migrate(
             # Before switching to our own schema: the host's table is resolved as the host resolves it.
             host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
             if schema:
-                await _enter(connection, schema, create=True)
+                await _enter(connection, schema)
             await _drive(connection, migrate(migrations("postgres")))
             if host_column is not None:
                 await _tie_users(connection, host_column)
-        while await _convert_some(connection, schema, rebuild):
-            pass
-
-
-async def _convert_some(connection: Connection, schema: str | None, rebuild: RebuildReply | None) -> bool:
-    """Converts some more of what an older version wrote; nodes that start together take turns."""
-    async with _alone(connection):
-        if schema:
-            await _enter(connection, schema)
-        return await _drive(connection, convert_some(rebuild))
 
 
 @asynccontextmanager
@@ -333,11 +315,10 @@ async def _alone(connection: Connection) -> AsyncGenerator[None]:
         yield
 
 
-async def _enter(connection: Connection, schema: str, *, create: bool = False) -> None:
-    """Switches to our own schema until the transaction ends."""
+async def _enter(connection: Connection, schema: str) -> None:
+    """Switches to our own schema, which it creates if needed, until the transaction ends."""
     name = sql.Identifier(schema)
-    if create:
-        await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
+    await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
     await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
 
 

@@ -19,11 +19,10 @@ import msgspec
 
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable, ThreadkeepError
 from threadkeep.loops import Loops, Watch
-from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.database.backup import copy_beside
 from threadkeep.storage.database.connector import Plan, Query, Row, Rows, single
 from threadkeep.storage.database.folder import FolderLock, check_restored, make_private_database
-from threadkeep.storage.database.migrate import convert_some, migrate, migrations, missing_migrations
+from threadkeep.storage.database.migrate import migrate, migrations, migrations_to_apply
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -67,18 +66,12 @@ class SqliteDatabase:
             thread.start()
 
     @staticmethod
-    async def open(
-        path: Path,
-        *,
-        reader_count: int,
-        rebuild: RebuildReply | None = None,
-        loops: Loops | None = None,
-    ) -> "SqliteDatabase":
+    async def open(path: Path, *, reader_count: int, loops: Loops | None = None) -> "SqliteDatabase":
         """Opens the file, locks its folder, and migrates it."""
         lock = await asyncio.to_thread(FolderLock.take, path.parent)
         try:
             check_restored(path.parent)
-            quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count, rebuild)
+            quick, writer, *readers = await asyncio.to_thread(_prepare, path, 2 + reader_count)
         except BaseException:
             lock.release()
             raise
@@ -367,7 +360,7 @@ def _deliver_here(units: Iterable[_Unit]) -> None:
         unit.deliver()
 
 
-def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) -> list[sqlite3.Connection]:
+def _prepare(path: Path, connection_count: int) -> list[sqlite3.Connection]:
     """Connects and migrates; any fault of the file surfaces here, before anyone is served."""
     connections: list[sqlite3.Connection] = []
     make_private_database(path)
@@ -376,8 +369,6 @@ def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) ->
             connections.append(_connect(path))
             _configure(connections[-1])
         _migrate(connections[0], path)
-        while _convert_some(connections[0], rebuild):
-            pass
     except (sqlite3.Error, StorageRefused) as exc:
         for connection in connections:
             connection.close()
@@ -390,7 +381,7 @@ def _prepare(path: Path, connection_count: int, rebuild: RebuildReply | None) ->
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Migrates the schema in one transaction, after copying the database."""
     known = migrations("sqlite")
-    missing = _drive(connection, missing_migrations(known), _rows)
+    missing = _drive(connection, migrations_to_apply(known), _rows)
     if not missing:
         # Only this write reveals a read-only file.
         connection.executescript("BEGIN IMMEDIATE; DELETE FROM tk_migrations WHERE FALSE; COMMIT")
@@ -410,14 +401,6 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA legacy_alter_table = OFF")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _convert_some(connection: sqlite3.Connection, rebuild: RebuildReply | None) -> bool:
-    """Converts some more of what an older version wrote, committed; returns whether some may be left."""
-    connection.execute("BEGIN IMMEDIATE")
-    more = _drive(connection, convert_some(rebuild), _rows)
-    connection.execute("COMMIT")
-    return more
 
 
 def _dangling_rows(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:

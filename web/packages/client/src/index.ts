@@ -16,12 +16,12 @@ export { type EventUsage, type TurnEvent } from "./turn/events";
 export { fold, foldAll, startReply, type LiveReply, type ToolProgress } from "./turn/fold";
 export { citationsOf, contentOf, hitsOf, isBlank, type Message, type Part, type PartOf } from "./turn/parts";
 export { filePart, filePath, filesOf, imagesOf, isImage, isMeasuredImage, kindOf, type KeptFile } from "./turn/files";
-export { openRequests, requestOf, waitingCalls, waitsForUser, type TurnRequest } from "./turn/requests";
+export { openRequests, waitingCalls, waitsForUser, type TurnRequest } from "./turn/requests";
 
 // A conversation.
 export { Thread, type ThreadOptions } from "./thread/thread";
 export { reduce, type ThreadAction } from "./thread/reduce";
-export { EMPTY_THREAD, PATH_CHANGED, isBusy, isLocalId, isRunning, isWaiting, localId, mustQueue, tipOf, type PendingMessage, type ThreadState } from "./thread/state";
+export { EMPTY_THREAD, PATH_CHANGED, isBusy, isLocalId, isRunning, isWaiting, localId, type PendingMessage, type ThreadState } from "./thread/state";
 export { keyOf } from "./thread/path";
 export { Batches, type BatchOptions } from "./thread/batches";
 

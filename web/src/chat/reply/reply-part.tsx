@@ -45,9 +45,9 @@ export function ReplyPart({ segment, ...props }: Props) {
       return <LazyRequest segment={segment} running={running} onDecide={onDecide} />;
     case "chart":
       return <Chart data={segment.data} />;
-    case "said":
+    case "user_text":
       return (
-        <div className="said" role="note" aria-label={words.youSaid}>
+        <div className="user-message" role="note" aria-label={words.youSaid}>
           <div className="bubble" dir="auto">
             {segment.text}
           </div>

@@ -5,6 +5,7 @@ import { memo } from "react";
 import { LongText } from "../../ui/long-text";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
+import { useRequestWords } from "../../words/requests";
 import { outcomeOf } from "../requests/request-outcome";
 
 interface Props {
@@ -19,6 +20,7 @@ interface Props {
 /** A tool call: its name and what became of it; its arguments and its result on demand. */
 export const ToolStep = memo(function ToolStep({ call, progress, isWaiting, open }: Props) {
   const words = useWords();
+  const requestWords = useRequestWords();
   const { toolName, server, status, durationMs, error, approval } = call;
   return (
     <details
@@ -47,7 +49,7 @@ export const ToolStep = memo(function ToolStep({ call, progress, isWaiting, open
       <LongText text={readable(call.arguments)} />
       {approval && !isWaiting && (
         <>
-          <p className="label">{outcomeOf(words, approval.action, approval.scope)}</p>
+          <p className="label">{outcomeOf(requestWords, approval.action, approval.scope)}</p>
           {approval.arguments && <LongText text={readable(approval.arguments)} />}
         </>
       )}

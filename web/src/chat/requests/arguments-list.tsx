@@ -2,7 +2,7 @@ import { useState } from "react";
 
 import { escapeHidden } from "../../turn/hidden-characters";
 import { LongText } from "../../ui/long-text";
-import { useWords } from "../../words";
+import { useRequestWords } from "../../words/requests";
 
 /** What is longer is read in the JSON. */
 const MOST_CHARACTERS = 400;
@@ -26,10 +26,10 @@ interface Props {
 
 /** The arguments of a call as people read them: names and values; the JSON on demand. */
 export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   const [json, setJson] = useState(false);
   const entries = Object.entries(values);
-  if (!entries.length) return <p className="detail">{words.noArguments}</p>;
+  if (!entries.length) return <p className="detail">{requestWords.noArguments}</p>;
   const needsJson = entries.some(([, value]) => isNested(value) || (!onExpand && written(value).length > MOST_CHARACTERS));
   return (
     <>
@@ -56,12 +56,12 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
             onExpand();
           }}
         >
-          {words.showAll}
+          {requestWords.showAll}
         </button>
       )}
       {(needsJson || json) && (
         <button type="button" className="link json" aria-pressed={json} onClick={() => setJson(!json)}>
-          {json ? words.asList : words.asJson}
+          {json ? requestWords.asList : requestWords.asJson}
         </button>
       )}
     </>
@@ -70,12 +70,12 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
 
 /** A value that the user is about to approve: whole, or its two ends and how much lies between them. */
 function Reviewed({ text, isExpanded }: { text: string; isExpanded: boolean }) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   if (isExpanded || text.length <= MOST_AT_ONCE) return escapeHidden(text);
   return (
     <>
       {escapeHidden(text.slice(0, END_CHARACTERS))}
-      <small className="left-out">{words.charactersLeftOut(text.length - 2 * END_CHARACTERS)}</small>
+      <small className="left-out">{requestWords.charactersLeftOut(text.length - 2 * END_CHARACTERS)}</small>
       {escapeHidden(text.slice(-END_CHARACTERS))}
     </>
   );

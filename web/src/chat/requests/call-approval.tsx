@@ -3,7 +3,8 @@ import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
 import { escapeHidden } from "../../turn/hidden-characters";
-import { useWords, type Words } from "../../words";
+import { useWords } from "../../words";
+import { useRequestWords, type RequestWords } from "../../words/requests";
 import { ArgumentsList, isLong } from "./arguments-list";
 import { DecisionProblem, RequestOutcome } from "./request-outcome";
 import { useDecision, type Decide } from "./use-decision";
@@ -19,6 +20,7 @@ interface Props {
 /** The request for approval of a tool call, with its arguments, and the user's choice. */
 export function CallApproval({ call, running, onDecide }: Props) {
   const words = useWords();
+  const requestWords = useRequestWords();
   const approval = call.approval!;
   const isOpen = running && call.status === "running" && approval.action === undefined;
   const { open, outcome, sending, unsent, problem, decide } = useDecision(approval.requestId, isOpen, onDecide);
@@ -68,18 +70,18 @@ export function CallApproval({ call, running, onDecide }: Props) {
           />
           {mustExpand && (
             <p className="detail" id={hint}>
-              {words.expandFirst}
+              {requestWords.expandFirst}
             </p>
           )}
           <div className="choices">
             <button type="button" className="primary" {...choice} onClick={() => allow("once")}>
-              {words.allowOnce}
+              {requestWords.allowOnce}
             </button>
             <button type="button" {...choice} onClick={() => allow("conversation")}>
-              {words.allowHere}
+              {requestWords.allowHere}
             </button>
             <button type="button" className="danger" aria-disabled={sending} onClick={() => void decide({ action: "deny" })}>
-              {words.deny}
+              {requestWords.deny}
             </button>
             <button type="button" className="quiet" aria-disabled={sending} onClick={() => !sending && setEditing(true)}>
               {words.edit}
@@ -106,9 +108,10 @@ interface EditProps {
 
 function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
   const words = useWords();
+  const requestWords = useRequestWords();
   const id = useId();
   const [text, setText] = useState(() => escapeHidden(JSON.stringify(initial, null, 2)));
-  const read = readArguments(words, text);
+  const read = readArguments(requestWords, text);
   return (
     <form
       className="edit-arguments"
@@ -122,7 +125,7 @@ function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
         onCancel();
       }}
     >
-      <label htmlFor={id}>{words.editArguments}</label>
+      <label htmlFor={id}>{requestWords.editArguments}</label>
       <textarea
         id={id}
         autoFocus
@@ -138,7 +141,7 @@ function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
       </p>
       <div className="choices">
         <button type="submit" className="primary" disabled={read.fault !== null} aria-disabled={sending}>
-          {words.allowEdited}
+          {requestWords.allowEdited}
         </button>
         <button type="button" className="quiet" onClick={onCancel}>
           {words.cancel}
@@ -150,12 +153,12 @@ function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
 
 type Read = { values: Record<string, unknown>; fault: null } | { values: null; fault: string };
 
-function readArguments(words: Words, text: string): Read {
+function readArguments(requestWords: RequestWords, text: string): Read {
   try {
     const values: unknown = JSON.parse(text);
-    if (values === null || typeof values !== "object" || Array.isArray(values)) return { values: null, fault: words.notAnObject };
+    if (values === null || typeof values !== "object" || Array.isArray(values)) return { values: null, fault: requestWords.notAnObject };
     return { values: values as Record<string, unknown>, fault: null };
   } catch (error) {
-    return { values: null, fault: words.notJson((error as Error).message) };
+    return { values: null, fault: requestWords.notJson((error as Error).message) };
   }
 }

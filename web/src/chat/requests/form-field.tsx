@@ -2,6 +2,7 @@ import { useId } from "react";
 
 import { type Fault, type FormField as Description, type TextFormat, type Value } from "../../turn/form";
 import { useWords, type Words } from "../../words";
+import { useRequestWords } from "../../words/requests";
 
 interface Props {
   field: Description;
@@ -15,6 +16,7 @@ const INPUTS: Record<TextFormat, string> = { "": "text", email: "email", uri: "u
 /** One field of a form that an MCP server asks for. */
 export function FormField({ field, value, fault, onChange }: Props) {
   const words = useWords();
+  const requestWords = useRequestWords();
   const id = useId();
   const described = {
     "aria-invalid": fault !== undefined,
@@ -31,7 +33,7 @@ export function FormField({ field, value, fault, onChange }: Props) {
         </label>
       ) : (
         <label htmlFor={isGroup ? undefined : id} id={`${id}-label`}>
-          {field.title} {!field.required && <small>{words.optional}</small>}
+          {field.title} {!field.required && <small>{requestWords.optional}</small>}
         </label>
       )}
       {field.kind === "text" && (
@@ -54,7 +56,7 @@ export function FormField({ field, value, fault, onChange }: Props) {
       )}
       {field.kind === "choice" && (
         <select {...common} value={value as string} onChange={(event) => onChange(event.target.value)}>
-          {(!field.required || value === "") && <option value="">{words.choose}</option>}
+          {(!field.required || value === "") && <option value="">{requestWords.choose}</option>}
           {field.options.map((option) => (
             <option key={option.value} value={option.value}>
               {option.title}

@@ -4,6 +4,7 @@ import { useId, useRef, useState, type FormEvent } from "react";
 
 import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Option } from "../../turn/form";
 import { useWords } from "../../words";
+import { useRequestWords } from "../../words/requests";
 import { ArgumentsList } from "./arguments-list";
 import { FormField } from "./form-field";
 import { DecisionProblem, RequestOutcome } from "./request-outcome";
@@ -20,10 +21,10 @@ interface Props {
 
 /** A question from the model or an MCP server, and the answer. */
 export function QuestionCard({ question, isOpen, onDecide }: Props) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   const { open, outcome, sending, unsent, problem, decide } = useDecision(question.requestId, isOpen, onDecide);
   return (
-    <div className="card question" role="group" aria-label={words.question} aria-busy={sending} {...open}>
+    <div className="card question" role="group" aria-label={requestWords.question} aria-busy={sending} {...open}>
       <p className="asked" dir="auto">
         <MessageCircleQuestion aria-hidden />
         <span>{question.message}</span>
@@ -70,10 +71,10 @@ function Answering({ question: { url, schema }, sending, onDecide }: AnsweringPr
 type WayProps = Omit<AnsweringProps, "question">;
 
 function Decline({ sending, onDecide }: WayProps) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   return (
     <button type="button" className="quiet" aria-disabled={sending} onClick={() => onDecide({ action: "deny" })}>
-      {words.decline}
+      {requestWords.decline}
     </button>
   );
 }
@@ -93,7 +94,7 @@ function Choose({ choices, sending, onDecide }: WayProps & { choices: readonly O
 }
 
 function Write({ sending, onDecide }: WayProps) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   const [text, setText] = useState("");
   const isEmpty = text.trim() === "";
   const submit = () => {
@@ -107,8 +108,8 @@ function Write({ sending, onDecide }: WayProps) {
       }}
     >
       <textarea
-        aria-label={words.yourAnswer}
-        placeholder={words.yourAnswer}
+        aria-label={requestWords.yourAnswer}
+        placeholder={requestWords.yourAnswer}
         dir="auto"
         rows={2}
         value={text}
@@ -121,7 +122,7 @@ function Write({ sending, onDecide }: WayProps) {
       />
       <div className="choices">
         <button type="submit" className="primary" disabled={isEmpty} aria-disabled={sending}>
-          {words.giveAnswer}
+          {requestWords.giveAnswer}
         </button>
         <Decline sending={sending} onDecide={onDecide} />
       </div>
@@ -131,7 +132,7 @@ function Write({ sending, onDecide }: WayProps) {
 
 /** A form, checked as the server will check it. */
 function FillIn({ schema, sending, onDecide }: WayProps & { schema: Record<string, unknown> }) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   const form = useRef<HTMLFormElement>(null);
   const [fields] = useState(() => fieldsOf(schema));
   const [values, setValues] = useState(() => initialValues(fields));
@@ -157,7 +158,7 @@ function FillIn({ schema, sending, onDecide }: WayProps & { schema: Record<strin
       ))}
       <div className="choices">
         <button type="submit" className="primary" aria-disabled={sending}>
-          {words.giveAnswer}
+          {requestWords.giveAnswer}
         </button>
         <Decline sending={sending} onDecide={onDecide} />
       </div>
@@ -168,6 +169,7 @@ function FillIn({ schema, sending, onDecide }: WayProps & { schema: Record<strin
 /** A request to answer on another site: shows its host, since users must know where they go. */
 function OpenLink({ url, sending, onDecide }: WayProps & { url: string }) {
   const words = useWords();
+  const requestWords = useRequestWords();
   const hint = useId();
   const site = siteOf(url);
   return (
@@ -178,17 +180,17 @@ function OpenLink({ url, sending, onDecide }: WayProps & { url: string }) {
             <ExternalLink aria-hidden /> {words.openSite(site.host)}
           </a>
           <small className="address">{site.href}</small>
-          <small id={hint}>{words.siteHint}</small>
+          <small id={hint}>{requestWords.siteHint}</small>
         </p>
       ) : (
         <p className="fault">
-          {words.siteRefused} <span className="address">{url}</span>
+          {requestWords.siteRefused} <span className="address">{url}</span>
         </p>
       )}
       <div className="choices">
         {site && (
           <button type="button" className="primary" aria-disabled={sending} onClick={() => onDecide({ action: "answer" })}>
-            {words.siteDone}
+            {requestWords.siteDone}
           </button>
         )}
         <Decline sending={sending} onDecide={onDecide} />
