@@ -16,7 +16,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.domain.message import Usage
-from threadkeep.protocols.sse import TurnContext
+from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.threadkeep.events import EVENTS
 
 PIECES_VARIABLE, RATE_VARIABLE = "BENCH_PIECES", "BENCH_RATE"

@@ -7,18 +7,18 @@ from datetime import UTC
 from itertools import pairwise
 from statistics import median
 
-from tests.engine.histories import Conversation, call
+from tests.context.histories import Conversation, call
 
 from bench.measure import Effort
 from bench.table import Times
+from threadkeep.context.history import Rendering
+from threadkeep.context.prompt import Component
+from threadkeep.context.request import ContextRules, Sources, build_request
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, TextPart, ToolCallPart
 from threadkeep.domain.receipt import Receipt
-from threadkeep.engine.context import ContextRules, Sources, build_request
-from threadkeep.engine.history import Rendering
-from threadkeep.engine.prompt import Component
-from threadkeep.gateways.openai import Habits, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.openai import openai_body
 from threadkeep.ports.gateway import ModelRequest, ToolSpec
 
 TOOLS = tuple(
@@ -94,7 +94,7 @@ def _body(request: ModelRequest, reply: Message, calls: int) -> bytes:
     parts = tuple(it for it in reply.parts if it.iteration <= calls)
     made = replace(reply, parts=parts, status=MessageStatus.STREAMING)
     said = Rendering(zone=UTC, thoughts=False, calls_as_blocks=True).messages_of(made) if calls else []
-    return encode(openai_body(replace(request, messages=(*request.messages, *said)), "m", Habits()))
+    return encode(openai_body(replace(request, messages=(*request.messages, *said)), "m"))
 
 
 def _common(before: bytes, after: bytes) -> int:

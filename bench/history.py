@@ -21,7 +21,7 @@ from bench.table import Times
 from bench.words import words
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
-from threadkeep.retrieval.terms import terms
+from threadkeep.search.terms import terms
 from threadkeep.storage.history import entry_number
 from threadkeep.storage.store import open_store
 from threadkeep.storage.terms import numbered

@@ -29,7 +29,7 @@ from bench.hostile_files import docx_bomb
 from bench.table import Aim, render
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.sign_in.access_tokens import issue_token
 
 SECRET = "the-benchmarks-own-secret-used-nowhere-else"
 TOKEN_S = 3600

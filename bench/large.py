@@ -21,7 +21,7 @@ from bench.table import render
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store

@@ -19,8 +19,10 @@ import httpx2
 
 from bench.measure import Effort, compare
 from bench.table import Aim, Line
-from threadkeep.gateways.anthropic import AnthropicGateway
-from threadkeep.gateways.connection import StreamTransport
+from threadkeep.gateways.anthropic import ANTHROPIC
+from threadkeep.gateways.endpoint import Endpoint
+from threadkeep.gateways.provider_api import ProviderGateway
+from threadkeep.gateways.transport import StreamTransport
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, TextDelta
 from threadkeep.testing.script import Say
 from threadkeep.testing.wires import open_wire
@@ -74,7 +76,8 @@ async def _bytes(url: str, transport: httpx2.AsyncBaseTransport) -> AsyncIterato
 
 
 async def _texts(url: str, transport: httpx2.AsyncBaseTransport) -> AsyncIterator[TextDelta]:
-    async for event in AnthropicGateway(url, "", "scripted", transport=transport).stream(REQUEST):
+    endpoint = Endpoint(url=url, model="scripted")
+    async for event in ProviderGateway(ANTHROPIC, endpoint, transport=transport).stream(REQUEST):
         if isinstance(event, TextDelta):
             yield event
 

@@ -20,7 +20,7 @@ from bench.sample import READER, Sample
 from bench.servers import Server, serve, serve_threadkeep
 from bench.sse import Stream, Streams
 from bench.table import Aim, Delays, Line
-from threadkeep.engine.context import ContextRules, Sources, build_request
+from threadkeep.context.request import ContextRules, Sources, build_request
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.storage.store import open_store
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from threadkeep.domain import errors
-from threadkeep.http.errors import STATUSES
 from threadkeep.http.openapi import openapi
+from threadkeep.http.requests.errors import STATUSES
 from threadkeep.http.routes import ROUTES
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"

@@ -95,8 +95,10 @@ def build() -> None:
 def check() -> None:
     """Lints the page, checks its types and runs its own tests."""
     node = install()
-    _run([*node, "node_modules/oxlint/bin/oxlint", "--deny-warnings", "src", "tests", "vite.config.ts"])
+    _run([*node, "node_modules/oxlint/bin/oxlint", "--deny-warnings"])
     _run([*node, "node_modules/typescript/bin/tsc"])
+    # On its own, without the DOM: the page's tsconfig gives the client more than it may use.
+    _run([*node, "node_modules/typescript/bin/tsc", "--project", "packages/client"])
     _run([*node, "node_modules/vitest/vitest.mjs", "run"])
 
 

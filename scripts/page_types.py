@@ -1,4 +1,4 @@
-"""Writes web/src/api/schema.ts: the types of our OpenAPI document, for the page.
+"""Writes web/packages/client/src/schema.ts: the types of our OpenAPI document, for the client and the page.
 
     python scripts/page_types.py
 
@@ -13,7 +13,7 @@ from typing import Any
 from threadkeep.http.openapi import openapi
 from threadkeep.http.routes import ROUTES
 
-FILE = Path(__file__).resolve().parents[1] / "web/src/api/schema.ts"
+FILE = Path(__file__).resolve().parents[1] / "web/packages/client/src/schema.ts"
 HEAD = "// Made from the OpenAPI document by scripts/page_types.py; do not edit.\n"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -22,12 +22,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def types() -> str:
     """The file's text."""
     schemas: dict[str, Any] = openapi(ROUTES)["components"]["schemas"]
-    routes = "".join(f"  {json.dumps(f'{it.method} {it.path}')},\n" for it in ROUTES if not it.alias_of)
-    return (
-        HEAD
-        + f"\n/** What the server can be asked. */\nexport const ROUTES = new Set<string>([\n{routes}]);\n"
-        + "".join(f"\n{_declaration(name, schemas[name])}\n" for name in sorted(schemas))
-    )
+    return HEAD + "".join(f"\n{_declaration(name, schemas[name])}\n" for name in sorted(schemas))
 
 
 def _declaration(name: str, schema: dict[str, Any]) -> str:

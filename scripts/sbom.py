@@ -115,7 +115,7 @@ def page_packages(lock: dict[str, Any]) -> list[Package]:
     entries: dict[str, Any] = lock["packages"]
     packages: dict[str, Package] = {}
     for place, entry in entries.items():
-        if not place or entry.get("dev") or entry.get("devOptional"):
+        if not _is_foreign(place, entry) or entry.get("dev") or entry.get("devOptional"):
             continue
         names = {**entry.get("dependencies", {}), **entry.get("peerDependencies", {})}
         needed = (_resolved(entries, place, name) for name in names)
@@ -130,6 +130,11 @@ def page_packages(lock: dict[str, Any]) -> list[Package]:
         )
         packages[made.purl] = made
     return list(packages.values())
+
+
+def _is_foreign(place: str, entry: dict[str, Any]) -> bool:
+    """Whether it comes from the registry: the page's own packages are folders, and links to them."""
+    return place.startswith("node_modules/") and not entry.get("link")
 
 
 def _npm_name(place: str) -> str:
@@ -167,7 +172,10 @@ def bill() -> dict[str, Any]:
     own = f"pkg:pypi/{project['name']}@{project['version']}"
     direct = {package.purl for package in python if package.name in required | extras}
     entries = lock["packages"]
-    direct |= {_npm_purl(name, entries[f"node_modules/{name}"]) for name in entries[""]["dependencies"]}
+    named = (
+        (f"node_modules/{name}", entries[f"node_modules/{name}"]) for name in entries[""]["dependencies"]
+    )
+    direct |= {_npm_purl(place, entry) for place, entry in named if _is_foreign(place, entry)}
     packages = sorted((*python, *page), key=lambda package: package.purl)
     made: dict[str, Any] = {
         "bomFormat": "CycloneDX",

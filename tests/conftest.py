@@ -22,15 +22,15 @@ from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, bootstrap, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
-from threadkeep.gateways.http import Answer
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.gateways.http import ReplyReader
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
-from threadkeep.services.answers import Answers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.sse import ServerSentEvent
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S
@@ -115,7 +115,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 @pytest.fixture
 def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests with many more callers than connections: on a busy machine these wait longer than people."""
-    monkeypatch.setattr("threadkeep.storage.postgres.WAIT_FOR_CONNECTION_S", PATIENCE_S)
+    monkeypatch.setattr("threadkeep.storage.database.postgres.WAIT_FOR_CONNECTION_S", PATIENCE_S)
 
 
 @pytest.fixture
@@ -168,11 +168,11 @@ class Api:
 async def api(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """Threadkeep with sign-in and without a model on an empty database; `api.store` is the store it uses."""
     # The turns that tests keep in the store are this node's own: it does not take them for abandoned.
-    monkeypatch.setattr("threadkeep.log.node.new_uuid", lambda: NODE_ID)
+    monkeypatch.setattr("threadkeep.runtime.node.new_uuid", lambda: NODE_ID)
     # Nobody runs them, so that nobody need be waited for who would stop them.
-    monkeypatch.setattr("threadkeep.log.node.ABORT_S", 0.2)
+    monkeypatch.setattr("threadkeep.runtime.node.ABORT_S", 0.2)
     # These clients get an answer when it is whole: a stream that goes on for ever ends at once.
-    monkeypatch.setattr("threadkeep.log.user_events.MOST_OPEN_S", 0)
+    monkeypatch.setattr("threadkeep.runtime.user_events.MOST_OPEN_S", 0)
     settings = Settings.load(
         {},
         data=tmp_path / "data",
@@ -215,12 +215,12 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
     """The tools of every agent, for tests that name this fixture before `talk`: functions of the test."""
     tools = InMemoryTools()
 
-    def build(*built: Any, **named: Any) -> Answers:
-        arguments: dict[str, Any] = signature(Answers).bind(*built, **named).arguments
+    def build(*built: Any, **named: Any) -> ModelReplies:
+        arguments: dict[str, Any] = signature(ModelReplies).bind(*built, **named).arguments
         arguments["tools"] = tools
-        return Answers(**arguments)
+        return ModelReplies(**arguments)
 
-    monkeypatch.setattr(bootstrap, "Answers", build)
+    monkeypatch.setattr(bootstrap, "ModelReplies", build)
     return tools
 
 
@@ -232,10 +232,10 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     async def add_at_once(turn_log: TurnLog, body: EventBody, *, at_once: bool = False) -> None:
         await add(turn_log, body, at_once=True)
 
-    def read_apart(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
+    def read_apart(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterator[ModelEvent]:
         for event in events:
-            if not answer.is_complete:
-                yield from answer.read(event)
+            if not reply.is_complete:
+                yield from reply.read(event)
 
     monkeypatch.setattr(TurnLog, "add", add_at_once)
     monkeypatch.setattr("threadkeep.gateways.http._read_piece", read_apart)

@@ -39,7 +39,8 @@ from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.retrieval.terms import terms
+from threadkeep.ports.turns import NewTurn
+from threadkeep.search.terms import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
@@ -84,7 +85,7 @@ async def keep_conversation(
 
 async def keep_begun(store: Store, begun: BegunTurn) -> None:
     """A begun turn in the store, written by a node that does not die."""
-    await store.turns.begin(begun, Lease(NODE_ID, 1, 10**9), opening_of(begun))
+    await store.turns.begin(NewTurn(begun), Lease(NODE_ID, 1, 10**9), opening_of(begun))
 
 
 def opening_of(begun: BegunTurn) -> LogChunk:

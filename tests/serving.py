@@ -14,7 +14,7 @@ from typing import IO, Self
 import httpx
 
 import threadkeep
-from threadkeep.http.local_token import make_token
+from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.testing.waiting import PATIENCE_S
 
 START_S = END_S = PATIENCE_S

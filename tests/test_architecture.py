@@ -1,4 +1,4 @@
-"""The architecture's rules: what may import what, no cycle, no import inside a function but for extras.
+"""The architecture's rules: what may import what, no cycles, no import inside a function except for extras.
 
 And who may start a task or a thread.
 
@@ -8,7 +8,7 @@ CONTRIBUTING describes the same rules in words.
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -25,25 +25,41 @@ COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks"
 LAYERS: dict[str, set[str]] = {
     "domain": set(),
     "ports": {"domain"},
-    "engine": {"ports", "domain"},
-    "log": {"engine", "wire", "ports", "domain"} | COMMON,
-    "jobs": {"engine", "log", "ports", "domain"} | COMMON,
-    "services": {"engine", "log", "jobs", "ports", "domain"} | COMMON,
-    # The two sides of the edge: a protocol serves its routes as `http` does, and `http` mounts them.
-    "http": {"protocols", "services", "engine", "log", "wire", "ports", "domain", "settings"} | COMMON,
-    "protocols": {"http", "services", "engine", "log", "wire", "ports", "domain"} | COMMON,
-    "wire": {"ports", "domain"},
+    "wire": {"ports", "domain", "choices"},
+    "context": {"ports", "domain"},
+    "engine": {"context", "ports", "domain"},
+    "transfers": {"engine", "context", "ports", "domain"},
+    "log": {"engine", "context", "wire", "ports", "domain"} | COMMON,
+    "runtime": {"log", "engine", "context", "wire", "ports", "domain"} | COMMON,
+    "jobs": {"context", "ports", "domain"} | COMMON,
+    "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
+    "http": {
+        "protocols",
+        "services",
+        "runtime",
+        "log",
+        "context",
+        "wire",
+        "ports",
+        "domain",
+        "settings",
+        "sse",
+    }
+    | COMMON,
+    "protocols": {"services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
+    # Adapters.
     "exchange": {"ports", "domain"},
-    # How a text is searched is decided once, in `retrieval/terms.py`.
-    "storage": {"retrieval", "ports", "domain", "loops", "tasks"},
+    "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"ports", "domain", "sse"},
-    "mcp": {"retrieval", "ports", "domain", "logs", "loops", "tasks", "version"},
-    "tools": {"retrieval", "ports", "domain"},
-    "retrieval": {"ports", "domain"},
-    # A worker process is started, limited and ended in one way, and PDFs are opened in one.
-    "files": {"retrieval", "ports", "domain"},
-    # What a stranger's schema costs is limited in the same kind of process.
-    "schemas": {"retrieval", "ports", "domain", "fair_slots"},
+    "mcp": {"workers", "ports", "domain", "logs", "loops", "tasks", "version"},
+    "tools": {"search", "ports", "domain"},
+    "retrieval": {"search", "workers", "ports", "domain"},
+    # PDFs are opened in one way.
+    "files": {"retrieval", "workers", "ports", "domain"},
+    "schemas": {"workers", "ports", "domain", "fair_slots"},
+    # What several adapters share: how a text is searched, and how a process is started, limited and ended.
+    "search": {"domain"},
+    "workers": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
@@ -64,9 +80,9 @@ BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}
 EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
-    "threadkeep.mcp.launch",
+    "threadkeep.mcp.sessions.launch",
     "threadkeep.cli.embedded",
-    "threadkeep.storage.postgres",
+    "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",
     "docx",
@@ -77,6 +93,8 @@ EXTRAS = {
     "jsonschema",
     "referencing",
 }
+# Packages whose folders still import each other.
+UNTANGLING = {"storage"}
 # These load modules of ours by name when they are asked for. The names in them count as imports.
 LOADERS = {"threadkeep", "threadkeep.cli"}
 
@@ -85,35 +103,35 @@ LOADERS = {"threadkeep", "threadkeep.cli"}
 # start tasks and threads of another kind; each says how that ends, and who notices if it fails.
 SHORT_LIVED = {
     "threadkeep.loops.Loop.__init__": "the helper itself",
-    "threadkeep.storage.sqlite.SqliteDatabase.__init__": "threads; a `Watch` counts the writer's failures",
+    "threadkeep.storage.database.sqlite.SqliteDatabase.__init__": "threads; a `Watch` counts failures",
     # A turn, and what belongs to one.
-    "threadkeep.log.runner.Runner.begin": "the start of a turn; the request waits for it",
-    "threadkeep.log.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
-    "threadkeep.log.steering.SteeringDesk.take_in": "one write; the turn waits for it",
+    "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
+    "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
+    "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
     "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
     "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
-    "threadkeep.services.approvals.Approvals.answer": "one write; the request waits for it",
+    "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
-    "threadkeep.http.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
     "threadkeep.protocols.agentx.routes.Socket.run": "a socket's client",
     "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
     "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
-    "threadkeep.mcp.stdio.StdioLink.open": "a program's streams; their end closes the connection",
-    "threadkeep.mcp.connection.Connection.__init__": "a connection; the next call reconnects",
-    "threadkeep.mcp.connection.Connection.call": "one call; the caller waits for it",
-    "threadkeep.mcp.connection.Connection._elicit": "one question; the call waits for it",
-    "threadkeep.mcp.connection.Connection._look_after": "one ping",
-    "threadkeep.mcp.process.ServerProcess.__init__": "a program's log, until the program ends",
+    "threadkeep.mcp.sessions.stdio.StdioLink.open": "a program's streams; their end closes the connection",
+    "threadkeep.mcp.sessions.session.ServerSession.__init__": "a connection; the next call reconnects",
+    "threadkeep.mcp.sessions.session.ServerSession.call": "one call; the caller waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._elicit": "one question; the call waits for it",
+    "threadkeep.mcp.sessions.session.ServerSession._look_after": "one ping",
+    "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
     "threadkeep.gateways.local._Answer.begin": "one answer",
     # One thing each; the caller waits for it.
-    "threadkeep.http.key_set.KeySet.key": "one download; the next request tries again",
-    "threadkeep.http.server._Stopping.begin": "the end of the process",
+    "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
+    "threadkeep.http.server.server._Stopping.begin": "the end of the process",
     "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
-    "threadkeep.retrieval.process.start_worker": "the start of a worker",
-    "threadkeep.retrieval.process.end_process": "the end of a worker",
+    "threadkeep.workers.process.start_worker": "the start of a worker",
+    "threadkeep.workers.process.end_process": "the end of a worker",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
@@ -245,22 +263,53 @@ def test_every_command_is_loaded_by_name():
     assert {command.module for command in COMMANDS} == named
 
 
-def test_modules_form_no_cycle():
-    edges = {
-        module: {name for name in names if name.startswith("threadkeep")}
+def imports_of_ours() -> dict[str, set[str]]:
+    """What every module imports from the package."""
+    return {
+        module: {name for name in names if name.split(".")[0] == "threadkeep"}
         for module, names in imported_modules()
     }
+
+
+def check_no_cycle(edges: Mapping[str, set[str]]) -> None:
     done: set[str] = set()
 
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        assert module not in path, " → ".join((*path, module))
-        if module not in done:
-            for imported in edges.get(module, ()):
-                visit(imported, (*path, module))
-            done.add(module)
+    def visit(node: str, path: tuple[str, ...]) -> None:
+        assert node not in path, " → ".join((*path, node))
+        if node not in done:
+            for imported in sorted(edges.get(node, ())):
+                visit(imported, (*path, node))
+            done.add(node)
 
-    for module in edges:
-        visit(module, ())
+    for node in edges:
+        visit(node, ())
+
+
+def rooms(depth: int) -> dict[str, set[str]]:
+    """What imports what, with everything below `depth` as one room: 1 for packages, 2 for their folders.
+
+    Folders of the same package only: between packages, the packages count.
+    """
+    found: dict[str, set[str]] = {}
+    for module, imported_by_it in imports_of_ours().items():
+        *parents, room = module.split(".")[: depth + 1]
+        for imported in imported_by_it:
+            *its_parents, its_room = imported.split(".")[: depth + 1]
+            if its_parents == parents and its_room != room:
+                found.setdefault(".".join((*parents, room)), set()).add(".".join((*parents, its_room)))
+    return found
+
+
+def test_modules_form_no_cycle():
+    check_no_cycle(imports_of_ours())
+
+
+def test_packages_form_no_cycle():
+    check_no_cycle(rooms(1))
+
+
+def test_folders_of_a_package_form_no_cycle():
+    check_no_cycle({room: to for room, to in rooms(2).items() if room.split(".")[1] not in UNTANGLING})
 
 
 def starters(node: ast.AST, name: str) -> Iterator[str]:

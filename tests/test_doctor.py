@@ -19,7 +19,7 @@ from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor import examine, installed
 from threadkeep.doctor.finding import Finding
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import open_database
 from threadkeep.testing import Say, ScriptedModel, Status, closed_port
 

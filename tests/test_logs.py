@@ -14,7 +14,7 @@ import pytest
 from tests.serving import Server
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.user import User, UserId, UserRole
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.logs import JsonLines, LogFormat, Subject, TextLines, about, add_to_subject, set_up_logs
 from threadkeep.testing import Fail, Say, ScriptedModel
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
+from tests.protocols.recorded import patient, texts
+from threadkeep.sse import HEARTBEAT, EventReader, EventTooLong, ServerSentEvent, frame
 
 
 def read(*chunks: bytes) -> list[tuple[str, str]]:
@@ -87,3 +88,28 @@ def test_pieces_may_end_anywhere(written: list[tuple[str, str]], cuts: list[int]
     pieces = [data[begin:end] for begin, end in itertools.pairwise(places)]
     assert read(*pieces) == read(data)
     assert read(*(data[at : at + 1] for at in range(len(data)))) == read(data)
+
+
+def test_frame_has_id_and_event_before_its_data():
+    assert frame("x") == b"data: x\n\n"
+    assert frame(b"x", event="text", id=7) == b"id: 7\nevent: text\ndata: x\n\n"
+    assert frame("", id="a:1") == b"id: a:1\ndata: \n\n"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r", "\r\n"])
+def test_newline_in_a_frame_begins_a_further_data_line(newline: str):
+    assert frame(f"a{newline}b{newline}") == b"data: a\ndata: b\ndata: \n\n"
+
+
+def test_heartbeat_is_a_comment():
+    assert HEARTBEAT.startswith(b":")
+    assert HEARTBEAT.endswith(b"\n\n")
+
+
+@patient
+@given(texts)
+def test_reader_gets_the_data_that_was_framed(text: str):
+    lines = frame(text).decode().removesuffix("\n\n").split("\n")
+    assert all(line.startswith("data: ") and "\r" not in line for line in lines)
+    read = "\n".join(line.removeprefix("data: ") for line in lines)
+    assert read == text.replace("\r\n", "\n").replace("\r", "\n")

@@ -27,7 +27,7 @@ function packed(): Plugin {
   };
 }
 
-/** What makes the page installable. All of it is relative, for the page may be mounted below a path. */
+/** What makes the page installable. All of it is relative, since the page may be mounted below a path. */
 function installable(): Plugin {
   const hashed = (name: string, ending: string, content: Uint8Array | string) =>
     `${name}-${createHash("sha256").update(content).digest("hex").slice(0, 8)}.${ending}`;
@@ -75,7 +75,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the policy allows no inline code, and fonts stay apart
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 900,
-    // What the page begins with is one file: cut by who else needs its parts it would be larger.
+    // The first load is one file: split by who shares which parts, it would be larger.
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: "page", tags: ["$initial"] }] } } },
   },
   server: {
@@ -84,12 +84,22 @@ export default defineConfig({
       "/ws": { target: SERVER, ws: true },
     },
   },
-  // Making a document anew for each file takes longer than all tests.
   test: {
-    environment: "happy-dom",
+    // A new document for each file takes longer than all tests.
     isolate: false,
-    setupFiles: ["tests/setup.ts"], // runs before every file, which an import of a shared module does not
     testTimeout: 60_000,
-    include: ["tests/**/*.test.{ts,tsx}"],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "page",
+          environment: "happy-dom",
+          setupFiles: ["tests/setup.ts"], // runs before every file, which an import of a shared module does not
+          include: ["tests/**/*.test.{ts,tsx}"],
+        },
+      },
+      // Without a document: the client needs none.
+      { extends: true, test: { name: "client", environment: "node", include: ["packages/client/tests/**/*.test.ts"] } },
+    ],
   },
 } as Parameters<typeof defineConfig>[0]);

@@ -16,7 +16,7 @@ from bench.words import words
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.retrieval.embed import bundled_embedder
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.retrieval.terms import terms
+from threadkeep.search.terms import terms
 from threadkeep.storage.store import open_store
 from threadkeep.storage.terms import numbered
 

@@ -20,34 +20,31 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.fair_slots import FairSlots
 from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
-from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.anthropic import ANTHROPIC
+from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
-from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.openai import OPENAI
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.auth import CurrentUser, sign_in
-from threadkeep.http.cursors import Cursors
-from threadkeep.http.local_token import require_token
-from threadkeep.http.services import Services
+from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.http.sign_in.methods import CurrentUser, sign_in
 from threadkeep.jobs.cleaning import Cleaning
+from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.queue import Jobs
-from threadkeep.jobs.reading import EMBED_JOB, READ_JOB, Reading
 from threadkeep.jobs.titles import TITLE_JOB, Titles
-from threadkeep.log.node import Node
-from threadkeep.log.rebuilding import rebuild
 from threadkeep.log.replies import written_so_far
-from threadkeep.log.user_events import UserEvents
 from threadkeep.logs import about
 from threadkeep.loops import Loops
+from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment
+from threadkeep.mcp.processes.programs import ServerEnvironment
+from threadkeep.mcp.processes.sandbox import Sandbox
 from threadkeep.mcp.promptx_command import PromptXCommand
-from threadkeep.mcp.provider import AgentTools
-from threadkeep.mcp.sandbox import Sandbox
 from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
@@ -58,21 +55,20 @@ from threadkeep.ports.retriever import Retriever, VectorIndex
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ToolServer
-from threadkeep.protocols.agentx.sessions import Sessions
-from threadkeep.retrieval import terms as tokens
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
+from threadkeep.search import terms as tokens
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
-from threadkeep.services.answers import Answers
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
-from threadkeep.services.continuing import Continuing
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -80,26 +76,31 @@ from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sending import Sending
+from threadkeep.services.services import Services
+from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
 from threadkeep.settings import Settings
 from threadkeep.storage.allowances import SqlAllowances
-from threadkeep.storage.bus import bus_on
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.bus import bus_on
+from threadkeep.storage.database.connector import Database
+from threadkeep.storage.database.folder import make_private
+from threadkeep.storage.database.timed import TimedDatabase
 from threadkeep.storage.document_files import FolderDocumentFiles
-from threadkeep.storage.folder import make_private
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database, open_snapshot, store_on, store_reading
-from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.vector_index import vector_index_on
 from threadkeep.tools.charts import ChartServer
 from threadkeep.tools.files import FilesServer
@@ -115,8 +116,7 @@ from threadkeep.tools.roles import WorkspaceRoles
 log = logging.getLogger(__name__)
 
 HOUR_MS = 60 * 60 * 1000
-DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5-mini"}
-DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
 
 
 def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
@@ -167,11 +167,16 @@ def build_gateway(settings: Settings) -> Gateway | None:
         return None
     if settings.gateway == "local":
         return LocalGateway(Path(settings.model) if settings.model else None)
-    kind = AnthropicGateway if settings.gateway == "anthropic" else OpenAIGateway
-    return kind(
-        settings.gateway_url or DEFAULT_URLS[settings.gateway],
-        settings.gateway_api_key or "",
-        settings.model or DEFAULT_MODELS[settings.gateway],
+    return ProviderGateway(PROVIDER_APIS[settings.gateway], build_endpoint(settings))
+
+
+def build_endpoint(settings: Settings) -> Endpoint:
+    """Where the provider's models are."""
+    api = PROVIDER_APIS[settings.gateway]
+    return Endpoint(
+        url=settings.gateway_url or api.default_url,
+        api_key=settings.gateway_api_key or "",
+        model=settings.model or api.default_model,
         images=settings.model_images,
         pdfs=settings.model_pdfs,
     )
@@ -258,7 +263,6 @@ async def _open_database(settings: Settings, loops: Loops | None = None) -> Data
         schema=settings.database_schema,
         pool_size=settings.database_pool_size,
         user_table=settings.user_table,
-        rebuild=rebuild,
         loops=loops,
     )
 
@@ -337,14 +341,14 @@ class Runtime:
     async def _start(self) -> Services:
         async with AsyncExitStack() as started:
             metrics, loops = Metrics(), Loops()
-            outside = await _open_outside(self._settings, self._environment, metrics, loops, started)
-            services = await _start_services(self._settings, outside, metrics, loops, started)
+            adapters = await _open_adapters(self._settings, self._environment, metrics, loops, started)
+            services = await _start_services(self._settings, adapters, metrics, loops, started)
             self._closing = started.pop_all()
         return services
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Adapters:
     """The open adapters that the services use."""
 
     store: Store
@@ -361,13 +365,13 @@ class Outside:
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
 
 
-async def _open_outside(
+async def _open_adapters(
     settings: Settings,
     environment: ServerEnvironment,
     metrics: Metrics,
     loops: Loops,
     opened: AsyncExitStack,
-) -> Outside:
+) -> Adapters:
     database = await _timed_database(settings, metrics, loops)
     opened.push_async_callback(database.close)
     store = await store_on(database, build_secret_box(settings), settings.payload_folder)
@@ -383,7 +387,7 @@ async def _open_outside(
     embedder = build_embedder(settings)
     if embedder is not None:
         opened.push_async_callback(embedder.close)
-    return Outside(
+    return Adapters(
         store=store,
         jobs=SqlJobs(database),
         allowances=_allowances(settings, database),
@@ -411,46 +415,45 @@ async def _start_agents(
 
 
 async def _start_turns(
-    settings: Settings, outside: Outside, node: Node, answers: Answers, caps: OperatorCaps
-) -> Turns:
-    """The turns; those that the previous process left continue immediately."""
-    turns = Turns(outside.store, node, answers, outside.allowances, system_clock, caps)
-    continuing = Continuing(
-        outside.store, answers, turns.succession, within_hours=settings.resume_within_hours, caps=caps
-    )
-    node.continue_with(continuing.steps, continuing.succession)
+    settings: Settings, adapters: Adapters, node: Node, replies: ModelReplies, caps: OperatorCaps
+) -> TurnStarts:
+    """What starts turns; those that the previous process left resume immediately."""
+    store = adapters.store
+    starts = TurnStarts(store, node, replies, adapters.allowances, system_clock, caps)
+    within_hours = settings.resume_within_hours
+    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
-    return turns
+    return starts
 
 
 async def _start_services(
-    settings: Settings, outside: Outside, metrics: Metrics, loops: Loops, started: AsyncExitStack
+    settings: Settings, adapters: Adapters, metrics: Metrics, loops: Loops, started: AsyncExitStack
 ) -> Services:
-    store, models, workspaces = outside.store, outside.models, settings.workspaces
+    store, models, workspaces = adapters.store, adapters.models, settings.workspaces
     catalog, caps = build_catalog(settings), build_caps(settings, models.gateway)
-    agents = await _start_agents(settings, store, catalog, caps, outside.on_program)
-    compactions = Compactions(store, models, outside.allowances, system_clock, settings.zone, caps)
+    agents = await _start_agents(settings, store, catalog, caps, adapters.on_program)
+    compactions = Compactions(store, models, adapters.allowances, system_clock, settings.zone, caps)
     document_files = FolderDocumentFiles(workspaces)
-    reading = Reading(
-        store, document_files, ProcessExtractor(), outside.embedder, system_clock, outside.vector_index
+    document_jobs = DocumentJobs(
+        store, document_files, ProcessExtractor(), adapters.embedder, system_clock, adapters.vector_index
     )
     history = History(store, loops)
     started.push_async_callback(history.close)
-    if outside.alone:  # no other process could be running a job
-        await outside.jobs.release_all()
-    user_events = UserEvents(outside.bus)
-    jobs = _jobs(outside, history, user_events, compactions, reading, caps, loops)
+    if adapters.alone:  # no other process could be running a job
+        await adapters.jobs.release_all()
+    user_events = UserEvents(adapters.bus)
+    jobs = _jobs(adapters, history, user_events, compactions, document_jobs, caps, loops)
     started.push_async_callback(jobs.close)
-    node = Node(store, outside.bus, user_events, system_clock, metrics, loops, alone=outside.alone)
+    node = Node(store, adapters.bus, user_events, system_clock, metrics, loops, alone=adapters.alone)
     started.push_async_callback(node.close)
     roles = WorkspaceRoles(workspaces)
     prompt_files = FolderPromptFiles(workspaces)
     prompts = Prompts(store, agents, prompt_files, roles, models)
-    retriever = DocumentIndex(store.chunks, outside.embedder, vector_index=outside.vector_index)
-    tools = _tools(settings, outside, catalog, roles, retriever, node)
-    files = _files(settings, store, outside.allowances, caps)
+    retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
+    tools = _tools(settings, adapters, catalog, roles, retriever, node)
+    files = _files(settings, store, adapters.allowances, caps)
     schemas = SchemaChecker()
-    answers = Answers(
+    replies = ModelReplies(
         store,
         models,
         prompts,
@@ -463,7 +466,8 @@ async def _start_services(
         settings.zone,
         files.keep_returned,
     )
-    turns = await _start_turns(settings, outside, node, answers, caps)
+    starts = await _start_turns(settings, adapters, node, replies, caps)
+    turns = Turns(store, node)
     running_turns = RunningTurns(store, node, system_clock)
     conversations = Conversations(
         store, agents, turns, history, system_clock, settings.zone, settings.retention_days
@@ -477,6 +481,7 @@ async def _start_services(
         files=files,
         history=history,
         turns=turns,
+        sending=Sending(store, node, starts, system_clock),
         approvals=Approvals(store, node, system_clock, schemas),
         queue=Queue(store, turns, system_clock, caps),
         branches=Branches(store, turns, history, system_clock),
@@ -487,17 +492,15 @@ async def _start_services(
         briefings=Briefings(store, agents, conversations, history, user_events, system_clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, system_clock),
-        sessions=Sessions(store, turns),
         usages=Usages(store, system_clock),
-        users=Users(store, running_turns, prompts, PersonalServers(outside.pool, workspaces), system_clock),
+        users=Users(store, running_turns, prompts, PersonalServers(adapters.pool, workspaces), system_clock),
         user_events=user_events,
         metrics=metrics,
         loops=loops,
         store=store,
         gateway=models.gateway,
-        cursors=Cursors(store.key),
     )
-    started.push_async_callback(_cleaning(settings, services, reading, jobs).close)
+    started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
     return services
 
 
@@ -526,11 +529,11 @@ def _files(settings: Settings, store: Store, allowances: Allowances, caps: Opera
 
 
 def _jobs(
-    outside: Outside,
+    adapters: Adapters,
     history: History,
     user_events: UserEvents,
     compactions: Compactions,
-    reading: Reading,
+    document_jobs: DocumentJobs,
     caps: OperatorCaps,
     loops: Loops,
 ) -> Jobs:
@@ -543,24 +546,24 @@ def _jobs(
         )
 
     return Jobs(
-        outside.jobs,
+        adapters.jobs,
         {
-            TITLE_JOB: Titles(outside.store, outside.models, titled, caps).give,
+            TITLE_JOB: Titles(adapters.store, adapters.models, titled, caps).give,
             COMPACTION_JOB: compactions.compact_later,
-            READ_JOB: reading.read,
-            EMBED_JOB: reading.embed,
+            READ_JOB: document_jobs.read,
+            EMBED_JOB: document_jobs.embed,
         },
         loops,
     )
 
 
 def _tools(
-    settings: Settings, outside: Outside, catalog: Catalog, roles: Roles, retriever: Retriever, node: Node
+    settings: Settings, adapters: Adapters, catalog: Catalog, roles: Roles, retriever: Retriever, node: Node
 ) -> AgentTools:
     """Our own tools, and those of the agents' MCP servers."""
-    store = outside.store
+    store = adapters.store
     own = (
-        _promptx(settings, roles, store, outside.pool),
+        _promptx(settings, roles, store, adapters.pool),
         RetrieverServer(store.documents, retriever),
         HistoryServer(store),
         ResultsServer(store, written_so_far),
@@ -569,16 +572,16 @@ def _tools(
         QuestionServer(),
         GuideServer(node.lose),
     )
-    return AgentTools(own, catalog, outside.pool, store.seen_tools)
+    return AgentTools(own, catalog, adapters.pool, store.seen_tools)
 
 
-def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jobs) -> Cleaning:
+def _cleaning(settings: Settings, services: Services, document_jobs: DocumentJobs, jobs: Jobs) -> Cleaning:
     """The hourly work."""
     store, conversations = services.store, services.conversations
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
     async def embed() -> None:
-        for arguments in await reading.embed_jobs():
+        for arguments in await document_jobs.embed_jobs():
             await jobs.add(EMBED_JOB, arguments)
 
     return Cleaning(
@@ -589,7 +592,7 @@ def _cleaning(settings: Settings, services: Services, reading: Reading, jobs: Jo
             "receipt prompts": store.receipts.forget_texts,
             "leftovers of deleted users": services.users.sweep,
             "agent folders": services.prompts.remove_orphans,
-            "document files": reading.sweep,
+            "document files": document_jobs.sweep,
             "documents without vectors": embed,
             "conversations missing from search": services.history.catch_up,
             "files without a message": services.files.sweep,

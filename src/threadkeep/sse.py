@@ -1,10 +1,28 @@
-"""Server-sent events, read from bytes as they arrive."""
+"""Server-sent events: written as frames, and read from bytes as they arrive."""
 
+import re
 from typing import NamedTuple
+
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT = b": keep-alive\n\n"
+"""A comment, which readers ignore. It shows them, and proxies, that the stream is alive."""
 
 MOST_EVENT_BYTES = 16 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
+# All three end a line in a stream, so each must start a new `data:` line.
+_NEWLINE = re.compile(rb"\r\n|\n|\r")
+
+
+def frame(data: str | bytes, *, event: str | None = None, id: str | int | None = None) -> bytes:  # noqa: A002
+    """One event as written to a stream; a newline in the data starts another `data:` line."""
+    body = data.encode() if isinstance(data, str) else data
+    if b"\n" in body or b"\r" in body:
+        body = _NEWLINE.sub(b"\ndata: ", body)
+    head = "data: " if event is None else f"event: {event}\ndata: "
+    if id is not None:
+        head = f"id: {id}\n{head}"
+    return b"%b%b\n\n" % (head.encode(), body)
 
 
 class ServerSentEvent(NamedTuple):

@@ -1,6 +1,6 @@
 """Logs of turns with the messages that the server makes of them, for the tests of the page's own fold.
 
-python -m tests.browser.recordings    # writes web/tests/recorded.json
+python -m tests.browser.recordings    # writes web/packages/client/tests/recorded.json
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -39,7 +39,7 @@ from threadkeep.engine.fold import fold
 from threadkeep.wire.events import encode_event
 from threadkeep.wire.messages import message_view
 
-FILE = Path(__file__).parents[2] / "web/tests/recorded.json"
+FILE = Path(__file__).parents[2] / "web/packages/client/tests/recorded.json"
 
 START = TurnStart("c1", "m1", "m2", "scripted")
 INTERRUPTED = Failed("INTERRUPTED", "The server was interrupted.", retryable=True)
@@ -85,7 +85,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         START,
         IterationStart(1),
         ToolCalled("t1", "draw", "easel", {}),
-        ToolResulted("t1", "draw", "ok", "[chart.png]", artifact_ids=("f1",), images=(IMAGE,)),
+        ToolResultStored("t1", "draw", "ok", "[chart.png]", artifact_ids=("f1",), images=(IMAGE,)),
         IterationStart(2),
         Text("A line."),
         COMPLETED,
@@ -107,10 +107,10 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("Wait."),
         ToolCalled("t1", "sales", "shop", {"year": 2026}),
         ToolCalled("t2", "mail", "post", {}),
-        ToolResulted("t2", "mail", "timeout", error="No answer in 30 s.", duration_ms=30_000),
-        ToolResulted("t1", "sales", "ok", [1, 2], None, 8, CHART, ("f1", "f2")),
+        ToolResultStored("t2", "mail", "timeout", error="No answer in 30 s.", duration_ms=30_000),
+        ToolResultStored("t1", "sales", "ok", [1, 2], None, 8, CHART, ("f1", "f2")),
         ToolCalled("t3", "sum", "shop", {}),
-        ToolResulted("t3", "sum", "interrupted", error="The server was interrupted."),
+        ToolResultStored("t3", "sum", "interrupted", error="The server was interrupted."),
         INTERRUPTED,
     ),
     "text, tool, thought, tool, text": turn(
@@ -120,13 +120,13 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("numbers first."),
         UsageReported(10, 5, cache_write_tokens=8),
         ToolCalled("t1", "sales", "shop", {"year": 2026}),
-        ToolResulted("t1", "sales", "ok", {"total": 635}, duration_ms=8, chart_data=CHART),
+        ToolResultStored("t1", "sales", "ok", {"total": 635}, duration_ms=8, chart_data=CHART),
         IterationStart(2),
         Thought("Now the "),
         Thought("handbook."),
         UsageReported(20, 3, cache_read_tokens=8, cache_write_tokens=9),
         ToolCalled("t2", "read", "docs", {"name": "handbook"}),
-        ToolResulted("t2", "read", "ok", "Growth is …", duration_ms=3),
+        ToolResultStored("t2", "read", "ok", "Growth is …", duration_ms=3),
         IterationStart(3),
         Text("Revenue grew."),
         UsageReported(30, 4, cache_read_tokens=17),
@@ -140,10 +140,10 @@ LOGS: dict[str, list[TurnEvent]] = {
         ToolCalled("a", "sales", "shop", {"year": 2025}),
         ToolCalled("b", "search_documents", "retriever", {"query": "growth"}),
         ToolCalled("c", "sales", "shop", {"year": 2026}),
-        ToolResulted("c", "sales", "ok", 635, duration_ms=2),
+        ToolResultStored("c", "sales", "ok", 635, duration_ms=2),
         Retrieval("growth", (RetrievalHit("handbook.md", "Growth is …", 0.7, "k1", "d1"),), "b"),
-        ToolResulted("a", "sales", "ok", 527, duration_ms=4, chart_data=CHART),
-        ToolResulted("b", "search_documents", "error", error="The index is broken.", duration_ms=5),
+        ToolResultStored("a", "sales", "ok", 527, duration_ms=4, chart_data=CHART),
+        ToolResultStored("b", "search_documents", "error", error="The index is broken.", duration_ms=5),
         IterationStart(2),
         Text("It grew [1]."),
         UsageReported(30, 4),
@@ -160,7 +160,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         Thought("Now the tool."),
         UsageReported(10, 5),
         ToolCalled("t1", "sales", "shop", {"year": 2026}),
-        ToolResulted("t1", "sales", "ok", 635, duration_ms=2),
+        ToolResultStored("t1", "sales", "ok", 635, duration_ms=2),
         IterationStart(2),
         Thought("Good."),
         UsageReported(12, 1),
@@ -178,9 +178,9 @@ LOGS: dict[str, list[TurnEvent]] = {
         ToolCalled("a", "stock", "shop", {}),
         ToolCalled("b", "order", "shop", {}),
         ToolCalled("c", "mail", "post", {}),
-        ToolResulted("a", "stock", "ok", 3, duration_ms=2),
-        ToolResulted("b", "order", "unknown", error="It may have taken effect.", duration_ms=9),
-        ToolResulted("c", "mail", "interrupted", error="The turn ended first."),
+        ToolResultStored("a", "stock", "ok", 3, duration_ms=2),
+        ToolResultStored("b", "order", "unknown", error="It may have taken effect.", duration_ms=9),
+        ToolResultStored("c", "mail", "interrupted", error="The turn ended first."),
         INTERRUPTED,
     ),
     "texts that show nothing": turn(
@@ -189,13 +189,13 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("\n\u200b\u00ad\u3000"),
         UsageReported(10, 1),
         ToolCalled("t1", "sales", "shop", {}),
-        ToolResulted("t1", "sales", "ok", "", duration_ms=2),
+        ToolResultStored("t1", "sales", "ok", "", duration_ms=2),
         IterationStart(2),
         Text("Done"),
         Notice("MCP_SERVER_UNAVAILABLE", "mail cannot be reached"),
         Text(" here."),
         ToolCalled("t2", "sales", "shop", {}),
-        ToolResulted("t2", "sales", "denied", error="Not allowed."),
+        ToolResultStored("t2", "sales", "denied", error="Not allowed."),
         IterationStart(3),
         Text("\n"),
         Thought(" "),
@@ -213,7 +213,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         UsageReported(10, 5),
         ToolCalled("t1", "sales", "shop", {"year": 2026}),
         TurnResumed(2),
-        ToolResulted("t1", "sales", "unknown", error="It may have taken effect.", duration_ms=9),
+        ToolResultStored("t1", "sales", "unknown", error="It may have taken effect.", duration_ms=9),
         IterationStart(2),
         Text("So"),
         Thought("Hm."),
@@ -235,14 +235,14 @@ LOGS: dict[str, list[TurnEvent]] = {
         asked("r1", "b"),
         asked("r2", "c"),
         asked("r3", "d"),
-        ToolResulted("a", "stock", "ok", 3, duration_ms=2),
+        ToolResultStored("a", "stock", "ok", 3, duration_ms=2),
         ApprovalResponse("r2", ApprovalAction.DENY),
-        ToolResulted("c", "mail", "denied", error="The user said no."),
+        ToolResultStored("c", "mail", "denied", error="The user said no."),
         ApprovalResponse("r1", ApprovalAction.ALLOW, ApprovalScope.CONVERSATION),
-        ToolResulted("b", "order", "ok", "ordered", duration_ms=2),
+        ToolResultStored("b", "order", "ok", "ordered", duration_ms=2),
         TurnResumed(0),
         ApprovalResponse("r3", ApprovalAction.EDIT, ApprovalScope.ONCE, {"count": 1}),
-        ToolResulted("d", "order", "ok", "ordered", duration_ms=2),
+        ToolResultStored("d", "order", "ok", "ordered", duration_ms=2),
         IterationStart(2),
         Text("Done."),
         UsageReported(30, 4),
@@ -255,7 +255,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         ToolCalled("a", "ask_user", "user", {"question": "Which?"}),
         ApprovalRequest("q1", ApprovalKind.QUESTION, "Which?", EXPIRES, "a", {"enum": ["Red", "Blue"]}),
         ApprovalResponse("q1", ApprovalAction.ANSWER, content="Blue"),
-        ToolResulted("a", "ask_user", "ok", "Blue"),
+        ToolResultStored("a", "ask_user", "ok", "Blue"),
         IterationStart(2),
         UsageReported(10, 5),
         ToolCalled("b", "book", "trips", {}),
@@ -265,7 +265,7 @@ LOGS: dict[str, list[TurnEvent]] = {
             "q3", ApprovalKind.ELICITATION, "Pay.", EXPIRES, "b", url="https://pay.example.org/1"
         ),
         ApprovalResponse("q3", ApprovalAction.EXPIRE),
-        ToolResulted("b", "book", "denied", error="Nobody answered."),
+        ToolResultStored("b", "book", "denied", error="Nobody answered."),
         CANCELLED,
     ),
     "steered": turn(
@@ -274,7 +274,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("I look at 2025."),
         UsageReported(10, 5),
         ToolCalled("a", "sales", "shop", {"year": 2025}),
-        ToolResulted("a", "sales", "ok", 527, duration_ms=2),
+        ToolResultStored("a", "sales", "ok", 527, duration_ms=2),
         UserMessage("m3", "No, 2026!"),
         IterationStart(2),
         Text("Then 2026."),

@@ -12,7 +12,7 @@ from tests.browser.test_talking import done, log, say
 from tests.serving import Server
 from threadkeep import User
 from threadkeep.domain.ids import UserId
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.testing import Say, ScriptedModel
 
 SECRET = "a-secret-for-tests-that-is-long-enough"

@@ -16,7 +16,7 @@ from tests.retrieval.files import CONTRACT, make_contract, make_docx
 from tests.serving import Server, environment, run, serving
 from threadkeep.cli.ingest import find_files
 from threadkeep.domain.user import User, UserId
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.testing import closed_port
 from threadkeep.testing.waiting import PATIENCE_S
 

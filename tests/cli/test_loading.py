@@ -53,7 +53,7 @@ def test_chat_with_a_running_server_loads_no_server(model: ScriptedModel, tmp_pa
     assert "threadkeep.client.client" in modules
     assert layers(modules) <= OF_EVERY_COMMAND | OF_A_CLIENT | {"http"}
     of_http = {module for module in modules if module.startswith("threadkeep.http.")}
-    assert of_http == {"threadkeep.http.local_token"}
+    assert of_http == {"threadkeep.http.sign_in", "threadkeep.http.sign_in.local_token"}
     assert not packages(modules) & OF_A_SERVER
 
 

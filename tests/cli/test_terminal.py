@@ -33,7 +33,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnStart,
 )
 from threadkeep.domain.message import Usage
@@ -465,7 +465,7 @@ def test_text_thoughts_and_tools_come_in_order_with_a_blank_line_between_calls()
         Text("Numbers"),
         Text(" first."),
         ToolCalled("1", "add", "", {"a": 1}),
-        ToolResulted("1", "add", "ok", 3),
+        ToolResultStored("1", "add", "ok", 3),
         IterationStart(2),
         Text("Now I check."),
         IterationStart(3),

@@ -418,6 +418,6 @@ async def test_message_of_a_newer_server_is_read_without_the_parts_that_are_unkn
     model.script([Say("Hello")])
     conversation = await default_conversation(inside)
     _ = [event async for event in inside.send(conversation, "Hi")]
-    monkeypatch.setattr("threadkeep.http.conversations.message_views", newer_views)
+    monkeypatch.setattr("threadkeep.http.api.conversations.message_views", newer_views)
     contents = [it.content async for it in inside.messages(conversation)]
     assert contents == ["Hi", "Hello"]

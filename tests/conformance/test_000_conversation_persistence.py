@@ -23,7 +23,7 @@ from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import BriefingId, ConversationId, new_uuid
 from threadkeep.ports.store import Store
-from threadkeep.storage.database import Database, Plan, Query, Rows
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows
 from threadkeep.storage.store import store_on
 
 T = TypeVar("T")

@@ -45,7 +45,7 @@ from threadkeep.domain.turn import TurnOrigin
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.storage.database import Database, Query, Row, Statement
+from threadkeep.storage.database.connector import Database, Query, Row, Statement
 from threadkeep.storage.store import open_store, sqlite_path, store_on
 
 BLANKS = ("", "   ", "\n\t", "\u3000", "\u200b")

@@ -322,8 +322,20 @@ def test_conversation_is_the_aggregate_root_and_decides_what_is_added():
 
 @pytest.mark.requirement("004-NFR-modularity-2")
 def test_database_is_known_only_behind_the_repository():
-    inside = imported_by("domain", "ports", "engine", "log", "jobs", "services", "protocols", "http")
-    assert {"threadkeep.services.conversations", "threadkeep.http.conversations"} <= inside.keys()
+    inside = imported_by(
+        "domain",
+        "ports",
+        "context",
+        "engine",
+        "transfers",
+        "log",
+        "runtime",
+        "jobs",
+        "services",
+        "protocols",
+        "http",
+    )
+    assert {"threadkeep.services.conversations", "threadkeep.http.api.conversations"} <= inside.keys()
     for module, imported in inside.items():
         for name in imported:
             assert not name.startswith("threadkeep.storage"), f"{module} imports {name}"
@@ -332,7 +344,9 @@ def test_database_is_known_only_behind_the_repository():
             )
     # The use cases know the repository's port, and both databases stand behind it
     assert "threadkeep.ports.store" in inside["threadkeep.services.conversations"]
-    assert {"threadkeep.storage.sqlite", "threadkeep.storage.postgres"} <= imported_by("storage").keys()
+    assert {"threadkeep.storage.database.sqlite", "threadkeep.storage.database.postgres"} <= imported_by(
+        "storage"
+    ).keys()
 
 
 @pytest.mark.requirement("004-NFR-modularity-3")

@@ -2,7 +2,7 @@
 
 from tests.making import ALICE, NOW, keep_ended
 from tests.services.running import begin
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageStatus
@@ -10,12 +10,12 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS, Lease
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 
 OPEN = Statement("SELECT id FROM tk_approvals WHERE answered_at IS NULL")
 LEASE = Lease("a-node", 1, LEASE_MS)
-ALLOW = Answer(action=ApprovalAction.ALLOW, at=NOW)
-EXPIRE = Answer(action=ApprovalAction.EXPIRE, at=NOW)
+ALLOW = Decision(action=ApprovalAction.ALLOW, at=NOW)
+EXPIRE = Decision(action=ApprovalAction.EXPIRE, at=NOW)
 
 
 async def ask(store: Store, begun: BegunTurn, expires_at: int = NOW + 1000) -> str:
@@ -45,11 +45,11 @@ async def test_request_that_is_withdrawn_is_neither_listed_nor_answered_nor_expi
     assert await open_requests(store) == [other]
     assert await store.log.pause(begun.turn.id, 1, [other]) == "paused"
     assert await store.approvals.expired(NOW, limit=10) == []
-    assert (await store.approvals.answer(begun.turn.id, over, ALLOW, LEASE)).outcome == "over"
+    assert (await store.approvals.decide(begun.turn.id, over, ALLOW, LEASE)).outcome == "over"
     waiting = await store.turns.get_active(begun.turn.id)
     assert waiting is not None
     assert waiting.node_id is None
-    answered = await store.approvals.answer(begun.turn.id, other, ALLOW, LEASE)
+    answered = await store.approvals.decide(begun.turn.id, other, ALLOW, LEASE)
     assert answered.outcome == "taken"
     assert answered.held is not None
     assert answered.held.turn.status is TurnStatus.RUNNING
@@ -61,7 +61,7 @@ async def test_turn_that_ends_closes_its_requests(store: Store, database: Databa
     reply = begun.assistant_message.finish(MessageStatus.CANCELLED, (), NOW + 1)
     await keep_ended(store, begun.conversation.end_turn(begun.turn, reply, NOW + 1))
     assert not await database.fetch(OPEN())
-    assert (await store.approvals.answer(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "over"
+    assert (await store.approvals.decide(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "over"
 
 
 async def test_requests_that_an_older_version_left_open_are_closed_later(store: Store, database: Database):
@@ -77,9 +77,9 @@ async def test_requests_that_an_older_version_left_open_are_closed_later(store: 
 async def test_request_that_has_an_answer_is_not_withdrawn(store: Store):
     begun = await begin(store, LEASE)
     request_id = await ask(store, begun)
-    assert (await store.approvals.answer(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "taken"
+    assert (await store.approvals.decide(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "taken"
     assert not await store.approvals.withdraw(begun.turn.id, request_id, EXPIRE)
-    assert await store.approvals.answers(begun.turn.id) == {request_id: ALLOW}
+    assert await store.approvals.decisions(begun.turn.id) == {request_id: ALLOW}
 
 
 async def test_same_answer_is_recognised_in_whatever_order_its_fields_come(store: Store):
@@ -87,6 +87,6 @@ async def test_same_answer_is_recognised_in_whatever_order_its_fields_come(store
     request_id = await ask(store, begun)
     outcomes: list[str] = []
     for arguments in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": True}):
-        edit = Answer(action=ApprovalAction.EDIT, at=NOW, arguments=arguments)
-        outcomes.append((await store.approvals.answer(begun.turn.id, request_id, edit, LEASE)).outcome)
+        edit = Decision(action=ApprovalAction.EDIT, at=NOW, arguments=arguments)
+        outcomes.append((await store.approvals.decide(begun.turn.id, request_id, edit, LEASE)).outcome)
     assert outcomes == ["taken", "same", "other"]

@@ -12,9 +12,9 @@ from threadkeep import loops
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED
-from threadkeep.storage import postgres
-from threadkeep.storage.bus import LocalBus, PostgresBus, bus_on
-from threadkeep.storage.database import Database, Query, Rows
+from threadkeep.storage.database import postgres
+from threadkeep.storage.database.bus import LocalBus, PostgresBus, bus_on
+from threadkeep.storage.database.connector import Database, Query, Rows
 from threadkeep.storage.store import open_database
 from threadkeep.testing.waiting import until
 
@@ -88,7 +88,7 @@ async def test_other_node_hears_everything_however_much_it_is(here: Listener, th
 async def test_database_that_takes_nothing_does_not_keep_a_node_from_closing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("threadkeep.storage.bus.LAST_WORDS_S", 0.01)
+    monkeypatch.setattr("threadkeep.storage.database.bus.LAST_WORDS_S", 0.01)
     bus = PostgresBus(cast("Database", SlowDatabase(database)), Loops())
     await bus.publish(["never told"])
     await bus.close()

@@ -10,8 +10,8 @@ from threadkeep.domain.ids import DocumentId, UserId, new_uuid
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import Store
 from threadkeep.ports.users import Purged
-from threadkeep.retrieval.terms import query_terms
-from threadkeep.storage.database import Database, Statement
+from threadkeep.search.terms import query_terms
+from threadkeep.storage.database.connector import Database, Statement
 
 ROWS = Statement(
     """SELECT (SELECT COUNT(*) FROM tk_documents), (SELECT COUNT(*) FROM tk_chunks),

@@ -12,7 +12,7 @@ import pytest
 from tests.making import ALICE, BOB, NOW, chunk_of, keep_agent, keep_begun, keep_conversation, keep_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageRefused
-from threadkeep.domain.events import ToolResulted
+from threadkeep.domain.events import ToolResultStored
 from threadkeep.domain.ids import PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import content_hash
 from threadkeep.domain.queued import QueuedMessage
@@ -21,8 +21,8 @@ from threadkeep.ports.files import Room
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.storage import file_contents, file_folder
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.payload_folder import HOUR_S
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.payloads.folder import HOUR_S
 from threadkeep.storage.store import store_on
 
 _ROWS = Statement("SELECT COUNT(*) FROM tk_contents")
@@ -264,7 +264,7 @@ async def test_image_of_a_running_turn_stays_when_a_queued_message_with_it_is_re
     image, own = prepared(tmp_path, "pixels", "own")
     await kept.store.files.add_returned(conversation, image)
     await kept.store.files.add(ALICE, [own], anything)
-    resulted = ToolResulted("call", "draw", "ok", artifact_ids=(image.file.id,))
+    resulted = ToolResultStored("call", "draw", "ok", artifact_ids=(image.file.id,))
     await kept.store.log.append([(chunk_of(begun.turn.id, 2, resulted), 1)])
     queued = QueuedMessage.of(conversation.id, "This?", NOW, files=(image.file.part, own.file.part))
     await kept.store.queue.add(queued, begun.turn.id)

@@ -15,10 +15,10 @@ from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.storage import payloads
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.payload_folder import HOUR_S
-from threadkeep.storage.payloads import HOUR_MS
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.payloads import database as payloads
+from threadkeep.storage.payloads.database import HOUR_MS
+from threadkeep.storage.payloads.folder import HOUR_S
 from threadkeep.storage.store import store_on
 
 CONTENT = b'"large"' * 10_000

@@ -29,7 +29,7 @@ from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import FromQueue, NextTurn
+from threadkeep.ports.turns import NewTurn, NextTurn, QueueChange
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -58,9 +58,9 @@ def last_chunk(begun: BegunTurn) -> LogChunk:
     return chunk_of(begun.turn.id, 2, Done("COMPLETED", begun.assistant_message.id, Usage(0, 0), "end_turn"))
 
 
-def following(end: EndedTurn, message: QueuedMessage) -> NextTurn:
+def next_turn_of(end: EndedTurn, message: QueuedMessage) -> NextTurn:
     begun = end.conversation.begin_turn(message.content, NOW + 1, message_id=message.id)
-    return NextTurn(begun, LEASE, opening_of(begun), message)
+    return NextTurn(NewTurn(begun, queue=QueueChange(message)), LEASE, opening_of(begun))
 
 
 async def contents(store: Store, begun: BegunTurn) -> list[str]:
@@ -127,12 +127,12 @@ async def test_next_turn_begins_in_the_commit_that_ends_the_one_before(store: St
     message = await queue(store, begun, "2?", key=IdempotencyKey("k", "hash"))
     rest = await queue(store, begun, "3?")
     end = ended(begun)
-    next_turn = following(end, message)
-    await store.turns.end(end, last_chunk(begun), 1, queue_version=2, following=next_turn)
+    next_turn = next_turn_of(end, message)
+    await store.turns.end(end, last_chunk(begun), 1, queue_version=2, next_turn=next_turn)
     assert await store.turns.status(begun.turn.id) is TurnStatus.COMPLETED
-    turn = next_turn.begun.turn
+    turn = next_turn.new.begun.turn
     assert await store.turns.get(ALICE, turn.id) == turn
-    assert await store.conversations.get(ALICE, begun.conversation.id) == next_turn.begun.conversation
+    assert await store.conversations.get(ALICE, begun.conversation.id) == next_turn.new.begun.conversation
     assert await store.queue.waiting(begun.conversation.id) == [rest]
     assert (await all_messages(store, begun.conversation))[2].id == message.id
     assert await store.log.read(turn.id, 0) == [next_turn.opening]
@@ -146,19 +146,19 @@ async def test_turn_runs_on_where_the_next_one_cannot_begin(store: Store, change
     begun = await begin(store)
     message = await queue(store, begun, "2?")
     end = ended(begun)
-    next_turn = following(end, message)
+    next_turn = next_turn_of(end, message)
     if change == "edit":
         await store.queue.edit(begun.conversation.id, message.id, "2!")
     elif change == "remove":
         await store.queue.remove(begun.conversation.id, message.id, NOW)
     else:
-        unstorable = LogChunk(next_turn.begun.turn.id, 1, 1, cast("Any", None))
-        next_turn = NextTurn(next_turn.begun, LEASE, unstorable, message)
+        unstorable = LogChunk(next_turn.new.begun.turn.id, 1, 1, cast("Any", None))
+        next_turn = NextTurn(next_turn.new, LEASE, unstorable)
     before = await store.queue.waiting(begun.conversation.id)
     with pytest.raises(StorageConflict):
-        await store.turns.end(end, last_chunk(begun), 1, queue_version=1, following=next_turn)
+        await store.turns.end(end, last_chunk(begun), 1, queue_version=1, next_turn=next_turn)
     assert await store.turns.status(begun.turn.id) is TurnStatus.RUNNING
-    assert await store.turns.status(next_turn.begun.turn.id) is None
+    assert await store.turns.status(next_turn.new.begun.turn.id) is None
     assert await store.conversations.get(ALICE, begun.conversation.id) == begun.conversation
     assert await store.queue.waiting(begun.conversation.id) == before
     assert await store.log.read(begun.turn.id, 1) == []
@@ -183,7 +183,7 @@ async def test_of_an_edit_and_the_next_turn_none_is_lost(store: Store):
         end = ended(begun)
         edited, refused = await asyncio.gather(
             store.queue.edit(begun.conversation.id, message.id, "2!"),
-            store.turns.end(end, last_chunk(begun), 1, queue_version=1, following=following(end, message)),
+            store.turns.end(end, last_chunk(begun), 1, queue_version=1, next_turn=next_turn_of(end, message)),
             return_exceptions=True,
         )
         assert (edited is None) != isinstance(refused, StorageConflict)
@@ -197,8 +197,8 @@ async def test_held_message_is_sent_and_a_new_one_is_queued_behind_it(store: Sto
     await keep_ended(store, end)
     added = QueuedMessage.of(begun.conversation.id, "3?", NOW)
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
-    change = FromQueue(first, added, IdempotencyKey("k", "hash"))
-    await store.turns.begin(again, LEASE, opening_of(again), queue=change)
+    change = QueueChange(first, added, IdempotencyKey("k", "hash"))
+    await store.turns.begin(NewTurn(again, queue=change), LEASE, opening_of(again))
     assert await store.queue.state_for(again.turn.id, 1) == QueueState(1, added)
     assert await store.queue.find_by_key(begun.conversation.id, "k") == (added, "hash")
 
@@ -211,7 +211,7 @@ async def test_held_message_that_was_removed_is_not_sent(store: Store):
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
     await store.queue.remove(begun.conversation.id, first.id, NOW)
     with pytest.raises(StorageConflict):
-        await store.turns.begin(again, LEASE, opening_of(again), queue=FromQueue(first))
+        await store.turns.begin(NewTurn(again, queue=QueueChange(first)), LEASE, opening_of(again))
     assert await store.conversations.get(ALICE, begun.conversation.id) == end.conversation
 
 
@@ -272,7 +272,7 @@ async def test_turn_of_a_held_message_is_found_by_both_keys(store: Store):
     await keep_ended(store, end)
     again = end.conversation.begin_turn("2?", NOW, message_id=message.id)
     request = IdempotencyKey("sent", "request")
-    await store.turns.begin(again, LEASE, opening_of(again), request, queue=FromQueue(message))
+    await store.turns.begin(NewTurn(again, request, QueueChange(message)), LEASE, opening_of(again))
     assert await store.turns.find_by_key(begun.conversation.id, "queued") == (again.turn, "message")
     assert await store.turns.find_by_key(begun.conversation.id, "sent") == (again.turn, "request")
 

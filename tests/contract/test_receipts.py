@@ -9,7 +9,7 @@ from tests.making import ALICE, BOB, NOW, keep_agent, keep_begun, keep_conversat
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.store import Store
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.testing.waiting import PATIENCE_S, until
 
 TEXTS = Statement("SELECT text FROM tk_prompt_texts ORDER BY text")

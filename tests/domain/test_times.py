@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.engine.histories import card
+from tests.context.histories import card
+from threadkeep.context.history import render_card
 from threadkeep.domain.times import LATEST_MS, nearest_time, time_in
-from threadkeep.engine.history import render_card
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from threadkeep.domain.approval import Answer
+from threadkeep.domain.approval import Decision
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.ports.gateway import TAKES_NO_FILES, ModelEvent, ModelRequest, TakenFiles
-from threadkeep.ports.tools import Asked, Caller, GivenInput, Grant, Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.tools import Asked, Caller, GivenInput, Grant, Progress, Returned, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
@@ -31,7 +31,7 @@ def large_values(kept: Kept | None = None) -> LargeValues:
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
 
-Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Asked | Outcome]]
+Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Asked | Returned]]
 
 
 class InMemoryGateway:
@@ -98,7 +98,7 @@ class NobodyAsked:
         """There is nothing to end."""
         return False
 
-    async def answers(self) -> Mapping[str, Answer]:
+    async def decisions(self) -> Mapping[str, Decision]:
         """There are none."""
         return {}
 
@@ -151,7 +151,7 @@ class InMemoryTools:
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
-    ) -> AsyncGenerator[Progress | Asked | Outcome]:
+    ) -> AsyncGenerator[Progress | Asked | Returned]:
         """Runs the function, with an await before every step."""
         self.calls.append((tool.name, arguments))
         self.open_calls += 1
@@ -165,10 +165,10 @@ class InMemoryTools:
             await steps.aclose()
 
 
-def gives(*steps: Progress | Outcome | Exception | asyncio.Event) -> Run:
+def gives(*steps: Progress | Returned | Exception | asyncio.Event) -> Run:
     """A tool that does just this, whatever it is asked."""
 
-    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Returned]:
         for step in steps:
             if isinstance(step, Exception):
                 raise step
@@ -180,6 +180,6 @@ def gives(*steps: Progress | Outcome | Exception | asyncio.Event) -> Run:
     return run
 
 
-async def adds(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
+async def adds(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Returned]:
     """A tool that adds."""
-    yield Outcome("ok", result={"sum": sum(arguments.values())})
+    yield Returned("ok", result={"sum": sum(arguments.values())})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.histories import answered as answered_message
+from tests.context.histories import answered as answered_message
 from tests.engine.test_loop import TURN
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
@@ -13,7 +13,7 @@ from threadkeep.domain.events import (
     Terminal,
     Text,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
     UsageReported,
@@ -23,7 +23,7 @@ from threadkeep.engine.ending import (
     ABANDONED,
     INTERNAL_ERROR,
     PROCESS_ENDED,
-    answered,
+    completed,
     cut_off,
     failed,
     last_events,
@@ -38,14 +38,14 @@ COMPLETED = Done("COMPLETED", TURN.assistant_message_id, Usage(0, 0), "end_turn"
 
 
 def test_turn_whose_model_has_spoken_is_completed():
-    assert answered(TURN, stop_reason="end_turn", has_spoken=True) == COMPLETED
+    assert completed(TURN, stop_reason="end_turn", has_spoken=True) == COMPLETED
 
 
 @pytest.mark.parametrize(
     ("stop_reason", "says"), [("end_turn", "empty reply"), ("max_iterations", "limit of tool rounds")]
 )
 def test_turn_without_a_word_has_failed_and_can_be_retried(stop_reason: str, says: str):
-    end = answered(TURN, stop_reason=stop_reason, has_spoken=False)
+    end = completed(TURN, stop_reason=stop_reason, has_spoken=False)
     assert isinstance(end, Failed)
     assert (end.code, end.retryable) == ("AGENTX_ERROR", True)
     assert says in end.message
@@ -85,8 +85,8 @@ def test_open_calls_get_their_result_and_the_open_model_call_its_usage_before_th
         COMPLETED, open_calls=CALLS, why="It ended.", reported=Usage(1, 2), unreported=Usage(3, 4, True)
     )
     assert list(events) == [
-        ToolResulted("1", "add", "interrupted", error="It ended."),
-        ToolResulted("2", "sub", "interrupted", error="It ended."),
+        ToolResultStored("1", "add", "interrupted", error="It ended."),
+        ToolResultStored("2", "sub", "interrupted", error="It ended."),
         UsageReported(3, 4, estimated=True),
         Done("COMPLETED", TURN.assistant_message_id, Usage(4, 6, estimated=True), "end_turn"),
     ]
@@ -114,7 +114,7 @@ ITERATION = (
     Text("I look. "),
     ToolCalled("1", "rows", "shop", {}),
     UsageReported(90, 7),
-    ToolResulted("1", "rows", "ok", "x" * 400),
+    ToolResultStored("1", "rows", "ok", "x" * 400),
 )
 
 
@@ -130,6 +130,6 @@ def test_model_call_that_a_crash_cut_off_is_counted_whichever_it_was():
 def test_crash_between_two_model_calls_adds_no_usage():
     assert cut_off_after(*ITERATION) == [ABANDONED]
     assert cut_off_after(*ITERATION[:-1]) == [
-        ToolResulted("1", "rows", "interrupted", error=PROCESS_ENDED),
+        ToolResultStored("1", "rows", "interrupted", error=PROCESS_ENDED),
         ABANDONED,
     ]

@@ -18,7 +18,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
     UsageReported,
@@ -78,8 +78,10 @@ def test_tool_calls_are_kept_with_their_results_and_steps():
         ToolCalled("1", "add", "math", {"a": 1}),
         ToolCalled("2", "sub", "math", {}),
         ToolProgress("1", 0.5),
-        ToolResulted("2", "sub", "error", error="No.", duration_ms=3),
-        ToolResulted("1", "add", "ok", {"sum": 1}, duration_ms=7, chart_data=[1], artifact_ids=("p1", "p2")),
+        ToolResultStored("2", "sub", "error", error="No.", duration_ms=3),
+        ToolResultStored(
+            "1", "add", "ok", {"sum": 1}, duration_ms=7, chart_data=[1], artifact_ids=("p1", "p2")
+        ),
         Text("1"),
         DONE,
     )
@@ -112,7 +114,7 @@ def test_parts_stand_in_the_order_in_which_they_arrived_each_with_its_call_of_th
         UsageReported(1, 1),
         ToolCalled("1", "add", "math", {}),
         Notice("SLOW", "Slow."),
-        ToolResulted("1", "add", "ok", 3, duration_ms=5),
+        ToolResultStored("1", "add", "ok", 3, duration_ms=5),
         IterationStart(2),
         Text("Then"),
         Text("."),
@@ -177,7 +179,7 @@ def test_state_follows_the_events(events: list[EventBody], status: MessageStatus
 
 
 def test_second_result_of_a_call_is_refused():
-    result = ToolResulted("1", "add", "ok", 1)
+    result = ToolResultStored("1", "add", "ok", 1)
     with pytest.raises(IllegalTransition):
         folded(START, ToolCalled("1", "add", "", {}), result, result)
 
@@ -185,9 +187,9 @@ def test_second_result_of_a_call_is_refused():
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
 hits = st.builds(RetrievalHit, texts, texts, st.floats(0, 1))
 results = st.one_of(
-    st.builds(ToolResulted, st.just(""), st.just(""), st.just("ok"), texts),
+    st.builds(ToolResultStored, st.just(""), st.just(""), st.just("ok"), texts),
     st.builds(
-        ToolResulted,
+        ToolResultStored,
         st.just(""),
         st.just(""),
         st.sampled_from(["error", "timeout", "denied", "interrupted"]),

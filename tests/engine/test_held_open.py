@@ -11,8 +11,8 @@ import pytest
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, NobodyAsked, Run, gives, large_values
 from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
 from tests.engine.test_replay import log_of, steps_of
-from threadkeep.domain.approval import Answer, ApprovalAction
-from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Done, ToolResulted, TurnStart
+from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Done, ToolResultStored, TurnStart
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine import batch
 from threadkeep.engine.batch import Asking
@@ -21,7 +21,7 @@ from threadkeep.engine.replay import TurnState, replay
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.ports.gateway import TextDelta, ToolUse
-from threadkeep.ports.tools import Asked, Outcome, Progress
+from threadkeep.ports.tools import Asked, Progress, Returned
 from threadkeep.schemas.checker import SchemaChecker
 
 
@@ -29,7 +29,7 @@ class Requests(NobodyAsked):
     """Approvals of a turn whose user has not answered yet."""
 
     def __init__(self) -> None:
-        self.given: dict[str, Answer] = {}
+        self.given: dict[str, Decision] = {}
 
     async def ask(self, asking: Asking) -> None:
         """Nobody answers."""
@@ -37,34 +37,34 @@ class Requests(NobodyAsked):
     async def withdraw(self, request_id: str) -> bool:
         """Ends a request."""
         is_open = request_id not in self.given
-        self.given.setdefault(request_id, Answer(action=ApprovalAction.EXPIRE, at=0))
+        self.given.setdefault(request_id, Decision(action=ApprovalAction.EXPIRE, at=0))
         return is_open
 
     async def arrived(self) -> None:
         """Now and then somebody looks."""
         await asyncio.sleep(0.01)
 
-    async def answers(self) -> Mapping[str, Answer]:
+    async def decisions(self) -> Mapping[str, Decision]:
         """Those that have ended."""
         return self.given
 
 
-async def asks_and_dies(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
+async def asks_and_dies(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Returned]:
     """Asks the user, and is gone."""
-    waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+    waiting: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_later(0.01, waiting.cancel)
-    yield Asked("Which size?", None, None, lambda _: None, waiting)
-    yield Outcome("error", error="Lost the connection to the server.", lost=True)
+    yield Asked("Which size?", None, None, waiting)
+    yield Returned("error", error="Lost the connection to the server.", lost=True)
 
 
 def asks(message: str) -> Run:
     """A tool that asks this, and tells what it heard."""
 
-    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Outcome]:
-        waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-        yield Asked(message, None, "https://example.com/", waiting.set_result, waiting)
-        answer = waiting.result()
-        yield Outcome("ok", result=answer and answer.action)
+    async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Asked | Returned]:
+        waiting: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
+        yield Asked(message, None, "https://example.com/", waiting)
+        decision = waiting.result()
+        yield Returned("ok", result=decision and decision.action)
 
     return run
 
@@ -94,10 +94,10 @@ async def again(state: TurnState, requests: Requests, run: Run) -> list[TurnStep
 async def test_call_that_runs_again_and_asks_the_same_is_told_what_the_user_has_answered():
     requests = Requests()
     state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
-    requests.given[request_id] = Answer(action=ApprovalAction.ANSWER, at=0)
+    requests.given[request_id] = Decision(action=ApprovalAction.ANSWER, at=0)
     steps = await again(state, requests, asks("Delete 3 files?"))
     assert not any(isinstance(it, ApprovalRequest) for it in steps)
-    assert [it.result for it in steps if isinstance(it, ToolResulted)] == ["answer"]
+    assert [it.result for it in steps if isinstance(it, ToolResultStored)] == ["answer"]
 
 
 async def test_call_that_runs_again_and_asks_something_else_has_no_answer_yet(
@@ -106,16 +106,16 @@ async def test_call_that_runs_again_and_asks_something_else_has_no_answer_yet(
     monkeypatch.setattr(batch, "HELD_OPEN_S", 0.01)
     requests = Requests()
     state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
-    requests.given[request_id] = Answer(action=ApprovalAction.ANSWER, at=0)
+    requests.given[request_id] = Decision(action=ApprovalAction.ANSWER, at=0)
     steps = await again(state, requests, asks("Delete 5 files?"))
     assert [it.message for it in steps if isinstance(it, ApprovalRequest)] == ["Delete 5 files?"]
-    assert [it.result for it in steps if isinstance(it, ToolResulted)] == ["expire"]
+    assert [it.result for it in steps if isinstance(it, ToolResultStored)] == ["expire"]
 
 
 async def test_call_that_runs_again_and_asks_nothing_leaves_no_request_open():
     requests = Requests()
     state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
-    steps = await again(state, requests, gives(Outcome("ok", result="done")))
+    steps = await again(state, requests, gives(Returned("ok", result="done")))
     ended = [it.request_id for it in steps if isinstance(it, ApprovalResponse)]
     assert ended == [request_id]
 
@@ -126,10 +126,10 @@ async def test_server_that_dies_while_it_asks_keeps_nobody_waiting(effect: ToolE
     gateway = InMemoryGateway(use(ToolUse("1", "asks", {})), reply(TextDelta("Well.")))
     async with asyncio.timeout(10):
         steps = await steps_of(gateway, tools, {}, approvals=Requests())
-    told = [it for it in steps if isinstance(it, ApprovalRequest | ApprovalResponse | ToolResulted)]
+    told = [it for it in steps if isinstance(it, ApprovalRequest | ApprovalResponse | ToolResultStored)]
     _, response, result = told
     assert isinstance(response, ApprovalResponse)
-    assert isinstance(result, ToolResulted)
+    assert isinstance(result, ToolResultStored)
     assert response.action is ApprovalAction.EXPIRE
     assert result.status == ("error" if effect.is_repeatable else "unknown")
     assert isinstance(steps[-1], Done)

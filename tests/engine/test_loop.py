@@ -19,6 +19,9 @@ from tests.engine.in_memory import (
     gives,
     large_values,
 )
+from threadkeep.context.call_ids import TakenIds, none_taken
+from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     Done,
@@ -32,26 +35,23 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     UsageReported,
 )
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.tool_call import SENT_TO_MODEL
+from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.batch import UNKNOWN
-from threadkeep.engine.call_ids import TakenIds, none_taken
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.engine.token_estimates import estimate_request_tokens
-from threadkeep.engine.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.gateways.anthropic import anthropic_body
-from threadkeep.gateways.openai import Habits, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.openai import openai_body
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -71,7 +71,7 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 from threadkeep.ports.schemas import NOT_CHECKED
-from threadkeep.ports.tools import Outcome, Progress, Tool, Unavailable
+from threadkeep.ports.tools import Progress, Returned, Tool, Unavailable
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.testing.provider_rules import (
     check_anthropic,
@@ -129,11 +129,11 @@ def check(events: Sequence[EventBody], gateway: InMemoryGateway, tools: InMemory
     """What holds for every turn, however it went."""
     assert [isinstance(it, Done | Failed) for it in events] == [False] * (len(events) - 1) + [True]
     called = [it.tool_call_id for it in events if isinstance(it, ToolCalled)]
-    resulted = [it.tool_call_id for it in events if isinstance(it, ToolResulted)]
+    resulted = [it.tool_call_id for it in events if isinstance(it, ToolResultStored)]
     assert len(called) == len(set(called))
     assert sorted(called) == sorted(resulted)
     for at, event in enumerate(events):
-        if isinstance(event, ToolResulted | ToolProgress):
+        if isinstance(event, ToolResultStored | ToolProgress):
             assert event.tool_call_id in {it.tool_call_id for it in events[:at] if isinstance(it, ToolCalled)}
     spent = [it for it in events if isinstance(it, UsageReported)]
     assert len(spent) == len(gateway.requests)
@@ -153,11 +153,11 @@ def use(*uses: ToolUse) -> list[ModelEvent]:
     return [*uses, ModelUsage(10, 5), ModelStopped("tool_use")]
 
 
-def results(events: Iterable[EventBody]) -> dict[str, ToolResulted]:
-    return {event.tool_call_id: event for event in events if isinstance(event, ToolResulted)}
+def results(events: Iterable[EventBody]) -> dict[str, ToolResultStored]:
+    return {event.tool_call_id: event for event in events if isinstance(event, ToolResultStored)}
 
 
-async def use_once(run_tool: Run, call: ToolUse | None = None, **options: Any) -> ToolResulted:
+async def use_once(run_tool: Run, call: ToolUse | None = None, **options: Any) -> ToolResultStored:
     """The result of one call of a tool, after which the model has its last word."""
     gateway = InMemoryGateway(use(call or ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
     events = await run(gateway, InMemoryTools(tool=run_tool, **options))
@@ -178,7 +178,7 @@ async def test_calls_with_the_same_id_or_none_get_ids_of_their_own(supports_tool
         assert [sums[it.tool_call_id] for it in called] == [{"sum": n} for n in (1, 2, 3, 4)]
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
-        check_openai(openai_body(request, "m", Habits()))
+        check_openai(openai_body(request, "m"))
 
 
 async def test_text_tool_text_are_told_in_order():
@@ -201,7 +201,7 @@ async def test_text_tool_text_are_told_in_order():
         Text("Let me see. "),
         ToolCalled("1", "adds", "test", {"a": 1, "b": 2}, model_name="adds"),
         UsageReported(10, 5),
-        ToolResulted("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
+        ToolResultStored("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
         IterationStart(2),
         Text("Three."),
         UsageReported(10, 5),
@@ -220,7 +220,7 @@ async def test_text_tool_text_are_told_in_order():
     )
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
-        check_openai(openai_body(request, "m", Habits()))
+        check_openai(openai_body(request, "m"))
 
 
 async def test_blocks_of_an_answer_go_back_in_the_order_in_which_they_came():
@@ -261,7 +261,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
     assert sorted(results(events)) == sorted([first, second])
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
-        check_openai(openai_body(request, "m", Habits()))
+        check_openai(openai_body(request, "m"))
 
 
 async def test_200_calls_of_one_answer_are_answered_and_sent_back():
@@ -270,22 +270,22 @@ async def test_200_calls_of_one_answer_are_answered_and_sent_back():
     events = await run(gateway, InMemoryTools(adds=adds))
     assert len(results(events)) == 200
     check_anthropic(anthropic_body(gateway.requests[1], "m"))
-    check_openai(openai_body(gateway.requests[1], "m", Habits()))
+    check_openai(openai_body(gateway.requests[1], "m"))
 
 
 async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
     first_may_end, second_began = asyncio.Event(), asyncio.Event()
 
-    async def first(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def first(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
         await second_began.wait()
         yield Progress(0.5, 1, "half")
         await first_may_end.wait()
-        yield Outcome("ok", "first")
+        yield Returned("ok", "first")
 
-    async def second(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def second(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
         second_began.set()
-        yield Outcome("ok", "second")
-        raise AssertionError("nobody reads on after the outcome")
+        yield Returned("ok", "second")
+        raise AssertionError("nobody reads on after the result")
 
     gateway = InMemoryGateway(
         use(ToolUse("1", "first", {}), ToolUse("2", "second", {})), reply(TextDelta("Both."))
@@ -294,7 +294,7 @@ async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
     tools = InMemoryTools(first=first, second=second)
     async for event in turn(gateway, tools):
         events.append(event)
-        if isinstance(event, ToolResulted) and event.tool_call_id == "2":
+        if isinstance(event, ToolResultStored) and event.tool_call_id == "2":
             first_may_end.set()
     check(events, gateway, tools)
     assert [*results(events)] == ["2", "1"]
@@ -309,8 +309,8 @@ async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
 async def test_what_a_tool_found_is_told_before_its_result():
     hit = RetrievalHit("a.pdf", "text", 0.9, document_id="d", page=3)
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Found.")))
-    outcome = Outcome("ok", "1 hit", query="law\x00", hits=(hit,), chart_data={"x": [1]})
-    events = await run(gateway, InMemoryTools(tool=gives(outcome)))
+    returned = Returned("ok", "1 hit", query="law\x00", hits=(hit,), chart_data={"x": [1]})
+    events = await run(gateway, InMemoryTools(tool=gives(returned)))
     found = events.index(Retrieval("law\ufffd", (hit,), "1"))
     result = results(events)["1"]
     assert events[found + 1] is result
@@ -320,8 +320,8 @@ async def test_what_a_tool_found_is_told_before_its_result():
 @pytest.mark.parametrize(
     ("tool", "call", "status", "error"),
     [
-        (gives(Outcome("error", error="No.")), None, "error", "No."),
-        (gives(Outcome("denied", error="Not you.")), None, "denied", "Not you."),
+        (gives(Returned("error", error="No.")), None, "error", "No."),
+        (gives(Returned("denied", error="Not you.")), None, "denied", "Not you."),
         (gives(ValueError("the password is 1234")), None, "unknown", UNKNOWN),
         (gives(TimeoutError()), None, "unknown", UNKNOWN),
         (gives(Progress(1)), None, "unknown", UNKNOWN),
@@ -329,7 +329,7 @@ async def test_what_a_tool_found_is_told_before_its_result():
         (adds, ToolUse("1", "tool", {}, "The arguments are not a JSON object."), "error",
          "The arguments are not a JSON object."),
     ],
-    ids=["error", "denied", "exception", "its own timeout", "no outcome", "unknown", "broken arguments"],
+    ids=["error", "denied", "exception", "its own timeout", "no result", "unknown", "broken arguments"],
 )  # fmt: skip
 async def test_tool_that_fails_is_told_to_the_model_and_the_turn_goes_on(
     tool: Run, call: ToolUse | None, status: str, error: str
@@ -343,7 +343,7 @@ async def test_tool_that_fails_is_told_to_the_model_and_the_turn_goes_on(
     [
         (gives(ValueError("the password is 1234")), "The tool failed: ValueError."),
         (gives(Progress(1)), "The tool ended without returning a result."),
-        (gives(Outcome("error", error="Lost the connection.", lost=True)), "Lost the connection."),
+        (gives(Returned("error", error="Lost the connection.", lost=True)), "Lost the connection."),
     ],
 )
 async def test_call_that_is_safe_to_repeat_fails_with_its_reason(tool: Run, error: str):
@@ -377,9 +377,9 @@ async def test_numbers_and_texts_that_json_does_not_have_are_replaced():
         ],
         reply(TextDelta("ok")),
     )
-    outcome = Outcome("ok", odd)
+    returned = Returned("ok", odd)
     events = await run(
-        gateway, InMemoryTools(tool=gives(Progress(float("nan"), float("inf"), "\x00"), outcome))
+        gateway, InMemoryTools(tool=gives(Progress(float("nan"), float("inf"), "\x00"), returned))
     )
     assert Text("a\ufffdb") in events
     assert Text("?") in events
@@ -396,9 +396,9 @@ async def test_value_that_is_nested_too_deeply_is_an_error_that_is_told(where: s
     deep: Any = "bottom"
     for _ in range(5_000):
         deep = [deep]
-    outcome = Outcome("ok", **({} if where == "arguments" else {where: deep}))
+    returned = Returned("ok", **({} if where == "arguments" else {where: deep}))
     arguments = {"deep": deep} if where == "arguments" else {}
-    result = await use_once(gives(outcome), ToolUse("1", "tool", arguments))
+    result = await use_once(gives(returned), ToolUse("1", "tool", arguments))
     assert result.status == "error"
     assert str(result.error).endswith("nested too deeply.")
 
@@ -408,7 +408,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", {})), reply(TextDelta("Done.")))
     toolbox = Toolbox(
-        InMemoryTools(tool=gives(Outcome("ok", {"text": long}))), large_values(kept), SchemaChecker()
+        InMemoryTools(tool=gives(Returned("ok", {"text": long}))), large_values(kept), SchemaChecker()
     )
     events = [it async for it in events_of(toolbox, gateway)]
     result = results(events)["1"]
@@ -419,7 +419,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     shown, _, mark = block.content.partition("\n")
     assert shown == f'{{"text":"{long}"}}'[:MOST_RESULT_CHARACTERS]
     assert mark == '… [40011 characters, cut here; recall_result with id "1" and offset 20000 returns more]'
-    assert json.loads(kept[result.refs[SENT_TO_MODEL]]) == block.content
+    assert json.loads(kept[result.refs[MODEL_READS]]) == block.content
     # The record carries what a short form needs.
     whole = f'{{"text":"{long}"}}'
     assert result.result == {"characters": len(whole), "head": whole[:600], "tail": whole[-200:]}
@@ -433,7 +433,7 @@ async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_t
         use(*calls), use(ToolUse("more", "reads", {})), reply(TextDelta("Done.")), context_tokens=32_000
     )
     toolbox = Toolbox(
-        InMemoryTools(reads=gives(Outcome("ok", "工具 " * 3000))), large_values(kept), SchemaChecker()
+        InMemoryTools(reads=gives(Returned("ok", "工具 " * 3000))), large_values(kept), SchemaChecker()
     )
     events = [it async for it in events_of(toolbox, gateway)]
     ended = results(events)
@@ -442,7 +442,7 @@ async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_t
     for block in gateway.requests[1].messages[-1].blocks:
         assert isinstance(block, ToolResultBlock)
         assert "recall_result" in block.content
-        assert json.loads(kept[ended[block.tool_use_id].refs[SENT_TO_MODEL]]) == block.content
+        assert json.loads(kept[ended[block.tool_use_id].refs[MODEL_READS]]) == block.content
         results_sent.append(block.content)
     assert len(results_sent) == 200
     assert isinstance(events[-1], Done)
@@ -450,7 +450,7 @@ async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_t
 
 async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_run():
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    tools = InMemoryTools(weather=gives(Outcome("ok", "sunny")), schema=schema)
+    tools = InMemoryTools(weather=gives(Returned("ok", "sunny")), schema=schema)
     gateway = InMemoryGateway(
         use(ToolUse("1", "weather", {"city": 5})),
         use(ToolUse("2", "weather", {"city": "北京"})),
@@ -481,7 +481,7 @@ async def test_more_tools_than_a_provider_takes_are_left_out_with_a_notice():
     events = await run(gateway, InMemoryTools(**tools))
     assert len(gateway.requests[0].tools) == MOST_TOOLS
     assert Notice("TOO_MANY_TOOLS", "Models accept at most 128 tools; 2 were left out.") in events
-    check_openai(openai_body(gateway.requests[0], "m", Habits()))
+    check_openai(openai_body(gateway.requests[0], "m"))
 
 
 async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():
@@ -605,7 +605,7 @@ def long_turn() -> tuple[InMemoryGateway, InMemoryTools]:
     tools = InMemoryTools(
         Unavailable("files", "gone"),
         slow=gives(
-            Progress(1), Progress(2), Outcome("ok", "slow", query="q", hits=(RetrievalHit("s", "t", 1),))
+            Progress(1), Progress(2), Returned("ok", "slow", query="q", hits=(RetrievalHit("s", "t", 1),))
         ),
         adds=adds,
     )
@@ -701,7 +701,7 @@ class HangingTools(InMemoryTools):
 
 
 async def test_tool_that_clings_to_life_does_not_keep_the_turn():
-    async def stubborn(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
+    async def stubborn(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
         yield Progress(1)
         try:
             await asyncio.Event().wait()
@@ -729,15 +729,15 @@ async def test_model_that_was_offered_no_tools_and_asks_for_one_is_told_in_words
     assert isinstance(events[-1], Done)
     assert [it.status for it in results(events).values()] == ["error", "error"]
     check_anthropic(anthropic_body(gateway.requests[1], "m"))
-    check_openai(openai_body(gateway.requests[1], "m", Habits()))
+    check_openai(openai_body(gateway.requests[1], "m"))
 
 
 async def test_arguments_that_no_wire_takes_go_back_to_the_model_mended():
     odd = {"nan": float("nan"), "big": 10**30, "half": "\ud83d"}
     gateway = InMemoryGateway(use(ToolUse("1", "tool", odd)), reply(TextDelta("So.")))
-    await run(gateway, InMemoryTools(tool=gives(Outcome("ok", odd))))
+    await run(gateway, InMemoryTools(tool=gives(Returned("ok", odd))))
     assert encode(anthropic_body(gateway.requests[1], "m"))
-    assert encode(openai_body(gateway.requests[1], "m", Habits()))
+    assert encode(openai_body(gateway.requests[1], "m"))
 
 
 async def test_call_whose_arguments_cannot_be_checked_within_the_limits_is_not_made():

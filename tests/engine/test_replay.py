@@ -18,7 +18,7 @@ from threadkeep.domain.events import (
     Notice,
     Text,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -144,12 +144,12 @@ def check(
     assert isinstance(done, Done)
     assert done.status == "COMPLETED"
     bodies = [it.body for it in before if isinstance(it, TurnEvent)]
-    told = [it for it in (*bodies, *after) if isinstance(it, ToolResulted)]
+    told = [it for it in (*bodies, *after) if isinstance(it, ToolResultStored)]
     assert sorted(it.tool_call_id for it in told) == ["1", "2", "3"]
     assert sum(isinstance(it, Notice) for it in (*bodies, *after)) == 1
     handed = [call.id for it in before if isinstance(it, Dispatched) for call in it.calls]
     again = [call.id for it in after if isinstance(it, Dispatched) for call in it.calls]
-    resulted = {it.tool_call_id for it in bodies if isinstance(it, ToolResulted)}
+    resulted = {it.tool_call_id for it in bodies if isinstance(it, ToolResultStored)}
     assert not resulted & set(again)
     lost = set(handed) - resulted
     assert lost & set(again) == (lost if effect.is_repeatable else set())
@@ -210,7 +210,7 @@ def test_signed_thoughts_go_back_as_the_provider_gave_them():
             CallFinished(1, "tool_use", (thought, UseNoted("1"))),
             UsageReported(1, 1),
             Dispatched((Dispatch("1"),)),
-            ToolResulted("1", "adds", "ok", {"sum": 1}),
+            ToolResultStored("1", "adds", "ok", {"sum": 1}),
         ),
         replace(REQUEST, tools=(ToolSpec("adds", "Adds.", {}),)),
         {},
@@ -237,7 +237,7 @@ def test_time_that_a_turn_waited_does_not_count_whatever_comes_after_it():
     at, ran_ms = last.at + week_ms, replay(before, REQUEST, {}).ran_ms
     away = TurnEvent(TURN.id, last.seq + 1, at, Notice("MCP_SERVER_UNAVAILABLE", "It is away."))
     answered = TurnEvent(TURN.id, last.seq + 2, at + 5, ApprovalResponse("r", ApprovalAction.ALLOW))
-    ended = TurnEvent(TURN.id, last.seq + 3, at + 12, ToolResulted("1", "adds", "ok", {"sum": 1}))
+    ended = TurnEvent(TURN.id, last.seq + 3, at + 12, ToolResultStored("1", "adds", "ok", {"sum": 1}))
     state = replay([*before, away, answered, Dispatched((Dispatch("1"),)), ended], REQUEST, {})
     assert state.ran_ms == ran_ms + 7
 
@@ -267,7 +267,7 @@ def test_call_that_took_too_long_may_have_taken_effect(effect: ToolEffect):
             CallFinished(1, "tool_use", (UseNoted("1"),)),
             UsageReported(1, 1),
             Dispatched((Dispatch("1", effect),)),
-            ToolResulted("1", "adds", "timeout", error="The tool took longer than 1 seconds."),
+            ToolResultStored("1", "adds", "timeout", error="The tool took longer than 1 seconds."),
         ),
         REQUEST,
         {},

@@ -173,7 +173,7 @@ def with_flaw(lines: list[dict[str, Any]]) -> None:
 
 A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
-    (tampered(lambda it: it.pop("parts"), "message"), "missing required field `content`"),
+    (tampered(lambda it: it.pop("parts"), "message"), "missing required field `parts`"),
     (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "unknown part type 'odd'"),
     (tampered(lambda it: it.update(parts=[{"type": []}]), "message"), "unknown part type []"),
     (tampered(lambda it: it.update(type=["message"]), "message"), "missing required field `type`"),
@@ -231,11 +231,14 @@ async def test_tampered_exports_bring_in_nothing_of_what_is_wrong(
         assert len((await kept_of(store, ALICE))["order"]) == 3
 
 
-async def test_export_of_a_later_version_is_refused(tmp_path: Path):
+async def test_export_of_a_later_version_or_from_before_the_first_release_is_refused(tmp_path: Path):
     settings = Settings.load({}, data=tmp_path / "data")
     file = tmp_path / "data.jsonl"
     file.write_text('{"type": "threadkeep-export", "version": 3, "user_id": "alice", "exported_at": 1}\n')
     with pytest.raises(InvalidRequest, match="Upgrade"):
+        await import_file(settings, file, ALICE, None)
+    file.write_text('{"type": "threadkeep-export", "version": 1, "user_id": "alice", "exported_at": 1}\n')
+    with pytest.raises(InvalidRequest, match="Import it with commit 8c86409, and export it again"):
         await import_file(settings, file, ALICE, None)
     file.write_text('{"type": "threadkeep-export", "version": 2, "user_id": "alice", "exported_at": 1}\n')
     with pytest.raises(InvalidRequest, match="leave out --agent"):

@@ -123,7 +123,7 @@ async def test_files_of_chatgpt_that_the_archive_has_are_files_of_messages(
 async def test_damaged_and_endless_files_of_an_archive_are_named_only(
     here: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr("threadkeep.services.import_files.MOST_FILE_BYTES", 1_000_000)
+    monkeypatch.setattr("threadkeep.services.exchange.files.MOST_FILE_BYTES", 1_000_000)
     pointers = [
         {"content_type": "image_asset_pointer", "asset_pointer": f"sediment://file_{n}"} for n in range(2)
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.wire.test_messages import CALL, CARD, HIT, message
 from threadkeep.domain.errors import MessageContentRequired
-from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.ids import PayloadId, TurnId
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.parts import (
     CardPart,
@@ -19,7 +19,7 @@ from threadkeep.domain.parts import (
     ToolCallPart,
 )
 from threadkeep.domain.times import LATEST_MS
-from threadkeep.exchange.format import Before, decode, encode
+from threadkeep.exchange.format import decode, encode
 
 RICH = replace(
     message(
@@ -61,7 +61,7 @@ def test_message_off_the_path_reads_overwritten_and_comes_back_off_it():
     failed = replace(RICH, status=MessageStatus.FAILED, on_path=False)
     line = encode(failed)
     assert msgspec.json.decode(line)["status"] == "OVERWRITTEN"
-    assert decode(line, Before({"t": MessageStatus.FAILED})) == failed
+    assert decode(line, {TurnId("t"): MessageStatus.FAILED}) == failed
     completed = decode(line)
     assert isinstance(completed, Message)
     assert (completed.status, completed.shown_status) == ("COMPLETED", "OVERWRITTEN")
@@ -69,7 +69,7 @@ def test_message_off_the_path_reads_overwritten_and_comes_back_off_it():
 
 def test_question_off_the_path_does_not_take_its_turns_status():
     asked = replace(message(TextPart(text="Why?"), role=MessageRole.USER), on_path=False)
-    assert decode(encode(asked), Before({"t": MessageStatus.FAILED})) == asked
+    assert decode(encode(asked), {TurnId("t"): MessageStatus.FAILED}) == asked
 
 
 @pytest.mark.parametrize("part", [{"type": "odd"}, {"text": "no type"}, {"type": "text"}])

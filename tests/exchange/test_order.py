@@ -7,10 +7,10 @@ from tests.making import ALICE, NOW
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import TextPart, ThoughtPart, ToolCallPart
-from threadkeep.engine.foreign_conversations import convert_conversation
 from threadkeep.exchange import chatgpt as of_chatgpt
 from threadkeep.exchange import claude as of_claude
 from threadkeep.ports.exchange import ForeignConversation
+from threadkeep.transfers.foreign import convert_conversation
 
 LONG = "x" * 20_000
 

@@ -38,10 +38,10 @@ from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import LINES
-from threadkeep.jobs.reading import READ_JOB
+from threadkeep.jobs.documents import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.services.exports import payload_name
-from threadkeep.services.import_files import payload_content
+from threadkeep.services.exchange.exports import payload_name
+from threadkeep.services.exchange.files import payload_content
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")
@@ -272,9 +272,9 @@ async def test_main_conversation_becomes_a_further_one_where_there_is_one(
     assert [it.id for it in listed if it.is_main] == [own.id]
 
 
-async def test_files_of_version_1_can_be_read_for_good(here: Settings):
-    """Made when the format was new. Where this fails, `decode` has to learn the old names."""
-    folder = Path(__file__).parent / "version-1"
+async def test_files_of_version_2_can_be_read_for_good(here: Settings):
+    """Made before the first release. Where this fails, `decode` has to learn the old names."""
+    folder = Path(__file__).parent / "version-2"
     assert await import_file(here, folder, ALICE, None) == 0
     kept = await read(here, ALICE)
     messages = [message for id_ in kept["order"] for message in kept[id_]["messages"]]

@@ -14,13 +14,13 @@ import pytest
 from threadkeep import Settings, bootstrap, create_app
 from threadkeep.client.in_process import InProcessTransport
 from threadkeep.domain.errors import StorageError
-from threadkeep.http.services import Services
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.ports.store import Store
+from threadkeep.services.services import Services
 from threadkeep.storage.approvals import SqlApprovals
-from threadkeep.storage.database import Database, Plan, Query, Rows, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, with_clock
+from threadkeep.storage.database.timed import TimedDatabase
 from threadkeep.storage.receipts import SqlReceipts
-from threadkeep.storage.timed import TimedDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 

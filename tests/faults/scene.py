@@ -17,12 +17,12 @@ import msgspec
 
 from tests.conftest import secret_key_for
 from threadkeep import Settings
-from threadkeep.domain.events import ToolResulted, TurnEvent
+from threadkeep.context.prompt import MOST_COMPONENT_CHARACTERS
+from threadkeep.domain.events import ToolResultStored, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import Part, ToolCallPart
 from threadkeep.engine.fold import fold
 from threadkeep.engine.journal import CallFinished, Dispatched
-from threadkeep.engine.prompt import MOST_COMPONENT_CHARACTERS
 from threadkeep.log.format import LogEntry
 from threadkeep.testing import (
     Pause,
@@ -381,7 +381,7 @@ def check_requests(stored: Sequence[LogEntry], sent: Sequence[Recorded], person:
     ended = {
         it.body.tool_call_id
         for it in stored
-        if isinstance(it, TurnEvent) and isinstance(it.body, ToolResulted)
+        if isinstance(it, TurnEvent) and isinstance(it.body, ToolResultStored)
     }
     told = {it["tool_call_id"]: _told(it) for it in person.seen if it["type"] == "tool_result"}
     for request in sent:

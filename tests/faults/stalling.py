@@ -12,8 +12,8 @@ from types import CoroutineType
 from typing import Any
 
 from threadkeep.cli import main
-from threadkeep.storage.payload_folder import FolderContents
-from threadkeep.storage.payloads import SqlPayloads
+from threadkeep.storage.payloads.database import SqlPayloads
+from threadkeep.storage.payloads.folder import FolderContents
 
 STOPPED = "stopped for good"
 

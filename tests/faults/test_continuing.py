@@ -26,9 +26,9 @@ from tests.postgres import Postgres
 from threadkeep import bootstrap
 from threadkeep.clock import system_clock
 from threadkeep.domain.events import Text, TurnEvent
-from threadkeep.log import heartbeat
-from threadkeep.log.signals import Signals
 from threadkeep.ports.turn_log import LOG_VERSION
+from threadkeep.runtime import heartbeat
+from threadkeep.runtime.signals import Signals
 from threadkeep.storage import approvals, turn_log, turns
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
@@ -204,7 +204,7 @@ COUNT = 60
 async def test_two_nodes_start_at_once_after_a_crash_with_many_turns(
     tmp_path: Path, url: str, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("threadkeep.storage.postgres.WAIT_FOR_CONNECTION_S", 60)
+    monkeypatch.setattr("threadkeep.storage.database.postgres.WAIT_FOR_CONNECTION_S", 60)
     gate, is_crashed = Gate(), False
 
     def answer(request: Recorded) -> Reply:

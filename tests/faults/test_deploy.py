@@ -18,7 +18,7 @@ from tests.postgres import Postgres
 from tests.serving import Server
 from threadkeep import Settings
 from threadkeep.client import Client
-from threadkeep.domain.events import Done, IterationRestart, Notice, ToolResulted, TurnEvent, TurnResumed
+from threadkeep.domain.events import Done, IterationRestart, Notice, ToolResultStored, TurnEvent, TurnResumed
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, UseTool, Wait
 from threadkeep.testing.waiting import PATIENCE_S, until
 
@@ -221,7 +221,7 @@ def check_events(events: list[TurnEvent]) -> None:
     assert isinstance(end, Done), end
     assert end.status == "COMPLETED"
     assert not any(isinstance(event.body, IterationRestart) for event in events), "asked the model twice"
-    results = [event.body.status for event in events if isinstance(event.body, ToolResulted)]
+    results = [event.body.status for event in events if isinstance(event.body, ToolResultStored)]
     assert results == ["ok", "ok", "ok"], [event.body for event in events if isinstance(event.body, Notice)]
 
 

@@ -32,8 +32,8 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.http.uploads import Files
-from threadkeep.jobs.reading import Reading
+from threadkeep.http.requests.uploads import Files
+from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
@@ -161,8 +161,8 @@ async def test_file_whose_worker_is_killed_is_tried_once_more(
     files = FolderDocumentFiles(Workspaces(tmp_path))
     await files.keep(agent.id, document.id, BytesIO(b"the whole text"))
     extractor = KilledWorkers(kills)
-    reading = Reading(store, files, extractor, None, system_clock)
-    await reading.read({"agent_id": agent.id, "document_id": document.id})
+    document_jobs = DocumentJobs(store, files, extractor, None, system_clock)
+    await document_jobs.read({"agent_id": agent.id, "document_id": document.id})
     kept = await store.documents.get(agent.id, document.id)
     assert kept
     assert (kept.status, extractor.tries) == (DocumentStatus(status), 2)

@@ -32,8 +32,8 @@ from tests.faults.scene import (
 from tests.postgres import Postgres
 from threadkeep import Settings
 from threadkeep.domain.ids import ConversationId
-from threadkeep.log import heartbeat, leases, running
 from threadkeep.log.format import LogEntry
+from threadkeep.runtime import heartbeat, leases, running
 from threadkeep.testing import ScriptedModel, ToolServer, until
 
 __all__ = ["mortality"]

@@ -18,7 +18,7 @@ from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.checked import CheckedApi
 from tests.http.document import Operation, example, fields, mismatch, operations, resolved
 from threadkeep.domain.ids import new_uuid
-from threadkeep.http.agents import AgentSettingsBody
+from threadkeep.http.api.agent_settings import AgentSettingsBody
 
 MEGABYTE = 1024 * 1024
 MOST = 10 * MEGABYTE

@@ -17,7 +17,7 @@ import pytest
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.postgres import PostgresServer
 from tests.serving import Server, run
-from threadkeep.http import server as http_server
+from threadkeep.http.server import server as http_server
 from threadkeep.testing.waiting import PATIENCE_S, until
 
 CLIENTS = 8

@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults import stalling
 from tests.serving import Server
-from threadkeep.storage.payload_folder import HOUR_S
+from threadkeep.storage.payloads.folder import HOUR_S
 from threadkeep.testing import Say, ScriptedModel, UseTool
 from threadkeep.testing.waiting import PATIENCE_S
 

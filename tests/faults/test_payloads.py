@@ -11,9 +11,9 @@ import pytest
 from tests.engine.in_memory import InMemoryTools, gives
 from tests.talking import Talk, talking
 from threadkeep.clock import system_clock
-from threadkeep.ports.tools import Outcome, ProducedFile
+from threadkeep.ports.tools import Returned, ReturnedFile
 from threadkeep.services.conversations import DAY_MS
-from threadkeep.storage import payload_folder
+from threadkeep.storage.payloads import folder as payload_folder
 from threadkeep.testing import Say, ScriptedModel, UseTool, scripted_settings
 
 LARGE = "x" * 20_000
@@ -69,7 +69,7 @@ async def test_lost_payload_is_told_in_its_place_and_the_rest_loads(
     tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path, damage: str
 ):
     # Given calls whose chart and result lie in the payload store, and one that is small
-    tools.add(charts=gives(Outcome("ok", LARGE, chart_data=CHART)), small=gives(Outcome("ok", "fine")))
+    tools.add(charts=gives(Returned("ok", LARGE, chart_data=CHART)), small=gives(Returned("ok", "fine")))
     conversation, before = await use_tools(shared, model, UseTool("charts"), UseTool("small"))
     assert [it["result"] for it in before["toolCalls"]] == [LARGE, "fine"]
     assert before["toolCalls"][0]["chartData"] == CHART
@@ -117,9 +117,9 @@ async def test_full_disk_is_our_failure_and_not_the_tools(
 
     monkeypatch.setattr(payload_folder.os, "fsync", full)
     tools.add(
-        large=gives(Outcome("ok", LARGE)),
-        file=gives(Outcome("ok", "saved", files=(ProducedFile("a.txt", "text/plain", b"a"),))),
-        small=gives(Outcome("ok", "fine")),
+        large=gives(Returned("ok", LARGE)),
+        file=gives(Returned("ok", "saved", files=(ReturnedFile("a.txt", "text/plain", b"a"),))),
+        small=gives(Returned("ok", "fine")),
     )
     conversation, _ = await use_tools(shared, model, use)
     reply = (await shared.messages(conversation))[-1]
@@ -136,7 +136,7 @@ async def test_payload_folder_that_is_no_folder_fails_the_turn(
     tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path
 ):
     occupy(payloads)
-    tools.add(large=gives(Outcome("ok", LARGE)))
+    tools.add(large=gives(Returned("ok", LARGE)))
     conversation, _ = await use_tools(shared, model, UseTool("large"))
     reply = (await shared.messages(conversation))[-1]
     assert (reply["status"], reply["error"]["code"]) == ("FAILED", "STORAGE_UNAVAILABLE")
@@ -148,9 +148,9 @@ async def test_result_that_is_far_too_large_is_an_error_that_is_told(
 ):
     flood = b"x" * (33 * 1024 * 1024)
     outcome = (
-        Outcome("ok", flood.decode())
+        Returned("ok", flood.decode())
         if what == "value"
-        else Outcome("ok", files=(ProducedFile("", "", flood),))
+        else Returned("ok", files=(ReturnedFile("", "", flood),))
     )
     tools.add(flood=gives(outcome))
     _, reply = await use_tools(shared, model, UseTool("flood"))
@@ -163,7 +163,7 @@ async def test_result_that_is_far_too_large_is_an_error_that_is_told(
 async def test_purge_and_the_end_of_a_user_take_the_files_along(
     tools: InMemoryTools, shared: Talk, model: ScriptedModel, payloads: Path
 ):
-    tools.add(large=gives(Outcome("ok", LARGE)))
+    tools.add(large=gives(Returned("ok", LARGE)))
     conversations = [(await use_tools(shared, model, UseTool("large")))[0] for _ in range(3)]
     assert len(files(payloads)) == 3
     await shared.client.delete(f"/api/conversations/{conversations[0]}?purge=true")

@@ -27,7 +27,7 @@ from tests.faults.test_killed_servers import settings_for
 from tests.postgres import Postgres
 from tests.serving import SOURCE, Server
 from tests.talking import JSON
-from threadkeep.log.heartbeat import BEAT_S
+from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
 

@@ -14,11 +14,11 @@ from tests.postgres import Mode, Postgres, PostgresServer, free_port
 from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
 from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.storage import postgres as storage_postgres
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database import Plan, Statement
+from threadkeep.storage.database import postgres as storage_postgres
+from threadkeep.storage.database.connector import Plan, Statement
+from threadkeep.storage.database.postgres import PostgresDatabase
 from threadkeep.storage.inspection import inspect_database
-from threadkeep.storage.postgres import PostgresDatabase
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database
 from threadkeep.storage.turn_log import SqlTurnLog

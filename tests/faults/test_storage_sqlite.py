@@ -14,9 +14,9 @@ import pytest
 
 from tests.postgres import is_open_to_all
 from threadkeep.domain.errors import StorageRefused, StorageUnavailable
-from threadkeep.storage.database import Plan, Statement
-from threadkeep.storage.migrate import Migration, migrations
-from threadkeep.storage.sqlite import SqliteDatabase
+from threadkeep.storage.database.connector import Plan, Statement
+from threadkeep.storage.database.migrate import Migration, migrations
+from threadkeep.storage.database.sqlite import SqliteDatabase
 
 Fill = Callable[[SqliteDatabase, Path], AbstractAsyncContextManager[None]]
 
@@ -170,7 +170,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     def known_ones(dialect: str) -> list[Migration]:
         return known
 
-    monkeypatch.setattr("threadkeep.storage.sqlite.migrations", known_ones)
+    monkeypatch.setattr("threadkeep.storage.database.sqlite.migrations", known_ones)
     temporary = Path(tempfile.gettempdir())
     parent = temporary if is_open_to_all(temporary) else Path("/tmp")
     with tempfile.TemporaryDirectory(prefix="threadkeep-", dir=parent) as name:

@@ -15,8 +15,8 @@ from tests.postgres import Postgres
 from tests.talking import JSON, Talk, parse
 from threadkeep.domain.ids import new_uuid
 from threadkeep.gateways import http as gateway_http
-from threadkeep.log import leases
 from threadkeep.log import writer as log_writer
+from threadkeep.runtime import leases
 from threadkeep.testing import (
     BrokenJson,
     CutOff,

@@ -292,7 +292,7 @@ async def empty_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asy
     monkeypatch.setenv("PATH", f"{node / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path))
     # The registry listens in this process, whose ports a program can't reach.
-    monkeypatch.setattr("threadkeep.mcp.sandbox.own_ports", set[int])
+    monkeypatch.setattr("threadkeep.mcp.processes.sandbox.own_ports", set[int])
     async with serving_http(Starlette(routes=[Route("/{path:path}", refuse)])) as url:
         monkeypatch.setenv("npm_config_registry", url.removesuffix("mcp"))
         yield

@@ -14,9 +14,9 @@ from tests.conftest import TEMPLATE
 from tests.postgres import Postgres, PostgresServer
 from tests.serving import Server
 from tests.talking import JSON, Talk, parse, talking
-from threadkeep.log import mirrors
 from threadkeep.log import writer as log_writer
-from threadkeep.storage import postgres as postgres_module
+from threadkeep.runtime import mirrors
+from threadkeep.storage.database import postgres as postgres_module
 from threadkeep.testing import Gate, Pause, Say, ScriptedModel, Wait, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S, until
 

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from threadkeep.retrieval.limits import limit_process
+from threadkeep.workers.limits import limit_process
 
 
 def main(how: str) -> None:

@@ -10,7 +10,7 @@ from tests.mcp.running import is_alive
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files import asking
 from threadkeep.files.asking import ask_worker
-from threadkeep.retrieval import isolated
+from threadkeep.workers import isolated
 
 
 @pytest.fixture(autouse=True)

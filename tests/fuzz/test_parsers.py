@@ -25,12 +25,20 @@ from threadkeep.domain.errors import InvalidRequest, RoleNotFound, SignInUnavail
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.exchange.reading import reading
-from threadkeep.http.auth import SharedSecretSignIn
-from threadkeep.http.cursors import Cursors
-from threadkeep.http.key_set import KeySet
+from threadkeep.http.requests.cursors import Cursors
+from threadkeep.http.sign_in.key_set import KeySet
+from threadkeep.http.sign_in.methods import SharedSecretSignIn
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
-from threadkeep.mcp.large import CANNOT_READ, ENDS_BYTES, Inbox, Reading, Unreadable, answered_id, refusal
-from threadkeep.mcp.lines import ServerLog, read_lines
+from threadkeep.mcp.processes.lines import ServerLog, read_lines
+from threadkeep.mcp.sessions.incoming import (
+    CANNOT_READ,
+    ENDS_BYTES,
+    IncomingMessages,
+    LargeMessageReader,
+    Unreadable,
+    answered_id,
+    refusal,
+)
 from threadkeep.protocols.agentx.encode import parse_cursor
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
@@ -127,10 +135,10 @@ async def test_lines_of_a_server_come_as_they_were_written(lines: list[bytes], s
 @bounded(60)
 @given(BYTES | RPC.map(dumped))
 async def test_message_of_a_server_is_small_or_refused(line: bytes):
-    inbox = Inbox(Reading())
+    incoming = IncomingMessages(LargeMessageReader())
     if len(line) < 64 * 1024:
         with suppress(Unreadable):
-            assert await inbox.small(line) in (line, None)
+            assert await incoming.shrink(line) in (line, None)
     answered = answered_id(line[:ENDS_BYTES], line[-ENDS_BYTES:])
     if answered is not None:
         error = msgspec.json.decode(refusal(answered, CANNOT_READ))
@@ -150,10 +158,10 @@ RESULTS = st.fixed_dictionaries(
 
 @bounded(60)
 @given(RESULTS)
-async def test_result_of_a_tool_is_an_outcome_or_no_result(result: dict[str, Any]):
+async def test_result_of_a_tool_is_read_or_refused(result: dict[str, Any]):
     with suppress(ValueError):
-        outcome = Inbox(Reading()).outcome(result)
-        assert outcome.status in {"ok", "error"}
+        returned = IncomingMessages(LargeMessageReader()).returned(result)
+        assert returned.status in {"ok", "error"}
 
 
 # Roles

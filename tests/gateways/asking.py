@@ -6,9 +6,11 @@ from typing import Any
 
 import httpx2
 
-from threadkeep.gateways.anthropic import AnthropicGateway
+from threadkeep.gateways.anthropic import ANTHROPIC
+from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.http import Patience
-from threadkeep.gateways.openai import OpenAIGateway
+from threadkeep.gateways.openai import OPENAI
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.ports.gateway import (
     Gateway,
     GatewayError,
@@ -70,8 +72,9 @@ def make_gateway(
 ) -> Gateway:
     """A gateway that does not wait."""
     patience = Patience(silence_s, naps or Naps(), lambda: now, lambda: 0.5)
-    kind = AnthropicGateway if wire == "anthropic" else OpenAIGateway
-    return kind(url, key, MODEL, transport=transport, patience=patience)
+    api = ANTHROPIC if wire == "anthropic" else OPENAI
+    endpoint = Endpoint(url=url, api_key=key, model=MODEL)
+    return ProviderGateway(api, endpoint, transport=transport, patience=patience)
 
 
 async def ask(

@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 import httpx2
 import pytest
 
-from tests.gateways.test_connection import SIZED, serving
+from tests.gateways.test_transport import SIZED, serving
 from threadkeep.gateways.addresses import Address, connect_first, resolve
-from threadkeep.gateways.connection import StreamTransport
+from threadkeep.gateways.transport import StreamTransport
 from threadkeep.testing.waiting import PATIENCE_S, until
 
 NEW, OLD = socket.AF_INET6, socket.AF_INET

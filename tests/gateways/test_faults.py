@@ -115,7 +115,7 @@ async def test_endless_event_is_an_error(wire: str):
 
 
 async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gateway_http, "MOST_ANSWER_BYTES", 1024 * 1024)
+    monkeypatch.setattr(gateway_http, "MOST_REPLY_BYTES", 1024 * 1024)
     with ScriptedModel([Say("Hello."), *[Say("x" * 100_000)] * 20, Hang()]) as model:
         events, error = await ask(make_gateway(wire, model.url))
         assert await model.requests[0].until_over() == "disconnected"

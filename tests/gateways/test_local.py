@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from tests.gateways.asking import text_of
-from threadkeep.engine.token_estimates import estimate_tokens
+from threadkeep.context.estimates import estimate_tokens
 from threadkeep.gateways import llama
 from threadkeep.gateways.llama import Llama, demonstration_weights
 from threadkeep.gateways.local import LocalGateway

@@ -13,7 +13,6 @@ import pytest
 from tests.gateways.asking import (
     ADD,
     AFTER_A_TOOL,
-    KEY,
     MODEL,
     QUESTION,
     WIRES,
@@ -23,10 +22,12 @@ from tests.gateways.asking import (
 )
 from tests.gateways.official_types import check_anthropic_type, check_openai_type
 from threadkeep.domain.errors import SettingsError
-from threadkeep.gateways.anthropic import AnthropicGateway, anthropic_body
-from threadkeep.gateways.files import Taken
-from threadkeep.gateways.openai import Habits, OpenAIGateway, openai_body
-from threadkeep.gateways.wire import encode
+from threadkeep.gateways.anthropic import ANTHROPIC, anthropic_body
+from threadkeep.gateways.encoding import encode
+from threadkeep.gateways.endpoint import Endpoint, Taken
+from threadkeep.gateways.openai import OPENAI, openai_body
+from threadkeep.gateways.provider_api import ProviderGateway
+from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.ports.gateway import (
     Block,
     Gateway,
@@ -90,7 +91,7 @@ def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():
 def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
     call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
-    assert openai_body(AFTER_A_TOOL, "default", Habits()) == {
+    assert openai_body(AFTER_A_TOOL, "default") == {
         "model": "default",
         "messages": [
             {"role": "system", "content": "You are brief."},
@@ -110,7 +111,9 @@ def test_openai_gets_at_most_128_calls_a_message_each_with_its_results():
     results = (ToolResultBlock(id_, id_, is_error=False) for id_ in ids)
     asked = ModelMessage("assistant", (TextBlock("All at once."), *uses))
     heard = ModelMessage("user", (*results, TextBlock("And?")))
-    body = openai_body(replace(QUESTION, messages=(*QUESTION.messages, asked, heard)), "default", Habits())
+    body = openai_body(
+        replace(QUESTION, messages=(*QUESTION.messages, asked, heard)), "default", ProviderQuirks()
+    )
     check_openai(body)
     said = [it for it in body["messages"] if it["role"] == "assistant"]
     assert [len(it["tool_calls"]) for it in said] == [128, 128, 44]
@@ -142,7 +145,7 @@ def test_anthropic_gets_images_as_blocks():
 
 
 def test_openai_gets_images_as_parts_and_plain_messages_as_text():
-    body = openai_body(WITH_IMAGE, "m", Habits())
+    body = openai_body(WITH_IMAGE, "m")
     url = f"data:image/png;base64,{b64encode(IMAGE).decode()}"
     assert [message["content"] for message in body["messages"]] == [
         [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What is this?"}],
@@ -166,7 +169,7 @@ def test_families_of_models_that_take_images_are_known_and_the_operator_knows_be
 ):
     settings: dict[Taken, bool] = {"auto": expected, "on": True, "off": False}
     for setting, taken in settings.items():
-        gateway = OpenAIGateway("http://x", "", "m", images=setting)
+        gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", model="m", images=setting))
         assert (gateway.takes_files(model).images is not None) is taken
 
 
@@ -174,7 +177,7 @@ def test_what_the_agent_sets_is_sent():
     request = replace(QUESTION, model="other", temperature=1.5, max_tokens=77)
     body = anthropic_body(request, "default")
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("other", 1.0, 77)
-    body = openai_body(request, "default", Habits())
+    body = openai_body(request, "default")
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("other", 1.5, 77)
 
 
@@ -273,7 +276,7 @@ def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed
     own = {"type": "thinking", "thinking": "So.", "signature": "signed"}
     assert anthropic_body(request, "m")["messages"][1]["content"] == [text, own]
     assert anthropic_body(replace(request, model="m3"), "m")["messages"][1]["content"] == [text]
-    said = openai_body(request, "m", Habits())["messages"]
+    said = openai_body(request, "m")["messages"]
     assert [message["content"] for message in said[1:]] == ["你好, how are you?", "Yes.", "And?"]
 
 
@@ -298,7 +301,7 @@ def test_questions_around_an_answer_of_which_nothing_is_left_become_one():
     request = conversation(ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock(" "))
     (message,) = anthropic_body(request, "m")["messages"]
     assert [block["text"] for block in message["content"]] == ["你好, how are you?", "And?"]
-    _, message = openai_body(request, "m", Habits())["messages"]
+    _, message = openai_body(request, "m")["messages"]
     assert message == {"role": "user", "content": "你好, how are you?\n\nAnd?"}
 
 
@@ -315,7 +318,10 @@ def test_longer_history_begins_with_the_same_bytes():
     shorter = replace(talk, messages=talk.messages[:5])
     for before, after in (
         (encode(anthropic_body(shorter, "m")), encode(anthropic_body(talk, "m"))),
-        (encode(openai_body(shorter, "m", Habits())), encode(openai_body(talk, "m", Habits()))),
+        (
+            encode(openai_body(shorter, "m")),
+            encode(openai_body(talk, "m")),
+        ),
     ):
         assert after.startswith(before.removesuffix(b"]}"))
 
@@ -345,7 +351,7 @@ async def test_anthropic_address_may_have_the_version(url: str):
     assert error is None
 
 
-@pytest.mark.parametrize("kind", [AnthropicGateway, OpenAIGateway])
+@pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize(
     "url",
     [
@@ -359,17 +365,17 @@ async def test_anthropic_address_may_have_the_version(url: str):
         "http://host/v1?key=secret",
     ],
 )
-def test_address_that_is_none_is_refused(kind: type[AnthropicGateway | OpenAIGateway], url: str):
+def test_address_that_is_none_is_refused(wire: str, url: str):
     with pytest.raises(SettingsError) as refused:
-        kind(url, KEY, "m")
+        make_gateway(wire, url)
     assert "secret" not in str(refused.value)
 
 
 async def test_gateway_says_what_it_is():
     gateways: list[Gateway] = [
-        AnthropicGateway("http://x", "", "m"),
-        OpenAIGateway("http://x", "", "m"),
-        OpenAIGateway("http://x", "", "m", context_tokens=4096),
+        ProviderGateway(ANTHROPIC, Endpoint(url="http://x", model="m")),
+        ProviderGateway(OPENAI, Endpoint(url="http://x", model="m")),
+        ProviderGateway(OPENAI, Endpoint(url="http://x", model="m", context_tokens=4096)),
     ]
     assert [gateway.name for gateway in gateways] == ["anthropic", "openai", "openai"]
     assert [gateway.context_tokens for gateway in gateways] == [200_000, 128_000, 4096]
@@ -482,7 +488,7 @@ def test_nothing_that_is_missing_is_marked():
 def test_single_request_is_not_kept():
     request = replace(LONG_TALK, cache_key=None)
     assert marked(anthropic_body(request, "m")) == []
-    assert "prompt_cache_key" not in openai_body(request, "m", Habits())
+    assert "prompt_cache_key" not in openai_body(request, "m")
 
 
 def test_marks_do_not_change_what_is_sent():
@@ -555,7 +561,7 @@ def test_bodies_follow_the_rules_and_have_the_official_shape(request_: ModelRequ
     body: object = json.loads(encode(anthropic_body(request_, MODEL)))
     check_anthropic(body)
     check_anthropic_type(body)
-    for habits in (Habits(), Habits(takes_max_tokens=False)):
-        body = json.loads(encode(openai_body(request_, MODEL, habits)))
+    for quirks in (ProviderQuirks(), ProviderQuirks(takes_max_tokens=False)):
+        body = json.loads(encode(openai_body(request_, MODEL, quirks)))
         check_openai(body)
         check_openai_type(body)

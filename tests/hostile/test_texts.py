@@ -10,45 +10,45 @@ from datetime import UTC
 import msgspec
 import pytest
 
-from tests.engine.histories import Conversation as Path
-from tests.engine.histories import call
+from tests.context.histories import Conversation as Path
+from tests.context.histories import call
 from tests.hostile.texts import NAMES, hostile_text
 from tests.hostile.work import counted
 from tests.making import ALICE, NOW
+from threadkeep.context.compaction import extract, extract_lines
+from threadkeep.context.estimates import estimate_tokens
+from threadkeep.context.prompt import Source, assemble
+from threadkeep.context.request import ContextRules, Sources, build_request, to_context
+from threadkeep.context.titles import derive_title
+from threadkeep.context.tool_names import outside_name
 from threadkeep.domain.chart import read_chart
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
-from threadkeep.domain.events import Done, Text, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.events import Done, Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, TurnId, new_uuid
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.domain.text import check_line, check_storable, is_blank, storable
-from threadkeep.engine import values
-from threadkeep.engine.compaction import extract, extract_lines
-from threadkeep.engine.context import ContextRules, Sources, build_request, to_context
+from threadkeep.engine import json_values as values
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
-from threadkeep.engine.prompt import Source, assemble
-from threadkeep.engine.titles import derive_title
-from threadkeep.engine.token_estimates import estimate_tokens
-from threadkeep.engine.tool_names import outside_name
 from threadkeep.exchange.items import items
 from threadkeep.gateways.tool_calls import sendable_name
-from threadkeep.http.decoding import decode_body
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.protocols.agentx.encode import AgentXTurn, parse_cursor
-from threadkeep.protocols.sse import TurnContext, frame
-from threadkeep.retrieval import terms
+from threadkeep.protocols.dialect import TurnContext
 from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms
 from threadkeep.retrieval.split import split
-from threadkeep.retrieval.stem import stem
-from threadkeep.sse import EventReader
+from threadkeep.search import terms
+from threadkeep.search.stem import stem
+from threadkeep.sse import EventReader, frame
 from threadkeep.tools.dpml import Resource, compose
 from threadkeep.tools.recollection import find
 from threadkeep.tools.results import find_places
+from threadkeep.wire.decoding import decode_body
 from threadkeep.wire.messages import message_view
 
 TURN = TurnId("t")
@@ -100,7 +100,7 @@ def _agentx(text: str) -> object:
     bodies = (
         Text(text),
         ToolCalled("i", text, text, {"a": text}),
-        ToolResulted("i", text, "ok", text),
+        ToolResultStored("i", text, "ok", text),
         Done("COMPLETED", MessageId("m"), Usage(0, 0), "end_turn"),
     )
     events = (TurnEvent(TURN, seq, NOW, body) for seq, body in enumerate(bodies, 1))

@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
-from threadkeep.http.auth import SignIn
+from threadkeep.http.sign_in.methods import SignInMethod
 
 SECRET = "a secret of more than thirty-two characters"
 ALICE = User(UserId("alice"))
@@ -59,7 +59,7 @@ def handmade(header: dict[str, Any], payload: object, key: bytes | None) -> str:
     return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
 
 
-async def refusal(way: SignIn, connection: HTTPConnection) -> str:
+async def refusal(way: SignInMethod, connection: HTTPConnection) -> str:
     """Why nobody is let in; the token is never part of the answer or of what a log would show."""
     with pytest.raises(Unauthenticated) as caught:
         await way.user(connection)

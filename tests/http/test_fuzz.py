@@ -138,7 +138,7 @@ class Fuzzed:
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
     loop, stack = LoopThread(), AsyncExitStack()
     with ScriptedModel(records=False) as model, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("threadkeep.log.user_events.MOST_OPEN_S", 0)  # a stream that has no end of its own
+        patch.setattr("threadkeep.runtime.user_events.MOST_OPEN_S", 0)  # a stream that has no end of its own
         ours = Settings.load(
             {},
             data=tmp_path_factory.mktemp("data"),

@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import ONLY_SQLITE, SECRET, Api
 from tests.talking import Talk
 from threadkeep.domain.user import User, UserId, UserRole
-from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.metrics import render
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.metrics import Histogram
 from threadkeep.testing import Say, ScriptedModel
 

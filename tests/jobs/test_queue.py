@@ -18,7 +18,7 @@ from threadkeep.jobs.queue import Handler, Jobs, RetryLater, pause_ms
 from threadkeep.jobs.titles import TITLE_JOB
 from threadkeep.loops import Loops
 from threadkeep.ports.jobs import Job
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.testing.waiting import PATIENCE_S, until
 

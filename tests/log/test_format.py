@@ -19,7 +19,7 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
 )
@@ -31,7 +31,7 @@ from threadkeep.log.format import (
     references_in,
 )
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.protocols.sse import Position
+from threadkeep.protocols.dialect import Position
 from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
@@ -90,16 +90,16 @@ def test_recorded_turn_as_frames():
         (ToolProgress("t", 0.0, 0.0), '"tool_call_id":"t","progress":0.0,"total":0.0'),
         (ToolProgress("t", 1, 2, "m"), '"tool_call_id":"t","progress":1,"total":2,"message":"m"'),
         (
-            ToolResulted("t", "n", "ok", None),
+            ToolResultStored("t", "n", "ok", None),
             '"tool_call_id":"t","tool_name":"n","status":"ok","result":null,"duration_ms":0',
         ),
         (
-            ToolResulted("t", "n", "ok", [], None, 3, {"x": 1}, ("p",)),
+            ToolResultStored("t", "n", "ok", [], None, 3, {"x": 1}, ("p",)),
             '"tool_call_id":"t","tool_name":"n","status":"ok","result":[],"duration_ms":3,'
             '"chart_data":{"x":1},"artifact_ids":["p"]',
         ),
         (
-            ToolResulted("t", "n", "timeout", error="late"),
+            ToolResultStored("t", "n", "timeout", error="late"),
             '"tool_call_id":"t","tool_name":"n","status":"timeout","error":"late","duration_ms":0',
         ),
         (

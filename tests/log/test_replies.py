@@ -27,7 +27,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
     UsageReported,
@@ -80,7 +80,7 @@ def test_replay_has_the_parts_in_their_order_and_says_that_it_is_one():
         Thought("Let me\nlook."),
         Text('Looking …\n"now"\r\n'),
         ToolCalled("t1", "search", "docs", {"query": "合同"}),
-        ToolResulted("t1", "search", "ok", {"found": 1}, duration_ms=12),
+        ToolResultStored("t1", "search", "ok", {"found": 1}, duration_ms=12),
         Retrieval("合同", BEGINNING[7].hits, "t1"),
         Notice("MCP_SERVER_UNAVAILABLE", "mail is away"),
         IterationStart(2),
@@ -120,7 +120,7 @@ def test_values_that_lie_apart_and_files_keep_their_places():
     (_, _, called, resulted, *_) = [event.body for event in events_of(TURN, reply)]
     assert isinstance(called, ToolCalled)
     assert called.refs == {"arguments": "p1"}
-    assert isinstance(resulted, ToolResulted)
+    assert isinstance(resulted, ToolResultStored)
     assert (resulted.refs, resulted.artifact_ids) == ({"result": "p2"}, ("p3",))
 
 

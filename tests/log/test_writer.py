@@ -16,7 +16,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnStart,
     UsageReported,
 )
@@ -28,7 +28,8 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.storage.database import Database
+from threadkeep.ports.turns import NewTurn
+from threadkeep.storage.database.connector import Database
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -59,7 +60,7 @@ class Writing:
         turn_log = self.writer.open(begun.turn.id, fence)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening
-        await self.store.turns.begin(begun, LEASE, opening)
+        await self.store.turns.begin(NewTurn(begun), LEASE, opening)
         turn_log.live.extend([opening])
         return turn_log
 
@@ -127,7 +128,7 @@ async def test_idle_writer_stores_immediately_and_what_comes_while_it_rests_goes
 
 
 @pytest.mark.usefixtures("long_rest")
-@pytest.mark.parametrize("urgent", [UsageReported(1, 1), ToolResulted("1", "add", "ok", 3)])
+@pytest.mark.parametrize("urgent", [UsageReported(1, 1), ToolResultStored("1", "add", "ok", 3)])
 async def test_finished_model_call_and_tool_result_end_the_rest(writing: Writing, urgent: EventBody):
     turn_log = await writing.open()
     call = ToolCalled("1", "add", "", {})

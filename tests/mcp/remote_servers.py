@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from threadkeep.http.server import listen
+from threadkeep.http.server.server import listen
 from threadkeep.testing import ToolServer
 
 Answer = Callable[[Request, dict[str, Any]], Awaitable[Response | None]]

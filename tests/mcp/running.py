@@ -16,8 +16,8 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment, ServerKey
-from threadkeep.ports.tools import Outcome, Step
+from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
+from threadkeep.ports.tools import Returned, Step
 from threadkeep.testing.waiting import until
 
 __all__ = ["ALICE", "BOB", "Limits"]
@@ -83,11 +83,11 @@ class Pooled:
 
     async def call(
         self, server: McpServer, tool: str, user: UserId = ALICE, name: str = "chaos", **arguments: Any
-    ) -> Outcome:
+    ) -> Returned:
         """How a call ends."""
-        outcome = (await self.steps(server, tool, user, name, **arguments))[-1]
-        assert isinstance(outcome, Outcome)
-        return outcome
+        returned = (await self.steps(server, tool, user, name, **arguments))[-1]
+        assert isinstance(returned, Returned)
+        return returned
 
     def pids(self) -> list[int]:
         """Every process that the servers noted, in the order of their births."""

@@ -11,8 +11,8 @@ import pytest
 
 from threadkeep.mcp import addresses
 from threadkeep.mcp.addresses import allowed_addresses, is_public
-from threadkeep.mcp.http_client import http_client
-from threadkeep.mcp.large import Inbox, Reading
+from threadkeep.mcp.sessions.http_client import http_client
+from threadkeep.mcp.sessions.incoming import IncomingMessages, LargeMessageReader
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "2606:4700::1111", "64:ff9b::808:808"]
 OWN = ["127.0.0.1", "10.0.0.1", "0.0.0.0", "169.254.169.254", "100.64.0.1", "255.255.255.255", "198.18.0.1",
@@ -64,7 +64,7 @@ async def server() -> AsyncIterator[tuple[int, list[str]]]:
 
 
 def client() -> httpx2.AsyncClient:
-    return http_client({"X-Key": "k"}, Inbox(Reading()).small, allow_private=False)
+    return http_client({"X-Key": "k"}, IncomingMessages(LargeMessageReader()).shrink, allow_private=False)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
@@ -100,7 +100,7 @@ async def test_client_that_may_reach_private_addresses_reaches_no_denied_one(ser
     port, got = server
     for denied, requests in ((["127.0.0.0/8"], 0), (["10.0.0.0/8"], 1)):
         networks = [ip_network(it) for it in denied]
-        small = Inbox(Reading()).small
+        small = IncomingMessages(LargeMessageReader()).shrink
         async with http_client({}, small, allow_private=True, denied=networks) as client:
             with contextlib.suppress(httpx2.ConnectError):
                 await client.get(f"http://127.0.0.1:{port}/")

@@ -19,7 +19,7 @@ from threadkeep.domain.mcp import McpServer, RemoteServer, ServerSource, StdioSe
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.user import User, UserRole
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.mcp.packages import launched_args
+from threadkeep.mcp.processes.packages import launched_args
 
 OWNER, ADMIN = User(ALICE), User(ALICE, UserRole.ADMIN)
 USUAL = Catalog(("npx", "uvx"), stdio_needs_admin=True, allow_private=False)

@@ -12,7 +12,7 @@ from threadkeep.domain.mcp import ServerScope
 from threadkeep.mcp.personal import FOLDER, PersonalServers, _remove, prepare  # pyright: ignore[reportPrivateUsage]
 from threadkeep.ports.store import Store
 from threadkeep.storage import users
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 
 SERVER = chaos(scope=ServerScope.USER)
 

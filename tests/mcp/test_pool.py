@@ -15,12 +15,12 @@ import pytest
 from tests.mcp.running import ALICE, BOB, LIMITS, Pooled, chaos, is_alive, pooled, until
 from threadkeep.domain.mcp import ServerScope, StdioServer
 from threadkeep.domain.secret import MASK
-from threadkeep.mcp.guard import NICENESS
-from threadkeep.mcp.large import TOO_LARGE
 from threadkeep.mcp.link import LinkBroken
-from threadkeep.mcp.process import ServerProcess
+from threadkeep.mcp.processes.guard import NICENESS
+from threadkeep.mcp.processes.process import ServerProcess
+from threadkeep.mcp.sessions.incoming import TOO_LARGE
 from threadkeep.ports.mcp import ServerState
-from threadkeep.ports.tools import Outcome, Progress
+from threadkeep.ports.tools import Progress, Returned
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ async def here(tmp_path: Path) -> AsyncIterator[Pooled]:
 async def test_server_is_started_once_and_shared_by_users(here: Pooled):
     server = chaos()
     assert "echo" in await here.tools(server)
-    outcomes = await asyncio.gather(
+    all_returned = await asyncio.gather(
         *(here.call(server, "echo", user, text=user) for user in (ALICE, BOB, ALICE))
     )
-    assert [outcome.result for outcome in outcomes] == [ALICE, BOB, ALICE]
+    assert [returned.result for returned in all_returned] == [ALICE, BOB, ALICE]
     assert len(here.pids()) == 1
 
 
@@ -78,7 +78,7 @@ async def test_progress_comes_before_the_outcome(here: Pooled):
         Progress(1, 3, "step 1"),
         Progress(2, 3, "step 2"),
         Progress(3, 3, "step 3"),
-        Outcome("ok", "done"),
+        Returned("ok", "done"),
     ]
 
 
@@ -117,8 +117,8 @@ async def test_server_that_stops_answering_after_a_call_was_given_up_is_replaced
 
 async def test_crash_in_a_call_is_its_outcome_and_the_next_call_gets_a_new_process(here: Pooled):
     server = chaos()
-    outcome = await here.call(server, "crash")
-    assert outcome == Outcome(
+    returned = await here.call(server, "crash")
+    assert returned == Returned(
         "error",
         error="Lost the connection to the server. It exited with code 3: chaos: this is the end",
         lost=True,
@@ -131,9 +131,9 @@ async def test_server_that_keeps_crashing_is_left_alone_for_a_while(here: Pooled
     server = chaos()
     await here.call(server, "crash")
     await here.call(server, "crash")
-    outcome = await here.call(server, "echo", text="again")
-    assert outcome.error
-    assert "this is the end Retrying in 1 s." in outcome.error
+    returned = await here.call(server, "echo", text="again")
+    assert returned.error
+    assert "this is the end Retrying in 1 s." in returned.error
     status = await here.pool.test(here.key(server), server)
     assert status.state is ServerState.READY
     assert len(here.pids()) == 3
@@ -157,8 +157,8 @@ async def test_program_that_is_not_there_is_named(here: Pooled):
 
 
 async def test_tool_failure_is_data_and_holds_no_secret(here: Pooled):
-    outcome = await here.call(chaos(env={"API_KEY": "top-secret"}), "fail")
-    assert outcome == Outcome("error", error=f"no luck with {MASK}")
+    returned = await here.call(chaos(env={"API_KEY": "top-secret"}), "fail")
+    assert returned == Returned("error", error=f"no luck with {MASK}")
 
 
 async def test_slow_server_is_waited_for_once_and_is_there_later(tmp_path: Path):
@@ -198,8 +198,8 @@ async def test_line_without_an_end_takes_no_memory_and_the_server_is_given_up(tm
 
 async def test_huge_result_is_an_error_and_the_server_lives_on(here: Pooled):
     server = chaos()
-    outcome = await here.call(server, "big", bytes=20_000_000)
-    assert (outcome.status, outcome.error) == ("error", TOO_LARGE)
+    returned = await here.call(server, "big", bytes=20_000_000)
+    assert (returned.status, returned.error) == ("error", TOO_LARGE)
     assert (await here.call(server, "echo", text="hello")).result == "hello"
     assert len(here.pids()) == 1
 
@@ -209,8 +209,8 @@ async def test_large_result_comes_through(here: Pooled):
 
 
 async def test_answer_that_is_no_result_is_an_error(here: Pooled):
-    outcome = await here.call(chaos(), "nonsense")
-    assert outcome == Outcome("error", error="The server's response isn't a valid MCP result.")
+    returned = await here.call(chaos(), "nonsense")
+    assert returned == Returned("error", error="The server's response isn't a valid MCP result.")
 
 
 async def test_answers_to_nobody_and_second_answers_are_passed_over(here: Pooled):
@@ -227,8 +227,8 @@ async def test_servers_give_way_to_those_who_talk(here: Pooled):
 
 
 async def test_unknown_tool_is_an_error_of_the_server(here: Pooled):
-    outcome = await here.call(chaos(), "fly")
-    assert outcome == Outcome("error", error="There is no tool fly.")
+    returned = await here.call(chaos(), "fly")
+    assert returned == Returned("error", error="There is no tool fly.")
 
 
 async def test_changed_tools_are_seen_in_the_next_turn(here: Pooled):
@@ -260,8 +260,8 @@ async def test_children_of_a_server_that_was_killed_end_too(here: Pooled):
     os.kill(here.pids()[0], signal.SIGKILL)
     await until(lambda: not any(is_alive(pid) for pid in here.pids()))
     # Who calls before the end is noticed is told of it; the next one gets a new server.
-    outcomes = [await here.call(server, "echo", text="again") for _ in range(2)]
-    assert outcomes[1].result == "again"
+    all_returned = [await here.call(server, "echo", text="again") for _ in range(2)]
+    assert all_returned[1].result == "again"
 
 
 async def test_server_that_ignores_being_asked_to_end_is_killed(here: Pooled):
@@ -353,8 +353,8 @@ async def test_busy_servers_make_no_room(tmp_path: Path):
 
 async def test_changed_configuration_gets_a_new_process(here: Pooled):
     await here.tools(chaos(env={"API_KEY": "one"}))
-    outcome = await here.call(chaos(env={"API_KEY": "two"}), "environment")
-    assert json.loads(outcome.result)["API_KEY"] == "two"
+    returned = await here.call(chaos(env={"API_KEY": "two"}), "environment")
+    assert json.loads(returned.result)["API_KEY"] == "two"
     await until(lambda: not is_alive(here.pids()[0]))
 
 
@@ -384,8 +384,8 @@ async def test_server_that_an_agent_no_longer_has_is_ended(here: Pooled):
 
 async def test_closed_pool_starts_nothing(here: Pooled):
     await here.pool.close()
-    outcome = await here.call(chaos(), "echo", text="late")
-    assert outcome.error == "Couldn't connect to chaos: Threadkeep is shutting down."
+    returned = await here.call(chaos(), "echo", text="late")
+    assert returned.error == "Couldn't connect to chaos: Threadkeep is shutting down."
     assert here.pids() == []
 
 

@@ -20,9 +20,9 @@ from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.personal import FOLDER
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerEnvironment
+from threadkeep.mcp.processes.programs import ServerEnvironment
 from threadkeep.mcp.promptx_command import PromptXCommand
-from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.ports.tools import Caller, Returned
 from threadkeep.tools.promptx import TOOLS
 
 COMMAND = (sys.executable, other_promptx.__file__)
@@ -43,14 +43,14 @@ class Other:
         agent: Agent | None = None,
         command: tuple[str, ...] = COMMAND,
         **arguments: str,
-    ) -> Outcome:
+    ) -> Returned:
         agent = agent or self.agent
         caller = Caller(agent, User(user), Conversation.start(user, agent.id, NOW))
         server = PromptXCommand(command, TOOLS, self.workspaces, self.pool)
         assert [tool.name for tool in await server.tools(caller)] == [tool.name for tool in TOOLS]
-        *_, outcome = [step async for step in server.call(caller, name, arguments)]
-        assert isinstance(outcome, Outcome)
-        return outcome
+        *_, returned = [step async for step in server.call(caller, name, arguments)]
+        assert isinstance(returned, Returned)
+        return returned
 
 
 def files(folder: Path) -> list[Path]:
@@ -70,8 +70,8 @@ async def test_role_of_the_workspace_is_taken_on_in_an_initialised_project(other
 
 
 async def test_unknown_role_becomes_a_real_error(other: Other):
-    outcome = await other("promptx_action", role="jester")
-    assert (outcome.status, outcome.error) == ("error", '❌ 角色 "jester" 不存在！')
+    returned = await other("promptx_action", role="jester")
+    assert (returned.status, returned.error) == ("error", '❌ 角色 "jester" 不存在！')
 
 
 async def test_each_user_of_each_agent_has_a_memory_of_their_own(other: Other):
@@ -92,18 +92,18 @@ async def test_nothing_is_written_outside_the_users_folder(other: Other, tmp_pat
 
 
 async def test_program_that_is_away_is_a_result_that_says_so(other: Other):
-    outcome = await other("promptx_recall", command=("no-such-promptx",))
-    assert outcome.status == "error"
+    returned = await other("promptx_recall", command=("no-such-promptx",))
+    assert returned.status == "error"
     assert (
-        outcome.error
+        returned.error
         == "Couldn't connect to PromptX: The program `no-such-promptx` isn't installed on this machine."
     )
 
 
 async def test_folder_that_cannot_be_made_is_a_result_that_says_so(other: Other, tmp_path: Path):
     (tmp_path / "agents").touch()
-    outcome = await other("promptx_recall")
-    assert (outcome.status, outcome.error) == (
+    returned = await other("promptx_recall")
+    assert (returned.status, returned.error) == (
         "error",
         "Couldn't connect to PromptX: Couldn't create its folder: Not a directory.",
     )

@@ -40,11 +40,11 @@ def npx(node: Path, package: str, **env: str) -> StdioServer:
 
 async def test_time_server_tells_the_time_of_a_place(here: Pooled):
     assert await here.tools(TIME) == ["get_current_time", "convert_time"]
-    outcome = await here.call(
+    returned = await here.call(
         TIME, "convert_time", source_timezone="UTC", time="12:00", target_timezone="Asia/Shanghai"
     )
-    assert outcome.status == "ok"
-    assert "20:00" in json.dumps(outcome.result)
+    assert returned.status == "ok"
+    assert "20:00" in json.dumps(returned.result)
     refused = await here.call(TIME, "get_current_time", timezone="Atlantis/Capital")
     assert refused.status == "error"
     assert refused.error
@@ -72,8 +72,8 @@ async def test_everything_server_tells_of_its_progress_and_can_be_stopped(here: 
     assert isinstance(await anext(call), Progress)
     await call.aclose()
     calls = [here.call(server, "echo", message=str(number)) for number in range(10)]
-    outcomes = await asyncio.gather(*calls)
-    assert [outcome.result for outcome in outcomes] == [f"Echo: {number}" for number in range(10)]
+    all_returned = await asyncio.gather(*calls)
+    assert [returned.result for returned in all_returned] == [f"Echo: {number}" for number in range(10)]
 
 
 async def test_memory_server_keeps_what_it_was_told_over_a_restart(here: Pooled, node: Path, tmp_path: Path):
@@ -81,5 +81,5 @@ async def test_memory_server_keeps_what_it_was_told_over_a_restart(here: Pooled,
     entity = {"name": "Ada", "entityType": "person", "observations": ["writes programs"]}
     assert (await here.call(server, "create_entities", entities=[entity])).status == "ok"
     again = replace(server, timeout_s=30)  # another configuration is another process
-    outcome = await here.call(again, "read_graph")
-    assert "writes programs" in json.dumps(outcome.result)
+    returned = await here.call(again, "read_graph")
+    assert "writes programs" in json.dumps(returned.result)

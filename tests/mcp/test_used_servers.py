@@ -2,7 +2,7 @@
 
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.mcp import StdioServer
-from threadkeep.mcp.programs import ServerKey
+from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.mcp.used_servers import UsedHere
 
 SERVER = StdioServer(command="notes")

@@ -18,7 +18,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -28,7 +28,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.protocols.sse import START, Dialect, Position, TurnContext
+from threadkeep.protocols.dialect import START, Dialect, Position, TurnContext
 
 CONTEXT = TurnContext(
     TurnId("01890a5d-ac96-774b-bcce-b302099a8057"), MessageId("m2"), ConversationId("c1"), AgentId("a1"), "s1"
@@ -56,7 +56,7 @@ BEGINNING = (
     ToolCalled("t1", "search", "docs", {"query": "合同"}, model_name=UNSHOWN),
     ToolProgress("t1", 1, message="half"),
     Retrieval("合同", (RetrievalHit("a.pdf", "条款", 0.5, page=3),), "t1"),
-    ToolResulted("t1", "search", "ok", {"found": 1}, duration_ms=12),
+    ToolResultStored("t1", "search", "ok", {"found": 1}, duration_ms=12),
     Notice("MCP_SERVER_UNAVAILABLE", "mail is away"),
     IterationStart(2),
     Text("你好 👋"),
@@ -126,8 +126,8 @@ KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
     Text: st.builds(Text, texts),
     ToolCalled: st.builds(ToolCalled, texts, texts, texts, st.dictionaries(texts, values), model_name=texts),
     ToolProgress: st.builds(ToolProgress, texts, numbers, st.none() | numbers, maybe_texts),
-    ToolResulted: st.builds(
-        ToolResulted,
+    ToolResultStored: st.builds(
+        ToolResultStored,
         tool_call_id=texts,
         tool_name=texts,
         status=st.sampled_from(["ok", "error", "timeout", "denied", "interrupted"]),
@@ -170,7 +170,7 @@ def model_calls(draw: st.DrawFn) -> list[TurnEvent]:
                     bodies.append(ToolCalled(called[-1], "search", "docs", {"n": number}))
                 case _:
                     bodies.append(Notice("X", "away"))
-        bodies += [ToolResulted(id_, "search", "ok", {"of": id_}, duration_ms=3) for id_ in called]
+        bodies += [ToolResultStored(id_, "search", "ok", {"of": id_}, duration_ms=3) for id_ in called]
         bodies.append(UsageReported(draw(counts), 1))
     return turn(*bodies)
 

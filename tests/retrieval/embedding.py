@@ -7,7 +7,7 @@ from pathlib import Path
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.jobs.reading import Reading
+from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
@@ -41,9 +41,9 @@ class DrawnEmbedder:
         """There is nothing to end."""
 
 
-def reading_with(
+def document_jobs_with(
     embedder: Embedder, store: Store, folder: Path, vector_index: VectorIndex | None = None
-) -> Reading:
+) -> DocumentJobs:
     """Has this embedder read what is kept in a store and a folder."""
     files = FolderDocumentFiles(Workspaces(folder))
-    return Reading(store, files, ProcessExtractor(), embedder, system_clock, vector_index)
+    return DocumentJobs(store, files, ProcessExtractor(), embedder, system_clock, vector_index)

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.retrieval.reading import first_places, terms_of
-from threadkeep.retrieval.terms import query_terms, spans, terms
+from threadkeep.search.reading import first_places, terms_of
+from threadkeep.search.terms import query_terms, spans, terms
 
 TEXTS = st.text(st.sampled_from("合同条款ab é́\u0301_.\n1"), max_size=60)
 
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadkeep.retrieval.terms.WINDOW_CHARACTERS", 3)
+    monkeypatch.setattr("threadkeep.search.terms.WINDOW_CHARACTERS", 3)
 
 
 @given(TEXTS)

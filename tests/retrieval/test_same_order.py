@@ -18,7 +18,7 @@ from threadkeep.domain.ids import AgentId, DocumentId
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.retrieval.terms import terms
+from threadkeep.search.terms import terms
 from threadkeep.storage import chunk_index
 from threadkeep.storage.store import open_store
 

@@ -14,17 +14,17 @@ from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
-from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.log.node import Node
-from threadkeep.log.running import TurnControl
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import FromQueue, NextTurn, WaitingEnd
+from threadkeep.ports.turns import NewTurn, NextTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.following import Follower
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.prepared_turn import PreparedTurn
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
@@ -92,22 +92,13 @@ class FaultyTurns(SqlTurns):
         self._beginning = beginning
         self._fault = fault
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        lease: Lease,
-        opening: LogChunk,
-        key: IdempotencyKey | None = None,
-        *,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
-    ) -> None:
+    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(begun, lease, opening, key, queue=queue, before=before)
+        await super().begin(new, lease, opening)
         if what == "after":
             raise AWAY
 
@@ -118,14 +109,14 @@ class FaultyTurns(SqlTurns):
         fence: int,
         *,
         queue_version: int = 0,
-        following: NextTurn | None = None,
+        next_turn: NextTurn | None = None,
     ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
         what = self._fault.next()
         if what == "before":
             raise AWAY
-        await super().end(ended, chunk, fence, queue_version=queue_version, following=following)
+        await super().end(ended, chunk, fence, queue_version=queue_version, next_turn=next_turn)
         if what == "after":
             raise AWAY
 
@@ -149,7 +140,7 @@ def faulty(
 async def begin(store: Store, lease: Lease) -> BegunTurn:
     """A turn in a conversation of its own, begun by whoever holds the lease."""
     begun = await make_begun(store)
-    await store.turns.begin(begun, lease, opening_of(begun))
+    await store.turns.begin(NewTurn(begun), lease, opening_of(begun))
     return begun
 
 
@@ -209,7 +200,7 @@ async def run(node: Node, store: Store) -> tuple[BegunTurn, Script]:
     """A scripted turn that runs on a node."""
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(begun, None, script.steps)
+    await node.begin(PreparedTurn(NewTurn(begun), script.steps))
     return begun, script
 
 

@@ -12,19 +12,17 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds, g
 from tests.making import ALICE, keep_agent, keep_conversation
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
+from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.events import Text, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.events import Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.engine.ending import TURN_ENDED
 from threadkeep.jobs.queue import Jobs
-from threadkeep.log.node import Node
-from threadkeep.log.user_events import UserEvents
 from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
@@ -40,18 +38,22 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Outcome, ProducedFile, Progress
+from threadkeep.ports.tools import Progress, Returned, ReturnedFile
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
-from threadkeep.services.answers import Answers
 from threadkeep.services.history import History
+from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.sending import NewMessage, Sending
+from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
-from threadkeep.storage.bus import LocalBus
-from threadkeep.storage.database import Database
+from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
@@ -62,7 +64,7 @@ CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
 NO_LIMITS = LocalAllowances(TurnCaps())
 
 
-async def _no_image(conversation: Conversation, file: ProducedFile) -> FilePart | None:
+async def _no_image(conversation: Conversation, file: ReturnedFile) -> FilePart | None:
     return None
 
 
@@ -78,13 +80,13 @@ class Talking:
 
     async def ask(
         self, tools: InMemoryTools, *replies: Sequence[Step]
-    ) -> tuple[Turns, InMemoryGateway, Turn]:
+    ) -> tuple[Sending, InMemoryGateway, Turn]:
         """Begins a turn in a new conversation with a title."""
         gateway = InMemoryGateway(*replies)
         files = FolderPromptFiles(Workspaces(self.folder))
         prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, Models(gateway))
         passages = Passages(DocumentIndex(self.store.chunks, None))
-        answers = Answers(
+        model_replies = ModelReplies(
             self.store,
             Models(gateway),
             prompts,
@@ -97,11 +99,12 @@ class Talking:
             UTC,
             _no_image,
         )
-        turns = Turns(self.store, self.node, answers, NO_LIMITS, system_clock)
+        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock)
+        sending = Sending(self.store, self.node, starts, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
-        sent = await turns.send(USER, conversation.id, "1 + 2?")
+        sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))
         assert isinstance(sent, tuple)
-        return turns, gateway, sent[0]
+        return sending, gateway, sent[0]
 
     async def reply(self, turn: Turn) -> Message:
         """The reply as it is kept."""
@@ -128,7 +131,7 @@ def kinds(events: list[TurnEvent]) -> list[str]:
 
 @pytest.mark.requirement("001-R1-S1", "001-R1-S2")
 async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Store):
-    tools = InMemoryTools(adds=adds, slow=gives(Progress(0.5, 1), Outcome("error", error="No.")))
+    tools = InMemoryTools(adds=adds, slow=gives(Progress(0.5, 1), Returned("error", error="No.")))
     used = [ToolUse("1", "adds", {"a": 1, "b": 2}), ToolUse("2", "slow", {})]
     _, gateway, turn = await talking.ask(
         tools,
@@ -144,7 +147,7 @@ async def test_text_tool_text_is_streamed_and_kept(talking: Talking, store: Stor
         "done",
     ]  # fmt: skip
     called = [it.body.tool_call_id for it in events if isinstance(it.body, ToolCalled)]
-    resulted = [it.body.tool_call_id for it in events if isinstance(it.body, ToolResulted)]
+    resulted = [it.body.tool_call_id for it in events if isinstance(it.body, ToolResultStored)]
     assert (called, sorted(resulted)) == (["1", "2"], ["1", "2"])
     assert events == await stored_events(store, turn.id)
 
@@ -173,7 +176,7 @@ async def test_calls_with_the_same_id_are_kept_as_two_records(talking: Talking):
 
 async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store: Store):
     go_on = asyncio.Event()
-    tools = InMemoryTools(waits=gives(go_on, Outcome("ok", 1)))
+    tools = InMemoryTools(waits=gives(go_on, Returned("ok", 1)))
     _, _, turn = await talking.ask(
         tools,
         [ToolUse("1", "waits", {}), ModelStopped("tool_use")],
@@ -190,18 +193,18 @@ async def test_tool_call_is_stored_before_the_tool_runs(talking: Talking, store:
 async def test_stopped_tool_leaves_a_conversation_that_can_be_continued(talking: Talking):
     never = asyncio.Event()
     tools = InMemoryTools(hangs=gives(never))
-    turns, gateway, turn = await talking.ask(
+    sending, gateway, turn = await talking.ask(
         tools,
         [TextDelta("One moment. "), ToolUse("1", "hangs", {}), ModelStopped("tool_use")],
         [TextDelta("Again."), ModelStopped("end_turn")],
     )
     await until_shown(talking.node, turn, 5)
-    assert await turns.abort(USER, turn.conversation_id)
+    assert await Turns(talking.store, talking.node).abort(USER, turn.conversation_id)
     reply = await talking.reply(turn)
     assert (reply.status, reply.content) == (MessageStatus.CANCELLED, "One moment. ")
     assert [it.status for it in reply.tool_calls] == [ToolCallStatus.INTERRUPTED]
     assert (gateway.open_streams, tools.open_calls) == (0, 0)
-    sent = await turns.send(USER, turn.conversation_id, "And now?")
+    sent = await sending.send(USER, turn.conversation_id, NewMessage("And now?"))
     assert isinstance(sent, tuple)
     second, _ = sent
     events = await follow(talking.node, second)

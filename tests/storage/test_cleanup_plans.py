@@ -40,7 +40,7 @@ from threadkeep.storage import (
     turn_log,
     users,
 )
-from threadkeep.storage.database import Database, Plan, Query, Rows, Statement
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.jobs import SqlJobs
 
 T = TypeVar("T")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from threadkeep.storage import file_contents, file_folder, file_rows, files, payloads
-from threadkeep.storage.database import Database, Plan, Rows, Statement
+from threadkeep.storage import file_contents, file_folder, file_rows, files
+from threadkeep.storage.database.connector import Database, Plan, Rows, Statement
+from threadkeep.storage.payloads import database as payloads
 
 MODULES = (file_contents, file_folder, file_rows, files, payloads)
-# What has no index by what it removes: contents of values and tools, which `storage/payloads.py` sweeps.
+# What has no index by what it removes: contents of values and tools, which `storage/payloads` sweeps.
 SWEEPING = {"COLLECT"}
 VALUES: Mapping[str, Any] = {
     "ids": '["00000000-0000-0000-0000-000000000000"]', "hashes": '["00"]', "user_id": "alice", "before": 1,

@@ -23,7 +23,7 @@ from threadkeep.ports.messages import MessageWindow, ToolCallFilter
 from threadkeep.storage.branches import through
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
-from threadkeep.storage.database import Database, Plan, Query
+from threadkeep.storage.database.connector import Database, Plan, Query
 from threadkeep.storage.file_contents import TableFileContents
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts

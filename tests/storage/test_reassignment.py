@@ -12,8 +12,8 @@ from threadkeep.domain.ids import MemoryId, UserId, new_uuid
 from threadkeep.domain.memory import Memory
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.store import Store
-from threadkeep.services.reassignment import make_searchable, reassign
-from threadkeep.storage.database import Database, Statement
+from threadkeep.services.exchange.reassignment import make_searchable, reassign
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import store_on
 
 LOCAL = UserId("local")

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from tests.making import NOW, keep_agent, keep_begun, keep_conversation, make_receipt
 from threadkeep.ports.store import Store
-from threadkeep.storage.database import Database, Plan
+from threadkeep.storage.database.connector import Database, Plan
 from threadkeep.storage.receipts import SqlReceipts
 
 

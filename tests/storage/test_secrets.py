@@ -15,7 +15,7 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.agents import AuditEntry
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import store_on
 

@@ -8,7 +8,7 @@ import pytest
 from tests.making import ALICE, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.data_folder import SECRET_KEY
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import store_on
 

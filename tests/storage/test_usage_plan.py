@@ -21,7 +21,7 @@ from tests.storage.test_query_plans import (
     sqlite_plan,
 )
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.storage.database import Query
+from threadkeep.storage.database.connector import Query
 from threadkeep.storage.turns import SqlTurns
 
 BY_USER = "SEARCH turn USING INDEX tk_turns_by_user (user_id=? AND started_at>? AND started_at<?)"

@@ -10,16 +10,16 @@ import pytest
 from tests.conftest import TEMPLATE
 from tests.making import keep_agent, keep_document
 from tests.postgres import Postgres, PostgresServer
-from tests.retrieval.embedding import DrawnEmbedder, reading_with
+from tests.retrieval.embedding import DrawnEmbedder, document_jobs_with
 from threadkeep.domain.agent import Agent
-from threadkeep.jobs import reading as reading_module
-from threadkeep.jobs.reading import Reading
+from threadkeep.jobs import documents as documents_module
+from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.retriever import Candidates
 from threadkeep.ports.store import Store
 from threadkeep.retrieval import index as index_module
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.storage import vector_index as vector_index_module
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.storage.vector_index import PgVector, vector_index_on
 
@@ -66,17 +66,17 @@ async def database(url: str, request: pytest.FixtureRequest) -> AsyncIterator[Da
 @pytest.fixture(autouse=True)
 def large_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is otherwise a hundred thousand chunks."""
-    for module in (reading_module, index_module):
+    for module in (documents_module, index_module):
         monkeypatch.setattr(module, "LARGE_COLLECTION", 50)
     monkeypatch.setattr(vector_index_module, "FOLLOWED_AT_ONCE", 32)
 
 
-async def filled(store: Store, near: PgVector, folder: Path, count: int) -> tuple[Agent, Reading]:
+async def filled(store: Store, near: PgVector, folder: Path, count: int) -> tuple[Agent, DocumentJobs]:
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(count)))
-    reading = reading_with(DrawnEmbedder(), store, folder, near)
-    assert await reading.embed({"agent_id": agent.id}) is None
-    return agent, reading
+    document_jobs = document_jobs_with(DrawnEmbedder(), store, folder, near)
+    assert await document_jobs.embed({"agent_id": agent.id}) is None
+    return agent, document_jobs
 
 
 async def asked(store: Store, agent: Agent) -> Candidates:
@@ -133,9 +133,9 @@ async def test_small_collection_is_not_taken_over(database: Database, tmp_path: 
     store = await store_on(database)
     near = await vector_index_on(database, store.chunks)
     assert near
-    agent, reading = await filled(store, near, tmp_path, SMALL)
+    agent, document_jobs = await filled(store, near, tmp_path, SMALL)
     assert await count_of(database) == 0
-    assert await reading.unembedded() == []
+    assert await document_jobs.unembedded() == []
     candidates = await asked(store, agent)
     assert await near.nearest(candidates.collection, "drawn", b"\0\0", limit=3, others=()) is None
 
@@ -146,11 +146,11 @@ async def test_extension_that_comes_later_takes_over_what_is_there_and_chunks_th
     store = await store_on(database)
     agent = await keep_agent(store)
     document = await keep_document(store, agent.id, *(f"text {number}" for number in range(CHUNKS)))
-    before = reading_with(DrawnEmbedder(), store, tmp_path)
+    before = document_jobs_with(DrawnEmbedder(), store, tmp_path)
     assert await before.embed({"agent_id": agent.id}) is None
     near = await vector_index_on(database, store.chunks)
     assert near
-    after = reading_with(DrawnEmbedder(), store, tmp_path, near)
+    after = document_jobs_with(DrawnEmbedder(), store, tmp_path, near)
     collection = (await asked(store, agent)).collection
     vector = await DrawnEmbedder().embed_query("question")
     assert await near.nearest(collection, "drawn", vector, limit=3, others=()) is None

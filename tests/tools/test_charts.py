@@ -8,7 +8,7 @@ from tests.making import ALICE, NOW, make_agent
 from threadkeep.domain.chart import Chart, ChartKind, Series, read_chart
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.user import User
-from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.ports.tools import Caller, Returned
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.tools.charts import MAKE_CHART, ChartServer
 
@@ -17,12 +17,12 @@ CALLER = Caller(AGENT, User(ALICE), Conversation.start(ALICE, AGENT.id, NOW))
 ROWS = [{"month": "一月", "sales": 3, "cost": 2.5}, {"month": "二月", "sales": 5, "cost": None}]
 
 
-async def make(**arguments: Any) -> Outcome:
+async def make(**arguments: Any) -> Returned:
     """What the tool gives; its arguments fit its own schema."""
     assert await SchemaChecker().problem(ALICE, MAKE_CHART.input_schema, arguments) is None
-    (outcome,) = [step async for step in ChartServer().call(CALLER, "make_chart", arguments)]
-    assert isinstance(outcome, Outcome)
-    return outcome
+    (returned,) = [step async for step in ChartServer().call(CALLER, "make_chart", arguments)]
+    assert isinstance(returned, Returned)
+    return returned
 
 
 async def test_any_agent_has_it_under_its_bare_name():
@@ -32,9 +32,9 @@ async def test_any_agent_has_it_under_its_bare_name():
 
 
 async def test_rows_become_an_option():
-    outcome = await make(kind="bar", title="返工", rows=ROWS, x="month", y=["sales", "cost"])
-    assert outcome.status == "ok"
-    assert outcome.chart_data == {
+    returned = await make(kind="bar", title="返工", rows=ROWS, x="month", y=["sales", "cost"])
+    assert returned.status == "ok"
+    assert returned.chart_data == {
         "tooltip": {},
         "legend": {"data": ["sales", "cost"]},
         "title": {"text": "返工"},
@@ -45,7 +45,7 @@ async def test_rows_become_an_option():
             {"type": "bar", "name": "cost", "data": [2.5, None]},
         ],
     }
-    assert read_chart(outcome.chart_data) == Chart(
+    assert read_chart(returned.chart_data) == Chart(
         "返工",
         ("一月", "二月"),
         (
@@ -79,9 +79,9 @@ async def test_pie_and_scatter_are_read_back_as_they_were_made():
     ],
 )
 async def test_what_cannot_be_drawn_is_told(arguments: dict[str, Any], says: str):
-    outcome = await make(**arguments)
-    assert outcome.status == "error"
-    assert says in (outcome.error or "")
+    returned = await make(**arguments)
+    assert returned.status == "error"
+    assert says in (returned.error or "")
 
 
 @pytest.mark.parametrize(

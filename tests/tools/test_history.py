@@ -13,7 +13,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.ports.tools import Caller, Returned
 from threadkeep.tools.history import HistoryServer
 
 TALK = [
@@ -37,9 +37,9 @@ async def caller(agent: Agent, conversation: Conversation, user: UserId = ALICE)
     return Caller(agent, User(user), conversation)
 
 
-async def search(server: HistoryServer, who: Caller, arguments: Mapping[str, Any]) -> Outcome:
+async def search(server: HistoryServer, who: Caller, arguments: Mapping[str, Any]) -> Returned:
     steps = [step async for step in server.call(who, "search_history", arguments)]
-    assert isinstance(steps[-1], Outcome)
+    assert isinstance(steps[-1], Returned)
     return steps[-1]
 
 
@@ -100,9 +100,9 @@ async def test_nobody_elses_history_is_searched(store: Store):
 async def test_wrong_arguments_are_told(store: Store, arguments: dict[str, Any]):
     agent = await keep_agent(store)
     server, who = HistoryServer(store), await caller(agent, await archived_talk(store, agent))
-    outcome = await search(server, who, arguments)
-    assert outcome.status == "error"
-    assert outcome.error
+    returned = await search(server, who, arguments)
+    assert returned.status == "error"
+    assert returned.error
 
 
 async def test_only_the_beginning_of_a_long_message_is_searched(store: Store):

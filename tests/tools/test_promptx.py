@@ -16,8 +16,8 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, Outcome
-from threadkeep.retrieval import terms as tokens
+from threadkeep.ports.tools import Caller, Returned
+from threadkeep.search import terms as tokens
 from threadkeep.tools.promptx import MOST_RECALLED, TOOLS, PromptXServer
 from threadkeep.tools.roles import WorkspaceRoles, read_role
 
@@ -36,14 +36,14 @@ class Calling:
 
     async def __call__(
         self, name: str, arguments: Mapping[str, Any], user: UserId = ALICE, agent: Agent | None = None
-    ) -> Outcome:
-        (outcome,) = [step async for step in self.server.call(self.caller(user, agent), name, arguments)]
-        assert isinstance(outcome, Outcome)
-        return outcome
+    ) -> Returned:
+        (returned,) = [step async for step in self.server.call(self.caller(user, agent), name, arguments)]
+        assert isinstance(returned, Returned)
+        return returned
 
     async def recalled(self, query: str, user: UserId = ALICE, agent: Agent | None = None) -> list[str]:
-        outcome = await self("promptx_recall", {"query": query}, user, agent)
-        return [memory["content"] for memory in outcome.result["memories"]]
+        returned = await self("promptx_recall", {"query": query}, user, agent)
+        return [memory["content"] for memory in returned.result["memories"]]
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ async def test_everyone_has_the_three_tools_by_their_bare_names(call: Calling):
 @ONLY_SQLITE
 async def test_action_gives_the_role_of_the_agents_workspace(call: Calling):
     write(call.workspaces.of(call.agent.id), LAWYER, f"{DOMAIN}/lawyer")
-    outcome = await call("promptx_action", {"role": "lawyer"})
-    assert outcome.status == "ok"
-    assert outcome.result.startswith(
+    returned = await call("promptx_action", {"role": "lawyer"})
+    assert returned.status == "ok"
+    assert returned.result.startswith(
         "You are now in the role lawyer (律师).\n\n<role><personality><thought>Doubt"
     )
 
@@ -85,9 +85,9 @@ async def test_own_role_comes_before_the_shared_and_the_shipped_one(call: Callin
 
 @ONLY_SQLITE
 async def test_action_of_an_unknown_role_is_an_error_with_the_known_ones(call: Calling):
-    outcome = await call("promptx_action", {"role": "jester"})
-    assert (outcome.status, outcome.result) == ("error", None)
-    assert outcome.error == (
+    returned = await call("promptx_action", {"role": "jester"})
+    assert (returned.status, returned.result) == ("error", None)
+    assert returned.error == (
         "Role 'jester' not found. Available roles: assistant (Assistant), legal-adviser (法律顾问), "
         "researcher (Researcher)."
     )
@@ -96,8 +96,8 @@ async def test_action_of_an_unknown_role_is_an_error_with_the_known_ones(call: C
 @ONLY_SQLITE
 async def test_action_names_what_a_role_is_missing(call: Calling):
     write(call.workspaces.of(call.agent.id), {"r.role.md": "<role>@!thought://gone</role>"}, f"{ROLE}/r")
-    outcome = await call("promptx_action", {"role": "r"})
-    assert outcome.result.endswith("Missing in this role: thought://gone.")
+    returned = await call("promptx_action", {"role": "r"})
+    assert returned.result.endswith("Missing in this role: thought://gone.")
 
 
 async def test_what_is_remembered_is_recalled_in_english_and_chinese(call: Calling):
@@ -106,27 +106,27 @@ async def test_what_is_remembered_is_recalled_in_english_and_chinese(call: Calli
             await call("promptx_remember", {"content": f" {content} ", "tags": "style a a"})
         ).status == "ok"
     assert await call.recalled("bullet point") == ["Prefers answers in bullet points"]
-    outcome = await call("promptx_recall", {"query": "茶叶"})
-    assert outcome.result == {
+    returned = await call("promptx_recall", {"query": "茶叶"})
+    assert returned.result == {
         "memories": [{"content": "在杭州开茶叶店", "tags": ["style", "a"], "at": "2027-01-15"}]
     }
     # And it becomes a `retrieval` event
-    assert outcome.query == "茶叶"
-    (hit,) = outcome.hits
+    assert returned.query == "茶叶"
+    (hit,) = returned.hits
     assert hit == RetrievalHit("memory", "在杭州开茶叶店", 1.0, hit.chunk_id)
 
 
 async def test_recall_without_a_query_gives_the_newest(call: Calling):
     for number in range(MOST_RECALLED + 2):
         await call("promptx_remember", {"content": f"fact {number}"})
-    outcome = await call("promptx_recall", {})
+    returned = await call("promptx_recall", {})
     expected = [f"fact {number}" for number in reversed(range(2, MOST_RECALLED + 2))]
-    assert [memory["content"] for memory in outcome.result["memories"]] == expected
+    assert [memory["content"] for memory in returned.result["memories"]] == expected
 
 
 async def test_recall_of_nothing_has_no_hits(call: Calling):
-    outcome = await call("promptx_recall", {"query": "tea"})
-    assert (outcome.status, outcome.result, outcome.hits) == ("ok", {"memories": []}, ())
+    returned = await call("promptx_recall", {"query": "tea"})
+    assert (returned.status, returned.result, returned.hits) == ("ok", {"memories": []}, ())
 
 
 async def test_nobody_recalls_what_is_another_users_or_agents(call: Calling, store: Store):
@@ -154,9 +154,9 @@ async def test_nobody_recalls_what_is_another_users_or_agents(call: Calling, sto
 async def test_bad_call_is_a_result_that_says_what_is_wrong(
     call: Calling, name: str, arguments: dict[str, Any], said: str
 ):
-    outcome = await call(name, arguments)
-    assert outcome.status == "error"
-    assert outcome.error and said in outcome.error
+    returned = await call(name, arguments)
+    assert returned.status == "error"
+    assert returned.error and said in returned.error
 
 
 async def test_what_no_database_keeps_is_replaced(call: Calling):

@@ -8,7 +8,7 @@ from tests.making import ALICE, NOW, make_agent
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.user import User
-from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.ports.tools import Caller, Returned
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.tools.questions import ASK_USER, QuestionServer
 
@@ -43,6 +43,6 @@ async def test_question_is_a_text_with_or_without_choices(arguments: dict[str, A
 
 async def test_no_server_answers_in_the_place_of_the_user():
     calling = QuestionServer().call(caller(ask_user=True), "ask_user", {"question": "Which one?"})
-    (outcome,) = [step async for step in calling]
-    assert isinstance(outcome, Outcome)
-    assert outcome.status == "error"
+    (returned,) = [step async for step in calling]
+    assert isinstance(returned, Returned)
+    assert returned.status == "error"

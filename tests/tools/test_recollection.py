@@ -4,7 +4,7 @@ import pytest
 
 from threadkeep.domain.ids import MemoryId
 from threadkeep.domain.memory import Memory
-from threadkeep.retrieval import terms as tokens
+from threadkeep.search import terms as tokens
 from threadkeep.tools.recollection import find
 
 SAID = (

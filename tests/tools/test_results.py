@@ -8,25 +8,25 @@ import pytest
 from tests.making import ALICE, NOW, chunk_of, keep_agent, keep_begun, keep_call, keep_conversation
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.events import IterationStart, ToolCalled, ToolResulted
+from threadkeep.domain.events import IterationStart, ToolCalled, ToolResultStored
 from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.domain.tool_call import SENT_TO_MODEL
+from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.user import User
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, Outcome
+from threadkeep.ports.tools import Caller, Returned
 from threadkeep.tools.results import MOST_CHARACTERS, MOST_MATCHES, RECALL_RESULT, ResultsServer
 
 
 async def recall(
     store: Store, agent: Agent, conversation: Conversation, id_: Any, **arguments: Any
-) -> Outcome:
+) -> Returned:
     server, caller = ResultsServer(store, written_so_far), Caller(agent, User(ALICE), conversation)
     assert await server.tools(caller) == (RECALL_RESULT,)
     steps = [it async for it in server.call(caller, "recall_result", {"id": id_, **arguments})]
-    (outcome,) = steps
-    assert isinstance(outcome, Outcome)
-    return outcome
+    (returned,) = steps
+    assert isinstance(returned, Returned)
+    return returned
 
 
 async def test_small_result_comes_back_as_the_model_saw_it(store: Store):
@@ -49,7 +49,7 @@ async def test_result_of_the_turn_that_runs_is_found_before_those_of_earlier_tur
     begun = conversation.begin_turn("?", NOW)
     await keep_begun(store, begun)
     called = ToolCalled("a", "rows", "shop", {}), ToolCalled("b", "rows", "shop", {})
-    resulted = ToolResulted("a", "rows", "ok", "new", None, 1)
+    resulted = ToolResultStored("a", "rows", "ok", "new", None, 1)
     chunk = chunk_of(begun.turn.id, 2, IterationStart(1), *called, resulted)
     assert await store.log.append([(chunk, 1)]) == {begun.turn.id}
     assert (await recall(store, agent, begun.conversation, "a")).result["text"] == "new"
@@ -63,7 +63,7 @@ async def test_large_result_is_read_page_by_page(store: Store):
     content = msgspec.json.encode(text)
     payload = Payload.of(content, conversation.id, PayloadKind.VALUE, "application/json", NOW)
     await store.payloads.add(payload, content)
-    refs = {"result": payload.id, SENT_TO_MODEL: payload.id}
+    refs = {"result": payload.id, MODEL_READS: payload.id}
     conversation, _ = await keep_call(store, conversation, "a", refs=refs)
     read, offset = "", 0
     while offset is not None:
@@ -84,8 +84,8 @@ async def test_result_of_another_conversation_is_not_found(store: Store):
     agent = await keep_agent(store)
     await keep_call(store, await keep_conversation(store, agent), "a", result="secret")
     other = await keep_conversation(store, agent)
-    outcome = await recall(store, agent, other, "a")
-    assert (outcome.status, "secret" in str(outcome)) == ("error", False)
+    returned = await recall(store, agent, other, "a")
+    assert (returned.status, "secret" in str(returned)) == ("error", False)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ async def test_result_of_another_conversation_is_not_found(store: Store):
 async def test_what_cannot_be_is_an_error_with_a_reason(store: Store, id_: Any, arguments: dict[str, Any]):
     agent = await keep_agent(store)
     conversation, _ = await keep_call(store, await keep_conversation(store, agent), "a", result="x")
-    outcome = await recall(store, agent, conversation, id_, **arguments)
-    assert outcome.status == "error"
-    assert outcome.error
+    returned = await recall(store, agent, conversation, id_, **arguments)
+    assert returned.status == "error"
+    assert returned.error
 
 
 async def test_each_of_two_calls_with_the_same_id_is_read_by_the_id_that_the_model_was_sent(store: Store):

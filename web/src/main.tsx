@@ -3,10 +3,10 @@ import "./styles/index.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { takeGivenToken } from "./api/client";
-import { App } from "./components/app";
-import { ErrorBoundary } from "./components/error-boundary";
+import { takeGivenToken } from "./api/api";
+import { App } from "./pages/app";
 import { applyPreferences } from "./state/preferences";
+import { ErrorBoundary } from "./ui/error-boundary";
 import { loadWords } from "./words";
 
 takeGivenToken();

@@ -64,8 +64,8 @@ export async function type(element: HTMLTextAreaElement | HTMLInputElement, text
   await act(async () => void element.dispatchEvent(new Event("input", { bubbles: true })));
 }
 
-/** The server: it never answers, unless a test says what. */
-export const answer = vi.fn((_: URL, __: RequestInit) => new Promise<Response>(() => {}));
+/** The server: it never responds, unless a test says how. */
+export const respond = vi.fn((_: URL, __: RequestInit) => new Promise<Response>(() => {}));
 
 /** Takes away what was drawn. */
 export function undraw(): void {

@@ -1,13 +1,12 @@
+import { type KeptFile, type OutgoingFile } from "@threadkeep/client";
 import { expect, vi } from "vitest";
 
-import { type OutgoingFile } from "../src/outbox/entry";
-import { unsent } from "../src/state/outbox";
-import { type KeptFile } from "../src/turn/files";
+import { outbox } from "../src/state/outbox";
 
 /** Waits until the server has taken or refused what the outbox was given. */
 export async function delivered(given: Promise<boolean>): Promise<void> {
   expect(await given).toBe(true);
-  await vi.waitFor(() => expect(unsent.get()).toEqual([]));
+  await vi.waitFor(() => expect(outbox.items.get()).toEqual([]));
 }
 
 /** A file that the server has. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, vi } from "vitest";
 
 import { outbox, startOutbox } from "../src/state/outbox";
-import { answer, undraw } from "./draw";
+import { respond, undraw } from "./draw";
 
 // What draws charts is large, and needs a real canvas.
 vi.mock("../src/chart/draw", () => ({ draw: () => () => {} }));
@@ -9,8 +9,8 @@ vi.mock("../src/chart/draw", () => ({ draw: () => () => {} }));
 let stopOutbox = () => {};
 
 beforeEach(() => {
-  answer.mockReset();
-  vi.stubGlobal("fetch", answer);
+  respond.mockReset();
+  vi.stubGlobal("fetch", respond);
   stopOutbox = startOutbox("me");
 });
 

@@ -6,8 +6,8 @@ import re
 from threadkeep.cli.commands import runs
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.user import User, UserRole, user_id
-from threadkeep.http.access_tokens import expected_of, issue_token
-from threadkeep.http.local_token import make_token
+from threadkeep.http.sign_in.access_tokens import expected_of, issue_token
+from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.settings import PREFIX, Settings
 
 _TTL = re.compile(r"(\d+)([smhd]?)")

@@ -20,7 +20,7 @@ LONG_TOOL_KEYS = "[s] show all  [n] deny  [e] edit: "
 FORM_KEYS = "[y] send  [c] change  [n] decline: "
 _YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 # Invisible characters and those that reorder others: users must approve exactly what they see.
-# The page shows the same ones (web/src/turn/revealed.ts).
+# The page shows the same ones (web/src/turn/hidden-characters.ts).
 _DECEIVING = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"

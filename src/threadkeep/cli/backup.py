@@ -9,8 +9,8 @@ from threadkeep.cli.commands import runs
 from threadkeep.domain.data_folder import DATABASE
 from threadkeep.domain.errors import SettingsError
 from threadkeep.settings import Settings
-from threadkeep.storage.archive import LeftOut
-from threadkeep.storage.backup import back_up, restore
+from threadkeep.storage.database.archive import LeftOut
+from threadkeep.storage.database.backup import back_up, restore
 
 
 def add_backup(command: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import uvicorn
 
 from threadkeep.bootstrap import create_app
 from threadkeep.cli.privacy import keep_secrets_private
-from threadkeep.http.server import listen, uvicorn_config
+from threadkeep.http.server.server import listen, uvicorn_config
 from threadkeep.settings import Settings
 
 SHUTDOWN_S = 2

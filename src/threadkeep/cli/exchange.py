@@ -17,10 +17,10 @@ from threadkeep.domain.user import LOCAL, User, user_id
 from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import writing
 from threadkeep.mcp.personal import hand_over
-from threadkeep.services.exports import Export
-from threadkeep.services.import_report import ImportReport
-from threadkeep.services.imports import Import
-from threadkeep.services.reassignment import reassign
+from threadkeep.services.exchange.exports import Export
+from threadkeep.services.exchange.imports import Import
+from threadkeep.services.exchange.reassignment import reassign
+from threadkeep.services.exchange.report import ImportReport
 from threadkeep.settings import Settings
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles

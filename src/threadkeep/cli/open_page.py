@@ -13,7 +13,7 @@ from threadkeep.cli.commands import runs
 from threadkeep.client.errors import NotReached
 from threadkeep.domain.data_folder import OPEN_PAGE
 from threadkeep.domain.errors import Unauthenticated
-from threadkeep.http.local_token import make_token
+from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.settings import Settings
 
 ANSWER_S = 10.0

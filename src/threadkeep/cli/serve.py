@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-from threadkeep.bootstrap import DEFAULT_MODELS, DEFAULT_URLS, create_app, has_model
+from threadkeep.bootstrap import build_endpoint, create_app, has_model
 from threadkeep.cli.commands import runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.gateways.local import LocalGateway
-from threadkeep.http.accounts import Accounts
 from threadkeep.http.app import Threadkeep
-from threadkeep.http.connection import ConnectionLimits
-from threadkeep.http.local_token import is_token_required, make_token
-from threadkeep.http.server import listen, serve
+from threadkeep.http.server.connection import ConnectionLimits
+from threadkeep.http.server.server import listen, serve
+from threadkeep.http.sign_in.accounts import Accounts
+from threadkeep.http.sign_in.local_token import is_token_required, make_token
 from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.settings import Settings, misnamed, open_to_others, settings_file
@@ -109,8 +109,8 @@ def _model(settings: Settings) -> str:
     if not has_model(settings):
         return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` lists other options."
     if settings.gateway != "local":
-        where = urlsplit(settings.gateway_url or DEFAULT_URLS[settings.gateway]).netloc
-        return f"{settings.model or DEFAULT_MODELS[settings.gateway]} at {where}"
+        endpoint = build_endpoint(settings)
+        return f"{endpoint.model} at {urlsplit(endpoint.url).netloc}"
     if settings.model:
         return f"{settings.model} in this process"
     return (

@@ -12,7 +12,7 @@ from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
 from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
-from threadkeep.http.local_token import make_token
+from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.settings import Settings
 from threadkeep.wire.views import AgentView
 

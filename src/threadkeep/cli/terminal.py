@@ -40,7 +40,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -118,11 +118,11 @@ class Screen:
                 self._stream("thought", text)
             case ToolCalled(tool_call_id=id_, server=server) if server == USER:
                 self._questions.add(id_)  # shown when it is asked
-            case ToolResulted(tool_call_id=id_, status="ok") if id_ in self._questions:
+            case ToolResultStored(tool_call_id=id_, status="ok") if id_ in self._questions:
                 pass
             case ToolCalled(tool_name=name, arguments=arguments):
                 self.aside(f"→ {name} {_short(json.dumps(arguments, ensure_ascii=False))}")
-            case ToolResulted(tool_name=name, status=status, error=error):
+            case ToolResultStored(tool_name=name, status=status, error=error):
                 self.aside(f"← {name}: {_short(error or status)}")
             case Notice(message=message):
                 self.aside(f"! {message}")

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal, Self
 
 from msgspec import UNSET, UnsetType
 
-from threadkeep.client.connection import Connection, without_none
+from threadkeep.client.connection import ApiConnection, without_none
 from threadkeep.client.errors import MessageQueued, TurnWaiting
 from threadkeep.client.files import GivenFile, MessageFiles
 from threadkeep.client.in_process import AsgiApplication, InProcessTransport
@@ -89,7 +89,7 @@ class Client:
         app: AsgiApplication | None = None,
     ) -> None:
         sign_in = {"Authorization": f"Bearer {token}"} if token else {}
-        self._connection = Connection(
+        self._connection = ApiConnection(
             url, {**(headers or {}), **sign_in}, InProcessTransport(app) if app else None
         )
         self._files = MessageFiles(self._connection)

@@ -41,7 +41,7 @@ _GATEWAY = {502, 503, 504}
 _PORTS = range(1, 65536)
 
 
-class Connection:
+class ApiConnection:
     """A server, and the user to sign in as."""
 
     def __init__(

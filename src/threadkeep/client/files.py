@@ -5,7 +5,7 @@ from contextlib import aclosing
 from os import PathLike
 from pathlib import Path
 
-from threadkeep.client.connection import Connection
+from threadkeep.client.connection import ApiConnection
 from threadkeep.client.errors import ClientError
 from threadkeep.client.sending import Sending, SentFile
 from threadkeep.wire.files import UploadedFilesView, UploadedFileView
@@ -21,7 +21,7 @@ UNNAMED = "file"
 class MessageFiles:
     """The files that messages of this client have."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ApiConnection) -> None:
         self._connection = connection
 
     async def ids(self, files: Sequence[GivenFile]) -> list[str]:

@@ -13,18 +13,15 @@ def check_database(inspection: Inspection | None) -> Iterator[Finding]:
     if inspection is None:
         yield Finding("database", "ok", "SQLite file, created at the first start.")
         return
-    if inspection.unknown:
-        message = f"A newer Threadkeep has migrated it (migration {inspection.unknown[-1]})."
-        yield Finding(
-            "database", "problem", message, "Upgrade Threadkeep, or restore a backup from before the upgrade."
-        )
+    if inspection.incompatible:
+        yield Finding("database", "problem", inspection.incompatible.reason, inspection.incompatible.advice)
     if inspection.refusal:
         advice = "Connect Threadkeep to the primary, with a user that owns its tables."
         yield Finding("database", "problem", inspection.refusal, advice)
-    if inspection.missing and not inspection.unknown:
-        waiting = f"The next start applies {len(inspection.missing)} migrations."
+    if inspection.missing_count:
+        waiting = f"The next start applies {inspection.missing_count} migrations."
         yield Finding("database", "ok", f"{inspection.version}; {waiting}")
-    elif not inspection.unknown and not inspection.refusal:
+    elif not inspection.incompatible and not inspection.refusal:
         yield Finding("database", "ok", f"{inspection.version}; reachable, writable and up to date.")
 
 

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 from threadkeep.bootstrap import build_server_environment
 from threadkeep.doctor.finding import Finding
-from threadkeep.mcp.sandbox import NONE, Kind, Sandbox, sandbox_kinds
-from threadkeep.retrieval.isolated import isolated_command
-from threadkeep.retrieval.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
+from threadkeep.mcp.processes.sandbox import NONE, Kind, Sandbox, sandbox_kinds
 from threadkeep.settings import PREFIX, Settings
+from threadkeep.workers.isolated import isolated_command
+from threadkeep.workers.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 
 PROBE_S = 30.0
 UPGRADE = (
@@ -74,7 +74,7 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
     words = replace(sandbox, hidden=(*sandbox.hidden, hidden)).wrapper(writable=[own])
     paths = (hidden / "file", data, own / "file", folder / "outside")
     process = await asyncio.create_subprocess_exec(
-        *(*words, *isolated_command("threadkeep.mcp.escape", *map(str, paths))),
+        *(*words, *isolated_command("threadkeep.mcp.processes.escape", *map(str, paths))),
         stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, cwd=own,
     )  # fmt: skip
     try:

@@ -14,7 +14,7 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerKey
+from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.settings import Settings
 from threadkeep.storage.inspection import Inspection, KeptAgent

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
@@ -13,6 +14,7 @@ from threadkeep.domain.user import User
 
 DEFAULT_ROLE_ID = "assistant"
 MOST_NAME_CHARACTERS = 100
+DAY_S = 24 * 60 * 60
 
 _NO_SERVERS: Mapping[str, McpServer] = {}
 _NO_RULES: Mapping[str, ToolRule] = {}
@@ -47,26 +49,40 @@ class OnCrash(Choice):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """An agent's limits and habits; 0 means no limit."""
+class Bounds:
+    """The smallest and the greatest number that an owner can set."""
 
-    retrieval_top_k: int = 5
-    retrieval_threshold: float = 0.3
+    least: float
+    most: float
+
+
+Count = Annotated[int, Bounds(0, 1_000_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """An agent's limits and preferences; 0 means no limit.
+
+    To add one, add it here and to `AgentSettingsView`: requests, the database and exports follow.
+    """
+
+    retrieval_top_k: Annotated[int, Bounds(1, 100)] = 5
+    retrieval_threshold: Annotated[float, Bounds(0, 1)] = 0.3
     retrieval_mode: RetrievalMode = RetrievalMode.TOOL
-    context_messages: int = 20
+    context_messages: Count = 20
     context_thoughts: bool = False
-    max_message_chars: int = 10_000
-    max_iterations: int = 12
-    generation_timeout_s: float = 300
+    max_message_chars: Annotated[int, Bounds(0, 100_000_000)] = 10_000
+    max_iterations: Count = 12
+    generation_timeout_s: Annotated[float, Bounds(0, DAY_S)] = 300
     conversation_mode: ConversationMode = ConversationMode.MULTIPLE
-    compaction_threshold: int = 40
+    compaction_threshold: Count = 40
     auto_compact: bool = False
-    temperature: float | None = None
-    max_tokens: int | None = None
-    tool_result_tokens: int = 32_000
+    temperature: Annotated[float, Bounds(0, 2)] | None = None
+    max_tokens: Annotated[int, Bounds(1, 10_000_000)] | None = None
+    tool_result_tokens: Annotated[int, Bounds(0, 10_000_000)] = 32_000
     mcp_servers: Mapping[str, McpServer] = field(default_factory=lambda: _NO_SERVERS)
     on_crash: OnCrash = OnCrash.CONTINUE
-    approval_timeout_s: float = 7 * 24 * 60 * 60
+    approval_timeout_s: Annotated[float, Bounds(0, 10 * 366 * DAY_S)] = 7 * DAY_S
     ask_user: bool = False
     """Whether the model may ask the user a question in the middle of a turn."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)

@@ -1,4 +1,4 @@
-"""Approvals: what a turn asks its user, and what they answer."""
+"""Approvals: what a turn asks its user, and what they decide."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ class ApprovalScope(Choice):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A user's answer. `arguments` are those of an edited call, `content` answers a question."""
+class Decision:
+    """A user's decision. `arguments` are those of an edited call, `content` answers a question."""
 
     action: ApprovalAction
     at: int
@@ -50,9 +50,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallApproval:
-    """The request to the user about a tool call; `answer` is None while it waits."""
+    """The request to the user about a tool call; `decision` is None while it waits."""
 
     request_id: str
     message: str
     expires_at: int
-    answer: Answer | None = None
+    decision: Decision | None = None

@@ -90,7 +90,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResponse:
-    """The user's answer, or that the request expired."""
+    """The user's decision, or that the request expired."""
 
     type: ClassVar[str] = "approval_response"
     request_id: str
@@ -157,7 +157,7 @@ class ReturnedImage:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResulted:
+class ToolResultStored:
     """The one result of a tool call. `refs` names the fields whose values are in the payload store."""
 
     type: ClassVar[str] = "tool_result"
@@ -250,7 +250,7 @@ EventBody = (
     | Text
     | ToolCalled
     | ToolProgress
-    | ToolResulted
+    | ToolResultStored
     | Notice
     | UsageReported
     | Done

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from threadkeep.domain.approval import Answer, CallApproval
+from threadkeep.domain.approval import CallApproval, Decision
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.retrieval import Citation, PassageNumbers, RetrievalHit
@@ -69,7 +69,7 @@ class RetrievalPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPart:
-    """What the model or an MCP server asked the user; `answer` is None while it waits."""
+    """What the model or an MCP server asked the user; `decision` is None while it waits."""
 
     type: ClassVar[str] = "question"
     request_id: str
@@ -79,7 +79,7 @@ class QuestionPart:
     tool_call_id: str | None = None
     schema: Mapping[str, Any] | None = None
     url: str | None = None
-    answer: Answer | None = None
+    decision: Decision | None = None
     iteration: int = 0
     superseded: bool = False
 
@@ -308,7 +308,7 @@ def _step(part: Part) -> ThoughtStep | None:
         case NoticePart():
             return ThoughtStep("notice", part.code, part.message, part.at, 0)
         case QuestionPart():
-            asked = "" if part.answer is None else part.answer.action
+            asked = "" if part.decision is None else part.decision.action
             return ThoughtStep("question", part.message, asked, part.at, 0, part.tool_call_id)
         case TextPart() | UserTextPart() | FilePart() | CardPart():
             return None

@@ -24,8 +24,8 @@ class RetrievalHit:
 class PassageNumbers:
     """The numbers by which a model cites a turn's hits; a chunk that is found again keeps its first number.
 
-    Only our own searches name chunks: replies of version 1 and of other engines keep the numbers that their
-    texts cite.
+    Only our own searches name chunks: replies of other engines, and those from before 0.1.0, keep the numbers
+    that their texts cite.
     """
 
     def __init__(self, hits: Iterable[RetrievalHit] = ()) -> None:

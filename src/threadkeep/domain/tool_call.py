@@ -8,13 +8,13 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
-SENT_TO_MODEL = "shown"
+MODEL_READS = "shown"
 """The reference to the text that the model received, if that wasn't the whole result."""
 
 
-def field_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
+def shown_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
     """The references that replace fields of a call, which readers of the call see."""
-    return {name: ref for name, ref in refs.items() if name != SENT_TO_MODEL}
+    return {name: ref for name, ref in refs.items() if name != MODEL_READS}
 
 
 def derived_id(turn_id: TurnId, tool_call_id: str) -> str:

@@ -13,17 +13,17 @@ from typing import Any, Protocol
 
 import msgspec
 
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
-from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResulted
-from threadkeep.engine.ending import NOT_ANSWERED
+from threadkeep.context.tool_results import LEAST_RESULT_TOKENS
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResultStored
+from threadkeep.engine.ending import NO_DECISION
 from threadkeep.engine.journal import Dispatch, Dispatched, InputAwaited, InputNoted
-from threadkeep.engine.leave import Leave
-from threadkeep.engine.model_call import CallResult
+from threadkeep.engine.model_call import ModelReads
+from threadkeep.engine.permissions import ToolPermissions
 from threadkeep.engine.replay import CallState, OpenBatch
-from threadkeep.engine.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.engine.tools import Toolbox, ToolEvent
 from threadkeep.ports.gateway import ToolUse
-from threadkeep.ports.tools import Asked, GivenInput, Grant, InputRequest, InputRequired, Outcome, Tool
+from threadkeep.ports.tools import Asked, GivenInput, Grant, InputRequest, InputRequired, Returned, Tool
 
 UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
 RESTARTED = "This server restarted and lost its state."
@@ -53,7 +53,7 @@ class Asking:
     arguments: Mapping[str, Any]
 
 
-class Approvals(Protocol):
+class UserRequests(Protocol):
     """How a turn asks its user."""
 
     def request_id(self, tool_call_id: str) -> str:
@@ -81,7 +81,7 @@ class Approvals(Protocol):
         """Expires a request that nothing waits for; False if it has an answer."""
         ...
 
-    async def answers(self) -> Mapping[str, Answer]:
+    async def decisions(self) -> Mapping[str, Decision]:
         """The answers so far, by request id."""
         ...
 
@@ -106,17 +106,17 @@ class _Call:
         awaited, inputs = self.state.awaited, self.state.inputs
         if awaited is None or any(it.request_id not in inputs for it in awaited.requests):
             return None
-        answers = {it.key: inputs[it.request_id] for it in awaited.requests}
-        return GivenInput(awaited.state, dict[str, Answer | None](answers))
+        decisions = {it.key: inputs[it.request_id] for it in awaited.requests}
+        return GivenInput(awaited.state, dict[str, Decision | None](decisions))
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The user's arguments, or the model's."""
-        answer = self.state.answer
-        return self.use.arguments if answer is None or answer.arguments is None else answer.arguments
+        decision = self.state.decision
+        return self.use.arguments if decision is None or decision.arguments is None else decision.arguments
 
 
-_TakeAnswer = Callable[[Answer], "_Call | None"]
+_TakeDecision = Callable[[Decision], "_Call | None"]
 """Accepts an answer; returns the call that continues with it, if any."""
 
 
@@ -139,8 +139,8 @@ class Batch:
         self,
         open_batch: OpenBatch,
         toolbox: Toolbox,
-        approvals: Approvals,
-        leave: Leave,
+        approvals: UserRequests,
+        permissions: ToolPermissions,
         *,
         room: int,
         check_boundary: Callable[[], None],
@@ -150,11 +150,11 @@ class Batch:
         self._calls = [_Call(use, toolbox.tool(use), states.get(use.id, CallState())) for use in uses]
         self._toolbox = toolbox
         self._approvals = approvals
-        self._leave = leave
+        self._permissions = permissions
         self._check_boundary = check_boundary
         self._pause_timer = pause_timer
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
-        self._waiting: dict[str, _TakeAnswer] = {}
+        self._waiting: dict[str, _TakeDecision] = {}
         """What accepts the answer to each open request."""
         self._listening: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -165,7 +165,7 @@ class Batch:
 
     async def run(self) -> AsyncGenerator[BatchStep]:
         """Yields events until every call has its result; Paused if only the user can continue the turn."""
-        unfinished = [call for call in self._calls if call.state.result is None]
+        unfinished = [call for call in self._calls if call.state.reads is None]
         self._missing = len(unfinished)
         try:
             async with aclosing(self._proceed(unfinished)) as steps:
@@ -176,11 +176,11 @@ class Batch:
                 if isinstance(event, _Awaits):
                     going = self._await_input(event)
                 elif event is not None:
-                    self._missing -= isinstance(event, ToolResulted)
+                    self._missing -= isinstance(event, ToolResultStored)
                     yield event
                     continue
                 else:
-                    going = self._take_answers()
+                    going = self._take_decisions()
                 async with aclosing(going) as steps:
                     async for step in steps:
                         yield step
@@ -190,9 +190,9 @@ class Batch:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def answers(self) -> Sequence[CallResult]:
+    def reads(self) -> Sequence[ModelReads]:
         """The results for the model, in the order of its calls."""
-        return [call.state.result or self._toolbox.answer(call.use) for call in self._calls]
+        return [call.state.reads or self._toolbox.reads(call.use) for call in self._calls]
 
     @property
     def _is_busy(self) -> bool:
@@ -210,13 +210,13 @@ class Batch:
         ready: list[tuple[_Call, Dispatch]] = []
         for call in calls:
             match await self._decide(call):
-                case Outcome() as outcome:
-                    if outcome.status == "unknown":
+                case Returned() as returned:
+                    if returned.status == "unknown":
                         self._note_unknown(call)
                     for response in await self._withdraw(call):
                         yield response
-                    preface = _preface(call.state.answer, is_restarted=False)
-                    self._start(self._toolbox.finish(call.use, outcome, self._emit, preface=preface))
+                    preface = _preface(call.state.decision, is_restarted=False)
+                    self._start(self._toolbox.store(call.use, returned, self._emit, preface=preface))
                 case Dispatch() as dispatch:
                     if call.given is None:  # the server asks from the beginning
                         call.state = replace(call.state, rounds=0)
@@ -230,36 +230,36 @@ class Batch:
             for call, _ in ready:
                 self._start(self._hand_over(call))
 
-    async def _decide(self, call: _Call) -> Outcome | Dispatch | None:
+    async def _decide(self, call: _Call) -> Returned | Dispatch | None:
         """The next step of a call: it has ended, it may run, or the user must decide."""
         use, tool, state = call.use, call.tool, call.state
         if state.dispatch is not None and not state.dispatch.effect.is_repeatable:
-            return Outcome("unknown", error=UNKNOWN)
+            return Returned("unknown", error=UNKNOWN)
         if problem := await self._toolbox.problem(use, call.arguments):
-            return Outcome("error", error=problem)
+            return Returned("error", error=problem)
         assert tool is not None
         if state.dispatch is not None:
             return _again(state.dispatch)
         if state.awaited is not None:
             return Dispatch(use.id, tool.effect) if call.given else None
-        if self._leave.is_denied(tool):
-            return Outcome("denied", error=DENIED_BY_RULE)
-        if state.answer is not None:
-            return _answered_outcome(state.answer) or Dispatch(use.id, tool.effect)
+        if self._permissions.is_denied(tool):
+            return Returned("denied", error=DENIED_BY_RULE)
+        if state.decision is not None:
+            return _returned_by(state.decision) or Dispatch(use.id, tool.effect)
         is_asked = self._approvals.request_id(use.id) in state.asked
-        must_ask = is_asked or self._leave.is_needed(tool, use.arguments)
+        must_ask = is_asked or self._permissions.must_ask(tool, use.arguments)
         return None if must_ask else Dispatch(use.id, tool.effect)
 
     def _note_unknown(self, call: _Call) -> None:
         """Repeating this call requires approval, both as the model made it and as the user changed it."""
         if call.tool is not None:
             for arguments in (call.use.arguments, call.arguments):
-                self._leave.note_unknown(call.tool, arguments)
+                self._permissions.note_unknown(call.tool, arguments)
 
     async def _withdraw(self, call: _Call) -> list[ApprovalResponse]:
         """Expires the requests about a call that won't continue."""
-        unanswered = sorted(call.state.unanswered)
-        ended = [it for it in unanswered if await self._approvals.withdraw(it)]
+        undecided = sorted(call.state.undecided)
+        ended = [it for it in undecided if await self._approvals.withdraw(it)]
         return [ApprovalResponse(request_id, ApprovalAction.EXPIRE) for request_id in ended]
 
     async def _wait_for_user(self, call: _Call) -> list[ApprovalRequest]:
@@ -270,9 +270,9 @@ class Batch:
             asked = [self._input_request(call, it) for it in awaited.requests]
             return [it for it in asked if await self._ask(it, tool, call, _take_input(call, it.request_id))]
         request = self._request(call, tool, self._approvals.request_id(call.use.id))
-        return [request] if await self._ask(request, tool, call, self._take_leave(call)) else []
+        return [request] if await self._ask(request, tool, call, self._take_permission(call)) else []
 
-    async def _ask(self, request: ApprovalRequest, tool: Tool, call: _Call, take: "_TakeAnswer") -> bool:
+    async def _ask(self, request: ApprovalRequest, tool: Tool, call: _Call, take: "_TakeDecision") -> bool:
         """Waits for the answer to a request; False if the user was already asked."""
         if request.request_id in call.state.inputs:
             return False
@@ -285,11 +285,11 @@ class Batch:
         await self._approvals.ask(Asking(request, tool, call.use.arguments))
         return True
 
-    def _take_leave(self, call: _Call) -> "_TakeAnswer":
-        def take(answer: Answer) -> _Call:
-            call.state = replace(call.state, answer=answer, unanswered=frozenset())
+    def _take_permission(self, call: _Call) -> "_TakeDecision":
+        def take(decision: Decision) -> _Call:
+            call.state = replace(call.state, decision=decision, undecided=frozenset())
             if call.tool:
-                self._leave.take(call.tool, answer)
+                self._permissions.remember(call.tool, decision)
             return call
 
         return take
@@ -339,21 +339,21 @@ class Batch:
             url=asked.url,
         )
         call.asked_count += 1
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        decided: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
-        def take(answer: Answer) -> None:
-            answered.set_result(answer)
+        def take(decision: Decision) -> None:
+            decided.set_result(decision)
 
         if await self._ask(request, call.tool, call, take):
             self._emit(request)
         with self._pause_timer():
             await asyncio.wait(
-                [answered, asked.waiting], timeout=HELD_OPEN_S, return_when=asyncio.FIRST_COMPLETED
+                [decided, asked.decision], timeout=HELD_OPEN_S, return_when=asyncio.FIRST_COMPLETED
             )
-            if not answered.done():  # then the request expires, unless an answer arrived just now
+            if not decided.done():  # then the request expires, unless a decision arrived just now
                 await self._approvals.withdraw(request.request_id)
                 self._events.put_nowait(None)
-            asked.answer(await answered)
+            asked.decide(await decided)
 
     def _request(self, call: _Call, tool: Tool, request_id: str) -> ApprovalRequest:
         if tool.asks_user:
@@ -366,7 +366,7 @@ class Batch:
                 tool_call_id=call.use.id,
                 schema={"type": "string", "enum": choices} if choices else None,
             )
-        is_repeated = self._leave.is_repeated(tool, call.use.arguments)
+        is_repeated = self._permissions.is_repeated(tool, call.use.arguments)
         again = " again (the first call may already have taken effect)" if is_repeated else ""
         return ApprovalRequest(
             request_id=request_id,
@@ -381,17 +381,19 @@ class Batch:
             await self._approvals.arrived()
             self._events.put_nowait(None)
 
-    async def _take_answers(self) -> AsyncGenerator[BatchStep]:
+    async def _take_decisions(self) -> AsyncGenerator[BatchStep]:
         """Continues with the user's answers so far; Paused if nothing else can happen."""
-        answers = await self._approvals.answers()
+        decisions = await self._approvals.decisions()
         ready: list[_Call] = []
-        found = [request_id for request_id in self._waiting if request_id in answers]
+        found = [request_id for request_id in self._waiting if request_id in decisions]
         if not found and not self._is_busy:
             raise Paused(frozenset(self._waiting))
         for request_id in found:
-            answer = answers[request_id]
-            yield ApprovalResponse(request_id, answer.action, answer.scope, answer.arguments, answer.content)
-            if call := self._waiting.pop(request_id)(answer):
+            decision = decisions[request_id]
+            yield ApprovalResponse(
+                request_id, decision.action, decision.scope, decision.arguments, decision.content
+            )
+            if call := self._waiting.pop(request_id)(decision):
                 ready.append(call)
         async with aclosing(self._proceed(ready)) as steps:
             async for step in steps:
@@ -401,7 +403,7 @@ class Batch:
         """Runs a call to its one result."""
         assert call.tool is not None
         begun = time.monotonic()
-        outcome = await self._toolbox.call(
+        returned = await self._toolbox.call(
             call.tool,
             call.use.id,
             call.arguments,
@@ -409,24 +411,24 @@ class Batch:
             lambda asked: self._hold_open(call, asked),
             given=call.given,
         )
-        if isinstance(outcome, InputRequired):
-            self._events.put_nowait(_Awaits(call, outcome))
+        if isinstance(returned, InputRequired):
+            self._events.put_nowait(_Awaits(call, returned))
             return
         for response in await self._withdraw(call):  # questions that only an earlier run asked
             self._emit(response)
-        if not call.tool.effect.is_repeatable and (outcome.lost or outcome.status == "timeout"):
+        if not call.tool.effect.is_repeatable and (returned.lost or returned.status == "timeout"):
             self._note_unknown(call)
-            if outcome.lost:  # as if this process had died
-                outcome = Outcome("unknown", error=UNKNOWN, restarted=outcome.restarted)
-        if outcome.restarted:
+            if returned.lost:  # as if this process had died
+                returned = Returned("unknown", error=UNKNOWN, restarted=returned.restarted)
+        if returned.restarted:
             self._emit(Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state."))
-        await self._toolbox.finish(
+        await self._toolbox.store(
             call.use,
-            outcome,
+            returned,
             self._emit,
             duration_ms=int((time.monotonic() - begun) * 1000),
             most_tokens=self._most_tokens,
-            preface=_preface(call.state.answer, is_restarted=outcome.restarted),
+            preface=_preface(call.state.decision, is_restarted=returned.restarted),
         )
 
     def _emit(self, event: ToolEvent | ApprovalRequest | ApprovalResponse) -> None:
@@ -452,9 +454,9 @@ def _asked(asked: Asked | InputRequest) -> str:
     return msgspec.json.encode((asked.message, asked.schema, asked.url), order="deterministic").decode()
 
 
-def _take_input(call: _Call, request_id: str) -> _TakeAnswer:
-    def take(answer: Answer) -> _Call | None:
-        call.state = replace(call.state, inputs={**call.state.inputs, request_id: answer})
+def _take_input(call: _Call, request_id: str) -> _TakeDecision:
+    def take(decision: Decision) -> _Call | None:
+        call.state = replace(call.state, inputs={**call.state.inputs, request_id: decision})
         return call if call.given else None
 
     return take
@@ -464,22 +466,22 @@ def _again(before: Dispatch) -> Dispatch:
     return Dispatch(before.id, before.effect, before.attempt + 1)
 
 
-def _answered_outcome(answer: Answer) -> Outcome | None:
-    """The outcome of a call that an answer settles; None if the call is to run."""
-    match answer.action:
+def _returned_by(decision: Decision) -> Returned | None:
+    """What a call returns that a decision settles; None if the call is to run."""
+    match decision.action:
         case ApprovalAction.DENY:
-            return Outcome("denied", error=DENIED_BY_USER)
+            return Returned("denied", error=DENIED_BY_USER)
         case ApprovalAction.EXPIRE:
-            return Outcome("denied", error=NOT_ANSWERED)
+            return Returned("denied", error=NO_DECISION)
         case ApprovalAction.ANSWER:
-            return Outcome("ok", result=answer.content)
+            return Returned("ok", result=decision.content)
         case ApprovalAction.ALLOW | ApprovalAction.EDIT:
             return None
 
 
-def _preface(answer: Answer | None, *, is_restarted: bool) -> str:
+def _preface(decision: Decision | None, *, is_restarted: bool) -> str:
     """The note before a result: that its server lost its state, or that the user changed the call."""
     preface = f"{RESTARTED}\n" if is_restarted else ""
-    if answer is not None and answer.arguments is not None:
-        preface += f"The user changed the arguments to {msgspec.json.encode(answer.arguments).decode()}.\n"
+    if decision is not None and decision.arguments is not None:
+        preface += f"The user changed the arguments to {msgspec.json.encode(decision.arguments).decode()}.\n"
     return preface

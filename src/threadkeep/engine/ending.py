@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from threadkeep.context.estimates import estimate_tokens
 from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResulted, UsageReported
+from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResultStored, UsageReported
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.stop import StopReason
-from threadkeep.engine.token_estimates import estimate_tokens
 from threadkeep.ports.gateway import GatewayError
 
 MAX_ITERATIONS = "max_iterations"
@@ -24,8 +24,7 @@ INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side. The
 ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", retryable=True)
 """The end of a turn whose node disappeared."""
 
-NOT_ANSWERED = "The user didn't answer."
-TURN_ENDED = "The turn ended before the tool finished."
+NO_DECISION = "The user didn't answer."
 PROCESS_ENDED = "The process running the tool ended."
 
 
@@ -43,7 +42,7 @@ class OpenCall(Protocol):
         ...
 
 
-def answered(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
+def completed(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
     """The end of a turn that ran to completion."""
     if has_spoken:
         return Done("COMPLETED", turn.assistant_message_id, Usage(0, 0), stop_reason)
@@ -93,9 +92,9 @@ def last_events(
     """
     for call in open_calls:
         if call.tool_call_id in waiting:
-            yield ToolResulted(call.tool_call_id, call.tool_name, "denied", error=NOT_ANSWERED)
+            yield ToolResultStored(call.tool_call_id, call.tool_name, "denied", error=NO_DECISION)
         else:
-            yield ToolResulted(call.tool_call_id, call.tool_name, "interrupted", error=why)
+            yield ToolResultStored(call.tool_call_id, call.tool_name, "interrupted", error=why)
     if unreported is not None:
         yield UsageReported.of(unreported)
     yield replace(end, usage=reported + (unreported or Usage(0, 0))) if isinstance(end, Done) else end

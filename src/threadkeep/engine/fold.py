@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from threadkeep.domain.approval import Answer, ApprovalKind, ApprovalScope, CallApproval
+from threadkeep.domain.approval import ApprovalKind, ApprovalScope, CallApproval, Decision
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -19,7 +19,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -146,13 +146,13 @@ class Folding:
             case ToolCalled() as body:
                 self._close(at)
                 self._called(event.turn_id, body, at)
-            case ToolResulted() as body:
+            case ToolResultStored() as body:
                 self._resulted(body)
             case ApprovalRequest() as body:
                 self._close(at)
                 self._asked(body, at)
             case ApprovalResponse() as body:
-                self._answered(body, at)
+                self._decided(body, at)
             case UserMessage(message_id, content):
                 self._close(at)
                 self._parts.append(
@@ -240,9 +240,9 @@ class Folding:
             )
         )
 
-    def _answered(self, body: ApprovalResponse, at: int) -> None:
+    def _decided(self, body: ApprovalResponse, at: int) -> None:
         place = self._requests[body.request_id]
-        answer = Answer(
+        decision = Decision(
             action=body.action,
             at=at,
             scope=body.scope or ApprovalScope.ONCE,
@@ -251,11 +251,11 @@ class Folding:
         )
         match self._parts[place]:
             case QuestionPart() as asked:
-                self._parts[place] = replace(asked, answer=answer)
+                self._parts[place] = replace(asked, decision=decision)
             case ToolCallPart(approval=CallApproval() as approval) as call:
-                self._parts[place] = replace(call, approval=replace(approval, answer=answer))
+                self._parts[place] = replace(call, approval=replace(approval, decision=decision))
             case _:
-                raise AssertionError("an answer belongs to a question or a call")
+                raise AssertionError("a decision belongs to a question or a call")
 
     def _called(self, turn_id: str, body: ToolCalled, at: int) -> None:
         call = ToolCall(
@@ -273,7 +273,7 @@ class Folding:
         self._calls[body.tool_call_id] = len(self._parts)
         self._parts.append(ToolCallPart(call=call, iteration=self._iteration))
 
-    def _resulted(self, body: ToolResulted) -> None:
+    def _resulted(self, body: ToolResultStored) -> None:
         at = self._calls[body.tool_call_id]
         part = self._parts[at]
         assert isinstance(part, ToolCallPart)

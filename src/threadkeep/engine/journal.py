@@ -12,7 +12,7 @@ from threadkeep.ports.gateway import TextBlock, ThinkingBlock
 
 
 class UseNoted(Struct, frozen=True, omit_defaults=True, tag="use"):
-    """Where in an answer the model asked for a tool; the call's event has the rest."""
+    """Where in its reply the model asked for a tool; the call's event has the rest."""
 
     id: str
     problem: str | None = None
@@ -51,7 +51,7 @@ class InputNoted(Struct, frozen=True, omit_defaults=True):
 
 
 class InputAwaited(Struct, frozen=True, tag="input"):
-    """A call returned because its server needs these answers, and then the call again with `state`."""
+    """A call returned because its server needs this input, and then the call again with `state`."""
 
     id: str
     state: str

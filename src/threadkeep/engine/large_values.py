@@ -10,7 +10,7 @@ import msgspec
 
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.ports.tools import MOST_RESULT_BYTES, ProducedFile
+from threadkeep.ports.tools import MOST_RESULT_BYTES, ReturnedFile
 
 MOST_INLINE_BYTES = 16 * 1024
 MOST_VALUE_BYTES = MOST_RESULT_BYTES
@@ -53,7 +53,7 @@ class LargeValues:
                 refs[name] = await self._add(content, PayloadKind.VALUE, "application/json")
         return refs
 
-    async def store_files(self, files: Iterable[ProducedFile]) -> tuple[PayloadId, ...]:
+    async def store_files(self, files: Iterable[ReturnedFile]) -> tuple[PayloadId, ...]:
         """Stores files that a tool returned."""
         ids: list[PayloadId] = []
         for file in files:
@@ -76,7 +76,7 @@ class LargeValues:
         return payload.id
 
 
-def is_possible_image(file: ProducedFile) -> bool:
+def is_possible_image(file: ReturnedFile) -> bool:
     """Whether a file's media type is an image's, and it is small enough to store."""
     return safe_media_type(file.media_type).startswith("image/") and len(file.content) <= MOST_FILE_BYTES
 

@@ -1,10 +1,15 @@
-"""One turn: model, tools, model … until the model has answered, from any state of the turn."""
+"""One turn: model, tools, model … until the model has replied, from any state of the turn."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from threadkeep.context.attachments import files_in, with_contents
+from threadkeep.context.call_ids import CallIds, TakenIds, none_taken
+from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
+from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY
+from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
@@ -17,7 +22,7 @@ from threadkeep.domain.events import (
     Terminal,
     Text,
     Thought,
-    ToolResulted,
+    ToolResultStored,
     TurnResumed,
     UsageReported,
 )
@@ -26,27 +31,22 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules, ToolRule
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.attachments import files_in, with_contents
-from threadkeep.engine.batch import Approvals, Batch, Paused
-from threadkeep.engine.call_ids import CallIds, TakenIds, none_taken
-from threadkeep.engine.context import TOKENS_KEPT_FOR_THE_REPLY
+from threadkeep.engine.batch import Batch, Paused, UserRequests
 from threadkeep.engine.ending import (
     MAX_ITERATIONS,
-    TURN_ENDED,
     OpenCall,
-    answered,
+    completed,
     failed,
     last_events,
     stopped,
 )
 from threadkeep.engine.journal import JournalEntry
-from threadkeep.engine.leave import Leave, may_ask
 from threadkeep.engine.model_call import ModelCall, with_user_text
+from threadkeep.engine.permissions import ToolPermissions, may_ask
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.engine.token_estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.ports.gateway import (
     Gateway,
@@ -78,7 +78,7 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The turn waits for its user to answer the requests with these ids."""
+    """The turn waits for its user to decide the requests with these ids."""
 
     requests: frozenset[str]
 
@@ -109,7 +109,7 @@ class TurnTools:
     """The tools a turn can use, who approves them, and the owner's rules."""
 
     toolbox: Toolbox
-    approvals: Approvals
+    approvals: UserRequests
     rules: Rules = field(default_factory=dict[str, ToolRule])
     taken_ids: TakenIds = none_taken
     """Knows the conversation's earlier tool calls."""
@@ -142,7 +142,7 @@ async def run_turn(
         while True:
             yield await stop.guard(steps.__anext__)
     except StopAsyncIteration:
-        end = answered(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
+        end = completed(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
     except Paused as exc:
         end = Pause(exc.requests)
     except Stopped as exc:
@@ -199,7 +199,7 @@ class _Run:
         self._asked_for: OpenBatch | None = None
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
-        self._leave = Leave(tools.rules, frozenset(), state.unknown)
+        self._leave = ToolPermissions(tools.rules, frozenset(), state.unknown)
         self._call: ModelCall | None = None
         self._call_ids = CallIds((), tools.taken_ids)
         self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
@@ -219,7 +219,7 @@ class _Run:
                 yield notice
         if may_ask(self._tools.rules):
             granted = await self._tools.approvals.granted()
-            self._leave = Leave(self._tools.rules, granted, self._state.unknown)
+            self._leave = ToolPermissions(self._tools.rules, granted, self._state.unknown)
         if self._state.is_new:
             self._request = await self._build(self._toolbox.specs)
         self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
@@ -305,7 +305,7 @@ class _Run:
                         call.add_tool_use(use)
                         called = await self._toolbox.called(use)
                         tool = self._toolbox.tool(use)
-                        if tool and self._leave.is_needed(tool, use.arguments):
+                        if tool and self._leave.must_ask(tool, use.arguments):
                             called = replace(called, asks=True)
                         self._open_calls[use.id] = called
                         yield called
@@ -336,10 +336,10 @@ class _Run:
         )
         async with aclosing(batch.run()) as running:
             async for step in running:
-                if isinstance(step, ToolResulted):
+                if isinstance(step, ToolResultStored):
                     del self._open_calls[step.tool_call_id]
                 yield step
-        exchanged = asked_for.call.exchange(batch.answers(), as_blocks=bool(self._request.tools))
+        exchanged = asked_for.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:

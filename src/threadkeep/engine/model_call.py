@@ -16,8 +16,8 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 
-CallResult = tuple[ToolResultBlock, *tuple[Block, ...]]
-"""What the model receives when a call has ended: its result and its images."""
+ModelReads = tuple[ToolResultBlock, *tuple[Block, ...]]
+"""What the model reads of a call that has ended: its result and its images."""
 
 
 class ModelCall:
@@ -93,30 +93,28 @@ class FinishedCall:
         uses = bool(self.tool_uses)
         return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
 
-    def exchange(
-        self, results: Sequence[CallResult], *, as_blocks: bool
-    ) -> tuple[ModelMessage, ModelMessage]:
+    def exchange(self, reads: Sequence[ModelReads], *, as_blocks: bool) -> tuple[ModelMessage, ModelMessage]:
         """The call and the results of its tools as messages of the history.
 
         Providers refuse tool blocks in requests without tools; then both are text.
         """
         if as_blocks:
             return ModelMessage("assistant", tuple(map(_block, self.blocks))), ModelMessage(
-                "user", (*(result for result, *_ in results), *(it for _, *more in results for it in more))
+                "user", (*(block for block, *_ in reads), *(it for _, *images in reads for it in images))
             )
         said = "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
         names = ", ".join(use.name for use in self.tool_uses)
         asked = f"(Asks for tools: {names}.)" if is_blank(said) else said
-        heard = "\n".join(result.content for result, *_ in results)
+        heard = "\n".join(block.content for block, *_ in reads)
         return ModelMessage("assistant", (TextBlock(asked),)), ModelMessage("user", (TextBlock(heard),))
 
 
 def with_user_text(messages: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:
     """Adds the user's text to a history: to their last message if that ends it, for roles alternate."""
-    *before, last = messages
+    *earlier, last = messages
     if last.role != "user":
         return (*messages, ModelMessage("user", (TextBlock(text),)))
-    return (*before, ModelMessage("user", (*last.blocks, TextBlock(text))))
+    return (*earlier, ModelMessage("user", (*last.blocks, TextBlock(text))))
 
 
 def _noted(block: TextBlock | ThinkingBlock | ToolUse) -> TextBlock | ThinkingBlock | UseNoted:

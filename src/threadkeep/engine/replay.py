@@ -6,7 +6,10 @@ from datetime import UTC
 
 import msgspec
 
-from threadkeep.domain.approval import Answer
+from threadkeep.context.attachments import NO_FILES, FileRules
+from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.history import Rendering
+from threadkeep.domain.approval import Decision
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -23,13 +26,10 @@ from threadkeep.domain.parts import FilePart, NoticePart, QuestionPart, Retrieva
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.engine.attachments import NO_FILES, FileRules
 from threadkeep.engine.ending import spent_in
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.history import Rendering
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, InputAwaited, JournalEntry, UseNoted
-from threadkeep.engine.model_call import CallResult, FinishedCall, with_user_text
-from threadkeep.engine.token_estimates import estimate_request_tokens
+from threadkeep.engine.model_call import FinishedCall, ModelReads, with_user_text
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
 from threadkeep.ports.payloads import Lost
 
@@ -50,25 +50,25 @@ class CallState:
     """It was passed to its tool."""
     asked: frozenset[str] = frozenset()
     """The requests about it."""
-    unanswered: frozenset[str] = frozenset()
-    """The requests without an answer."""
-    answer: Answer | None = None
+    undecided: frozenset[str] = frozenset()
+    """The requests without a decision."""
+    decision: Decision | None = None
     awaited: InputAwaited | None = None
-    """Set if it returned because its server needs answers from the user."""
-    inputs: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
-    """Those answers, by the ids of the requests."""
+    """Set if it returned because its server needs input from the user."""
+    inputs: Mapping[str, Decision] = field(default_factory=dict[str, Decision])
+    """That input, by the ids of the requests."""
     rounds: int = 0
-    """How often it has returned since its server received it without answers."""
-    result: CallResult | None = None
+    """How often it has returned since its server received it without input."""
+    reads: ModelReads | None = None
 
     @property
     def open_requests(self) -> frozenset[str]:
-        """The unanswered requests to its user, while the call isn't running."""
-        if self.dispatch is not None or self.result is not None:
+        """The undecided requests to its user, while the call isn't running."""
+        if self.dispatch is not None or self.reads is not None:
             return frozenset()
         if self.awaited is not None:
             return self.asked & {it.request_id for it in self.awaited.requests} - self.inputs.keys()
-        return frozenset() if self.answer else self.asked
+        return frozenset() if self.decision else self.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class TurnState:
 
     @property
     def waiting(self) -> frozenset[str]:
-        """The calls that wait for the user's answer."""
+        """The calls that wait for the user's decision."""
         states = self.batch.states.items() if self.batch else ()
         return frozenset(id_ for id_, state in states if state.open_requests)
 
@@ -131,14 +131,14 @@ NEW_TURN = TurnState()
 def replay(
     entries: Iterable[TurnEvent | JournalEntry],
     request: ModelRequest | None,
-    large: Mapping[PayloadId, bytes | Lost],
+    payloads: Mapping[PayloadId, bytes | Lost],
     files: FileRules = NO_FILES,
 ) -> TurnState:
-    """The state of a turn's loop; `request` is its receipt's, `large` the values its calls refer to."""
+    """The state of a turn's loop; `request` is its receipt's, `payloads` the values its calls refer to."""
     replaying = _Replaying()
     for entry in entries:
         replaying.add(entry)
-    return replaying.state(request, large, files)
+    return replaying.state(request, payloads, files)
 
 
 class _Replaying:
@@ -151,7 +151,7 @@ class _Replaying:
         self._awaited: dict[str, InputAwaited] = {}
         self._rounds: dict[str, int] = {}
         self._used: set[str] = set()
-        self._unanswered: set[str] = set()
+        self._undecided: set[str] = set()
         self._began_at: int | None = None
         self._iteration = 0
         self._last_at: int | None = None
@@ -186,9 +186,9 @@ class _Replaying:
             case UserMessage() as body:
                 self._steps.append(body)
             case ApprovalRequest(request_id):
-                self._unanswered.add(request_id)
+                self._undecided.add(request_id)
             case ApprovalResponse(request_id):
-                self._unanswered.discard(request_id)
+                self._undecided.discard(request_id)
             case _:
                 pass
 
@@ -201,13 +201,13 @@ class _Replaying:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether nothing can continue before the user answers."""
-        if not self._unanswered:
+        """Whether nothing can continue before the user decides."""
+        if not self._undecided:
             return False
         return not any(call.tool_call_id in self._dispatches for call in self._folding.open_calls)
 
     def state(
-        self, request: ModelRequest | None, large: Mapping[PayloadId, bytes | Lost], files: FileRules
+        self, request: ModelRequest | None, payloads: Mapping[PayloadId, bytes | Lost], files: FileRules
     ) -> TurnState:
         if request is None:  # it is prepared again, and shows nothing twice
             return TurnState(found=self._found(), noticed=self._noticed(), ran_ms=self._ran_ms)
@@ -217,7 +217,9 @@ class _Replaying:
             self._dispatches,
             self._awaited,
             self._rounds,
-            Rendering(UTC, thoughts=False, calls_as_blocks=bool(request.tools), files=files, large=large),
+            Rendering(
+                UTC, thoughts=False, calls_as_blocks=bool(request.tools), files=files, payloads=payloads
+            ),
         )
         messages, batch, last = known.exchanges(request.messages, self._steps)
         return TurnState(
@@ -304,17 +306,17 @@ class _KnownCalls:
             last = step
             call = self._finished(step)
             states = {use.id: self._state(use.id) for use in call.tool_uses}
-            results = [state.result for state in states.values() if state.result]
-            if len(results) < len(states):
+            reads = [state.reads for state in states.values() if state.reads]
+            if len(reads) < len(states):
                 batch = OpenBatch(call, states)
             elif states:
-                history = (*history, *call.exchange(results, as_blocks=self._rendering.calls_as_blocks))
+                history = (*history, *call.exchange(reads, as_blocks=self._rendering.calls_as_blocks))
         return history, batch, last
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
         """A call's arguments, stored apart or not: the model's, and the user's if they changed them."""
-        answer = part.approval.answer if part.approval else None
-        edited = answer.arguments if answer else None
+        decision = part.approval.decision if part.approval else None
+        edited = decision.arguments if decision else None
         return [self._rendering.arguments_of(part.call), *([edited] if edited is not None else ())]
 
     def _finished(self, entry: CallFinished) -> FinishedCall:
@@ -328,27 +330,27 @@ class _KnownCalls:
     def _state(self, id_: str) -> CallState:
         part, awaited = self._parts[id_], self._awaited.get(id_)
         questions = [it for it in self._questions if it.tool_call_id == id_]
-        answers = {it.request_id: it.answer for it in questions if it.answer}
-        answer = part.approval.answer if part.approval else next(iter(answers.values()), None)
-        leave = {part.approval.request_id} if part.approval else set[str]()
+        decisions = {it.request_id: it.decision for it in questions if it.decision}
+        decision = part.approval.decision if part.approval else next(iter(decisions.values()), None)
+        permission = {part.approval.request_id} if part.approval else set[str]()
         wanted = {it.request_id for it in awaited.requests} if awaited else set[str]()
-        asked = frozenset(leave | {it.request_id for it in questions})
-        has_leave = part.approval is not None and part.approval.answer is not None
+        asked = frozenset(permission | {it.request_id for it in questions})
+        is_permission_decided = part.approval is not None and part.approval.decision is not None
         return CallState(
             dispatch=self._dispatches.get(id_),
             asked=asked,
-            unanswered=asked - answers.keys() - (leave if has_leave else set[str]()),
-            answer=answer,
+            undecided=asked - decisions.keys() - (permission if is_permission_decided else set[str]()),
+            decision=decision,
             awaited=awaited,
             rounds=self._rounds.get(id_, 0),
-            inputs={request_id: it for request_id, it in answers.items() if request_id in wanted},
-            result=self._result(part.call),
+            inputs={request_id: it for request_id, it in decisions.items() if request_id in wanted},
+            reads=self._reads(part.call),
         )
 
-    def _result(self, call: ToolCall) -> CallResult | None:
+    def _reads(self, call: ToolCall) -> ModelReads | None:
         if call.status is ToolCallStatus.RUNNING:
             return None
         is_error = call.status is not ToolCallStatus.OK
-        result = ToolResultBlock(call.tool_call_id, self._rendering.result_of(call), is_error)
+        result = ToolResultBlock(call.tool_call_id, self._rendering.reads(call), is_error)
         images = [it for it in self._images if it.tool_call_id == call.tool_call_id]
-        return (result, *self._rendering.files.returned(images, call.tool_call_id))
+        return (result, *self._rendering.files.image_blocks(images, call.tool_call_id))

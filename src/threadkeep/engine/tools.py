@@ -8,35 +8,34 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from threadkeep.context.attachments import NO_FILES, FileRules, returned_image
+from threadkeep.context.passages import numbered_passages
+from threadkeep.context.tool_names import tools_by_name
+from threadkeep.context.tool_results import (
+    LEAST_RESULT_TOKENS,
+    Excerpt,
+    model_reads,
+    stored_text,
+)
 from threadkeep.domain.errors import StorageError
-from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResulted
+from threadkeep.domain.events import Notice, Retrieval, ToolCalled, ToolProgress, ToolResultStored
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.text import storable
-from threadkeep.domain.tool_call import SENT_TO_MODEL
-from threadkeep.engine.attachments import NO_FILES, FileRules, returned_image
+from threadkeep.domain.tool_call import MODEL_READS
+from threadkeep.engine.json_values import TooDeep, clean
 from threadkeep.engine.large_values import LargeValues, TooLarge, is_possible_image
-from threadkeep.engine.model_call import CallResult
-from threadkeep.engine.passages import numbered_passages
-from threadkeep.engine.tool_names import tools_by_name
-from threadkeep.engine.tool_results import (
-    LEAST_RESULT_TOKENS,
-    Excerpt,
-    as_text,
-    cut_result,
-    result_text,
-)
-from threadkeep.engine.values import TooDeep, clean
+from threadkeep.engine.model_call import ModelReads
 from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.schemas import NOT_CHECKED, Schemas
 from threadkeep.ports.tools import (
     Asked,
     GivenInput,
     InputRequired,
-    Outcome,
-    ProducedFile,
     Progress,
+    Returned,
+    ReturnedFile,
     Tool,
     ToolSession,
 )
@@ -49,13 +48,13 @@ MOST_TOOLS = 128
 MOST_ERROR_CHARACTERS = 4_000
 MOST_PROGRESS_CHARACTERS = 500
 
-ToolEvent = ToolProgress | Retrieval | Notice | ToolResulted
+ToolEvent = ToolProgress | Retrieval | Notice | ToolResultStored
 
 
 MOST_IMAGES_OF_A_RESULT = 8
 """The number of a result's images to process and show; the others can be downloaded."""
 
-KeepImage = Callable[[ProducedFile], Awaitable[FilePart | None]]
+KeepImage = Callable[[ReturnedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""
 
 
@@ -63,7 +62,7 @@ NOBODY = UserId("")
 """Whose calls they are where nobody has to take turns."""
 
 
-async def no_image(file: ProducedFile) -> FilePart | None:
+async def no_image(file: ReturnedFile) -> FilePart | None:
     """Where images are files like any other."""
     return None
 
@@ -93,7 +92,7 @@ class Toolbox:
         self._problems: dict[str, str] = {}
         self._keep_image = keep_image
         self._file_rules = file_rules
-        self._answers: dict[str, CallResult] = {}
+        self._reads: dict[str, ModelReads] = {}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -131,9 +130,9 @@ class Toolbox:
             return ToolCalled(use.id, name, server, {}, model_name=use.name)
         return ToolCalled(use.id, name, server, {} if refs else use.arguments, refs, model_name=use.name)
 
-    def answer(self, use: ToolUse) -> CallResult:
-        """What the model receives for a call that has ended."""
-        return self._answers.pop(use.id)
+    def reads(self, use: ToolUse) -> ModelReads:
+        """What the model reads of a call that has ended."""
+        return self._reads.pop(use.id)
 
     def _names(self, use: ToolUse) -> tuple[str, str]:
         tool = self._tools.get(use.name)
@@ -164,8 +163,8 @@ class Toolbox:
         ask: Callable[[Asked], Awaitable[None]],
         *,
         given: GivenInput | None = None,
-    ) -> Outcome | InputRequired:
-        """Passes a call to its tool; a failure of the tool is an outcome too, one of our storage is not.
+    ) -> Returned | InputRequired:
+        """Passes a call to its tool; a failure of the tool is a result too, one of our storage is not.
 
         `ask` passes a question of the tool's server to the user; the tool's timeout pauses meanwhile.
         """
@@ -177,7 +176,7 @@ class Toolbox:
             async with limit:
                 async for step in steps:
                     match step:
-                        case Outcome():
+                        case Returned():
                             return step
                         case Progress():
                             emit(_progress(id_, step))
@@ -188,21 +187,21 @@ class Toolbox:
                             limit.reschedule(None if left is None else now() + left)
                         case InputRequired():
                             return step
-            return Outcome("error", error="The tool ended without returning a result.", lost=True)
+            return Returned("error", error="The tool ended without returning a result.", lost=True)
         except StorageError:
             raise
         except Exception as exc:
             if limit.expired():
-                return Outcome("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
+                return Returned("timeout", error=f"The tool took longer than {tool.timeout_s:g} seconds.")
             log.exception("tool %s of %s failed", tool.name, tool.server)
-            return Outcome("error", error=f"The tool failed: {type(exc).__name__}.", lost=True)
+            return Returned("error", error=f"The tool failed: {type(exc).__name__}.", lost=True)
         finally:
             await steps.aclose()
 
-    async def finish(
+    async def store(
         self,
         use: ToolUse,
-        outcome: Outcome,
+        returned: Returned,
         emit: Callable[[ToolEvent], None],
         *,
         duration_ms: int = 0,
@@ -211,42 +210,42 @@ class Toolbox:
     ) -> None:
         """Stores a call's result and emits its event; the model reads `preface` before the result."""
         # In a thread: a large result can be hundreds of thousands of small values.
-        outcome = await asyncio.to_thread(_clean, outcome)
-        if outcome.hits:
+        returned = await asyncio.to_thread(_clean, returned)
+        if returned.hits:
             # Number and emit without an await between: other calls run concurrently.
-            numbers = self._numbers.add(outcome.hits)
-            if outcome.result is None:
-                outcome = replace(outcome, result=numbered_passages(outcome.hits, numbers))
-            emit(Retrieval(storable(outcome.query), outcome.hits, use.id))
+            numbers = self._numbers.add(returned.hits)
+            if returned.result is None:
+                returned = replace(returned, result=numbered_passages(returned.hits, numbers))
+            emit(Retrieval(storable(returned.query), returned.hits, use.id))
         try:
-            images, others = await self._keep_images(outcome.files)
+            images, others = await self._keep_images(returned.files)
             artifact_ids = (
                 *(image.file_id for image in images),
                 *await self._large_values.store_files(others),
             )
-            images += outcome.recalled
-            values = {"result": outcome.result, "chart_data": outcome.chart_data}
+            images += returned.recalled
+            values = {"result": returned.result, "chart_data": returned.chart_data}
             refs = await self._large_values.store(values, always=("chart_data",))
-            text = preface + as_text(outcome.result, outcome.error)
-            shown = cut_result(use.id, text, most_tokens)
+            text = preface + stored_text(returned.result, returned.error)
+            reads = model_reads(use.id, text, most_tokens)
             # Later turns send the same text without loading the whole result.
-            if preface or "result" in refs or shown != cut_result(use.id, text):
-                refs |= await self._large_values.store({SENT_TO_MODEL: shown}, always=(SENT_TO_MODEL,))
+            if preface or "result" in refs or reads != model_reads(use.id, text):
+                refs |= await self._large_values.store({MODEL_READS: reads}, always=(MODEL_READS,))
         except TooLarge as exc:
-            outcome = Outcome("error", error=f"The result can't be stored. {exc}")
+            returned = Returned("error", error=f"The result can't be stored. {exc}")
             images, artifact_ids, refs = [], (), {}
-            text = shown = result_text(use.id, None, outcome.error)
-        result = ToolResultBlock(use.id, shown, is_error=outcome.status != "ok")
-        self._answers[use.id] = (result, *self._file_rules.returned(images, use.id))
+            text = reads = model_reads(use.id, stored_text(None, returned.error))
+        block = ToolResultBlock(use.id, reads, is_error=returned.status != "ok")
+        self._reads[use.id] = (block, *self._file_rules.image_blocks(images, use.id))
         emit(
-            ToolResulted(
+            ToolResultStored(
                 use.id,
                 self._names(use)[0],
-                outcome.status,
-                Excerpt.of(text).to_store() if "result" in refs else outcome.result,
-                outcome.error,
+                returned.status,
+                Excerpt.of(text).to_store() if "result" in refs else returned.result,
+                returned.error,
                 duration_ms,
-                None if "chart_data" in refs else outcome.chart_data,
+                None if "chart_data" in refs else returned.chart_data,
                 artifact_ids,
                 refs,
                 tuple(map(returned_image, images)),
@@ -254,11 +253,11 @@ class Toolbox:
         )
 
     async def _keep_images(
-        self, files: Sequence[ProducedFile]
-    ) -> tuple[list[FilePart], Sequence[ProducedFile]]:
+        self, files: Sequence[ReturnedFile]
+    ) -> tuple[list[FilePart], Sequence[ReturnedFile]]:
         """Stores a result's first images for models and pages; returns them and the other files."""
         images: list[FilePart] = []
-        others: list[ProducedFile] = []
+        others: list[ReturnedFile] = []
         looked_at = 0
         for file in files:
             part = None
@@ -282,13 +281,13 @@ def clean_use(use: ToolUse) -> ToolUse:
     return replace(use, name=name, arguments=arguments)
 
 
-def _clean(outcome: Outcome) -> Outcome:
-    error = None if outcome.error is None else _cut(storable(outcome.error), MOST_ERROR_CHARACTERS)
+def _clean(returned: Returned) -> Returned:
+    error = None if returned.error is None else _cut(storable(returned.error), MOST_ERROR_CHARACTERS)
     try:
-        result, chart_data = clean(outcome.result), clean(outcome.chart_data)
+        result, chart_data = clean(returned.result), clean(returned.chart_data)
     except TooDeep:
-        return Outcome("error", error="The tool's result is nested too deeply.")
-    return replace(outcome, result=result, chart_data=chart_data, error=error)
+        return Returned("error", error="The tool's result is nested too deeply.")
+    return replace(returned, result=result, chart_data=chart_data, error=error)
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,30 +1,28 @@
 """Our own format: one JSON object per line, described in docs/data.md.
 
-Domain values have the same field names there as here. The tests' files of version 1 must always be readable,
-so renaming a field here means still reading the old name. Messages of version 1 have no parts.
+Domain values have the same field names there as here. The tests' files of version 2 must always be readable,
+so renaming a field here means still reading the old name.
 """
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, TypeVar, assert_never, cast, get_args
 
 import msgspec
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.briefing import Briefing, BriefingCard
+from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
-from threadkeep.domain.old_reply import OldReply
-from threadkeep.domain.parts import CardPart, FilePart, Part, Parts, ThoughtStep, text_parts
-from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.domain.retrieval import Citation
+from threadkeep.domain.parts import Part
+from threadkeep.domain.payload import Payload
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.times import nearest_time
-from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.exchange import (
     ConversationEnd,
@@ -63,32 +61,12 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What earlier lines say about a message: how turns ended, and which files there are."""
-
-    ends: dict[str, MessageStatus] = field(default_factory=dict[str, MessageStatus])
-    files: dict[PayloadId, FilePart] = field(default_factory=dict[PayloadId, FilePart])
-
-    def note(self, record: KeptTurn | Payload) -> None:
-        """Remembers a line."""
-        if isinstance(record, KeptTurn):
-            if not record.turn.is_active:
-                self.ends[record.turn.id] = MessageStatus(record.turn.status.value)
-        elif record.kind is PayloadKind.ARTIFACT:
-            self.files[record.id] = FilePart(
-                file_id=record.id,
-                file_name=record.file_name or "",
-                media_type=record.media_type,
-                size=record.size,
-            )
-
-
-NOTHING_BEFORE = Before()
+TurnEnds = Mapping[TurnId, MessageStatus]
+"""How the turns of earlier lines ended."""
 
 
 class _MessageLine(msgspec.Struct, kw_only=True):
-    """A message without its parts."""
+    """A message; `_part` reads its parts."""
 
     id: MessageId
     conversation_id: ConversationId
@@ -103,16 +81,7 @@ class _MessageLine(msgspec.Struct, kw_only=True):
     model: str | None = None
     error: Failure | None = None
     parent_id: MessageId | None = None
-
-
-class _OldMessageLine(_MessageLine, kw_only=True):
-    """A message of version 1."""
-
-    content: str | BriefingCard
-    thought_process: tuple[ThoughtStep, ...] = ()
-    citations: tuple[Citation, ...] = ()
-    artifact_ids: tuple[PayloadId, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
+    parts: list[dict[str, Any]]
 
 
 def encode(record: Record) -> bytes:
@@ -137,7 +106,7 @@ def encode(record: Record) -> bytes:
     return _encode({"type": kind, **{name: it for name, it in values.items() if name not in left_out}})
 
 
-def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
+def decode(line: bytes, turn_ends: TurnEnds | None = None) -> Record | None:
     """A line as a record; None for a kind that a later version added. MsgspecError otherwise."""
     values = _decode(line)
     kind = values.pop("type", None)
@@ -155,13 +124,13 @@ def decode(line: bytes, before: Before = NOTHING_BEFORE) -> Record | None:
             run_id = msgspec.convert(values.pop("run_id", None), str | None)
             return KeptTurn(_convert(values, Turn), run_id)
         case "message":
-            return _message(values, before)
+            return _message(values, turn_ends or {})
         case _:
             return _convert(values, _PLAIN[kind]) if kind in _PLAIN else None
 
 
 # Where else times occur; arguments and results of tools stay as they are.
-_WITH_TIMES = {"parts", "call", "card", "content", "thought_process", "tool_calls"}
+_WITH_TIMES = {"parts", "call", "card"}
 
 
 def _with_valid_times(value: Any) -> Any:
@@ -187,42 +156,19 @@ def _message_values(message: Message) -> dict[str, Any]:
     return {name: msgspec.to_builtins(value) for name, value in values.items()}
 
 
-def _message(values: dict[str, Any], before: Before) -> Message:
-    if "parts" in values:
-        line = _convert(values, _MessageLine)
-        parts = tuple(map(_part, msgspec.convert(values["parts"], list[dict[str, Any]])))
-    else:
-        line = _convert(values, _OldMessageLine)
-        parts = _old_parts(line, before)
+def _message(values: dict[str, Any], turn_ends: TurnEnds) -> Message:
+    line = _convert(values, _MessageLine)
     on_path = line.status is not MessageStatus.OVERWRITTEN
-    kept = {name: getattr(line, name) for name in _MessageLine.__struct_fields__}
-    kept["status"] = line.status if on_path else _ended(line, before)
-    return Message(**kept, parts=parts, on_path=on_path)
+    kept = {name: getattr(line, name) for name in _MessageLine.__struct_fields__ if name != "parts"}
+    kept["status"] = line.status if on_path else _ended(line, turn_ends)
+    return Message(**kept, parts=tuple(map(_part, line.parts)), on_path=on_path)
 
 
-def _old_parts(line: "_OldMessageLine", before: Before) -> Parts:
-    """The parts of a message of version 1."""
-    if isinstance(line.content, BriefingCard):
-        return (CardPart(card=line.content),)
-    if line.role is not MessageRole.ASSISTANT:
-        return text_parts(line.content)
-    old = OldReply(
-        content=line.content,
-        created_at=line.created_at,
-        steps=line.thought_process,
-        citations=line.citations,
-        files=tuple(before.files.get(it, FilePart(file_id=it)) for it in line.artifact_ids),
-        calls=line.tool_calls,
-    )
-    return old.parts()
-
-
-def _ended(line: "_MessageLine", before: Before) -> MessageStatus:
+def _ended(line: "_MessageLine", turn_ends: TurnEnds) -> MessageStatus:
     """The final status of a message off the path: a reply has its turn's."""
-    is_reply = line.role is MessageRole.ASSISTANT and line.turn_id is not None
-    return (
-        before.ends.get(line.turn_id or "", MessageStatus.COMPLETED) if is_reply else MessageStatus.COMPLETED
-    )
+    if line.role is not MessageRole.ASSISTANT or line.turn_id is None:
+        return MessageStatus.COMPLETED
+    return turn_ends.get(line.turn_id, MessageStatus.COMPLETED)
 
 
 def _part(values: dict[str, Any]) -> Part:

@@ -1,7 +1,7 @@
 """Reads our own exports: turns lines into records, and conversations into wholes."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import msgspec
@@ -9,12 +9,13 @@ import msgspec
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
-from threadkeep.domain.ids import MessageId
-from threadkeep.domain.message import Message
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
-from threadkeep.exchange.format import NOTHING_BEFORE, Before, decode
+from threadkeep.exchange.format import TurnEnds, decode
 from threadkeep.ports.exchange import (
     EXPORT_VERSION,
+    FIRST_EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,
     ExportHeader,
@@ -39,7 +40,7 @@ class _Pending:
     messages: list[Message] = field(default_factory=list[Message])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
     payloads: list[Payload] = field(default_factory=list[Payload])
-    before: Before = field(default_factory=Before)
+    turn_ends: dict[TurnId, MessageStatus] = field(default_factory=dict[TurnId, MessageStatus])
 
     @property
     def name(self) -> str:
@@ -47,11 +48,7 @@ class _Pending:
 
     def whole(self) -> WholeConversation | Flawed:
         return self.flaw or WholeConversation(
-            self.conversation,
-            self.turns,
-            _linked(self.messages, self.turns),
-            self.compactions,
-            self.payloads,
+            self.conversation, self.turns, self.messages, self.compactions, self.payloads
         )
 
 
@@ -61,8 +58,8 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
     size, ended = 0, False
     for number, line, problem in _lines(file):
         size = len(line) if pending is None else size + len(line)
-        before = pending.before if pending else NOTHING_BEFORE
-        record = _record(line, number, before) if problem is None else Flawed(f"line {number}", problem)
+        turn_ends = pending.turn_ends if pending else {}
+        record = _record(line, number, turn_ends) if problem is None else Flawed(f"line {number}", problem)
         if number == 1:
             _check_header(record)
         match record:
@@ -98,41 +95,25 @@ def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
         yield Flawed("the file", "it is incomplete: its end is missing")
 
 
-def _linked(messages: Sequence[Message], turns: Sequence[KeptTurn]) -> Sequence[Message]:
-    """Adds parents to messages; those of version 1 have none.
-
-    A reply follows its question, every other message the one before it on the path.
-    """
-    if any(message.parent_id for message in messages):
-        return messages
-    questions = {kept.turn.assistant_message_id: kept.turn.user_message_id for kept in turns}
-    linked: list[Message] = []
-    tip_id: MessageId | None = None
-    for message in messages:
-        linked.append(replace(message, parent_id=questions.get(message.id, tip_id)))
-        tip_id = message.id if message.on_path else tip_id
-    return linked
-
-
 def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction) -> None:
     if pending.flaw is not None:
         return
     match record:
         case Payload():
             pending.payloads.append(record)
-            pending.before.note(record)
-        case KeptTurn():
+        case KeptTurn(turn=turn):
             pending.turns.append(record)
-            pending.before.note(record)
+            if not turn.is_active:
+                pending.turn_ends[turn.id] = MessageStatus(turn.status.value)
         case Message():
             pending.messages.append(record)
         case Compaction():
             pending.compactions.append(record)
 
 
-def _record(line: bytes, number: int, before: Before) -> Record | Flawed | None:
+def _record(line: bytes, number: int, turn_ends: TurnEnds) -> Record | Flawed | None:
     try:
-        return decode(line, before)
+        return decode(line, turn_ends)
     except ThreadkeepError as exc:
         return Flawed(f"line {number}", exc.message)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
@@ -146,6 +127,11 @@ def _check_header(record: Record | Flawed | None) -> None:
         raise InvalidRequest(
             f"The export has version {record.version}, but this Threadkeep reads versions up to "
             f"{EXPORT_VERSION}. Upgrade Threadkeep first."
+        )
+    if record.version < FIRST_EXPORT_VERSION:
+        raise InvalidRequest(
+            f"The export has version {record.version}, which only development versions before 0.1.0 wrote. "
+            "Import it with commit 8c86409, and export it again."
         )
 
 

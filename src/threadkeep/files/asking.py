@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from threadkeep.domain.errors import UnsupportedFile
-from threadkeep.retrieval.process import end_process, start_worker
+from threadkeep.workers.process import end_process, start_worker
 
 MOST_ANSWER_BYTES = 16 * 1024
 _OUT_OF_TIME = -signal.SIGXCPU

@@ -10,7 +10,7 @@ from typing import Any
 
 from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
 from threadkeep.retrieval.extract import open_pdf
-from threadkeep.retrieval.limits import limit_process
+from threadkeep.workers.limits import limit_process
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 MOST_CPU_S = 20

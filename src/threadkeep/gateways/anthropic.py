@@ -1,19 +1,19 @@
 """Anthropic's Messages API, as served by Anthropic and compatible servers."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 import httpx2
 import msgspec
 
 from threadkeep.domain.document import PDF
-from threadkeep.gateways.files import Taken, files_of_claude, has_files, image_type, in_base64
+from threadkeep.gateways.encoding import decode
+from threadkeep.gateways.files import files_of_claude, image_type, in_base64
 from threadkeep.gateways.history import sendable
-from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.provider_api import ProviderApi
+from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
-from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
     DocumentBlock,
@@ -23,7 +23,6 @@ from threadkeep.ports.gateway import (
     ModelRequest,
     ModelStopped,
     ModelUsage,
-    TakenFiles,
     TextBlock,
     TextDelta,
     ThinkingBlock,
@@ -55,80 +54,18 @@ _STOP_REASONS = {
 }
 
 
-@dataclass(slots=True)
-class Habits:
-    """What a server has turned out to reject."""
-
-    takes_cache_marks: bool = True
-    takes_temperature: bool = True
-
-    def learn(self, reason: str) -> None:
-        """Looks in a refusal for what to omit."""
-        if "cache_control" in reason:
-            self.takes_cache_marks = False
-        if "temperature" in reason:  # newer models choose it themselves
-            self.takes_temperature = False
-
-
-class AnthropicGateway:
-    """A model behind the Messages API."""
-
-    name = NAME
-    supports_tools = True
-
-    def __init__(
-        self,
-        url: str,
-        api_key: str,
-        model: str,
-        *,
-        context_tokens: int = 200_000,
-        images: Taken = "auto",
-        pdfs: Taken = "auto",
-        transport: httpx2.AsyncBaseTransport | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        base, self._key = str(check_url(url)).removesuffix("/v1"), check_key(api_key)
-        headers = {"anthropic-version": VERSION}
-        if self._key:
-            headers["x-api-key"] = self._key
-        self.default_model = model
-        self.context_tokens = context_tokens
-        self._images: Taken = images
-        self._pdfs: Taken = pdfs
-        self._habits: dict[str, Habits] = {}
-        patience = patience or Patience()
-        self._provider = Provider(f"{base}/v1/messages", headers, self._key, patience, transport)
-
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model accepts directly."""
-        return files_of_claude(model or self.default_model, self._images, self._pdfs)
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls the model; raises GatewayError, ends with ModelStopped."""
-        habits = self._habits.setdefault(request.model or self.default_model, Habits())
-        return self._provider.ask_adapting(
-            lambda: encode(anthropic_body(request, self.default_model, habits)),
-            lambda: _Answer(self._key),
-            habits.learn,
-            in_thread=has_files(request),
-        )
-
-    async def close(self) -> None:
-        """Closes connections."""
-        await self._provider.close()
-
-
-def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | None = None) -> dict[str, Any]:
+def anthropic_body(
+    request: ModelRequest, default_model: str, quirks: ProviderQuirks | None = None
+) -> dict[str, Any]:
     """A request in the form of the Messages API."""
-    habits = habits or Habits()
+    quirks = quirks or ProviderQuirks()
     model = request.model or default_model
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens or MAX_TOKENS,
         "stream": True,
     }
-    if request.temperature is not None and habits.takes_temperature:
+    if request.temperature is not None and quirks.takes_temperature:
         body["temperature"] = min(request.temperature, MOST_TEMPERATURE)
     # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
@@ -137,7 +74,7 @@ def anthropic_body(request: ModelRequest, default_model: str, habits: Habits | N
         body["system"] = [{"type": "text", "text": request.system}]
     history = sendable(request.messages, signer(NAME, model))
     body["messages"] = [_message(message, request.contents) for message in history]
-    if request.cache_key and habits.takes_cache_marks:
+    if request.cache_key and quirks.takes_cache_marks:
         _mark_for_caching(body)
     return body
 
@@ -281,7 +218,7 @@ _error = msgspec.json.Decoder(_Error)
 
 
 class _OpenBlock:
-    """A block of the answer that has not ended yet."""
+    """A block of the reply that has not ended yet."""
 
     def __init__(self, content: _Content) -> None:
         self.content = content
@@ -289,8 +226,8 @@ class _OpenBlock:
         self.json: list[str] = []
 
 
-class _Answer:
-    """One answer, event by event."""
+class _ReplyReader:
+    """One reply, event by event."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -392,3 +329,24 @@ def _spent(usage: _Usage) -> ModelUsage:
         cache_read_tokens=read,
         cache_write_tokens=written,
     )
+
+
+def _request_url(address: httpx2.URL) -> str:
+    return f"{str(address).removesuffix('/v1')}/v1/messages"
+
+
+def _headers(key: str) -> Mapping[str, str]:
+    return {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {})
+
+
+ANTHROPIC = ProviderApi(
+    name=NAME,
+    default_url="https://api.anthropic.com",
+    default_model="claude-sonnet-4-5",
+    context_tokens=200_000,
+    request_url=_request_url,
+    headers=_headers,
+    takes_files=files_of_claude,
+    body=anthropic_body,
+    reply_reader=_ReplyReader,
+)

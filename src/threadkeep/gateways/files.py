@@ -3,13 +3,11 @@
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Literal
 
 from threadkeep.domain.file import JPEG, PNG
 from threadkeep.domain.image import ImageTokenRule
+from threadkeep.gateways.endpoint import Endpoint, Taken
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock, ModelRequest, TakenFiles
-
-Taken = Literal["auto", "on", "off"]
 
 _WITH_IMAGES = re.compile(
     r"claude-(3|opus|sonnet|haiku|[4-9])|gpt-(4o|4\.|4-turbo|4-vision|[5-9])|chatgpt-4o|gemini"
@@ -22,21 +20,21 @@ _CLAUDE_WITH_PDFS = re.compile(r"claude-(3-[57]|opus|sonnet|haiku|[4-9])", re.IG
 _OPENAI_IN_PATCHES = re.compile(r"(gpt-(4\.1|[5-9]).*-(mini|nano))|o4-mini", re.IGNORECASE)
 
 
-def files_of_claude(model: str, images: Taken, pdfs: Taken) -> TakenFiles:
+def files_of_claude(model: str, endpoint: Endpoint) -> TakenFiles:
     """What a model behind the Messages API accepts: as configured, or as known of its family."""
     return TakenFiles(
-        images=ImageTokenRule.ANTHROPIC if _is_taken(images, _WITH_IMAGES.search(model)) else None,
-        pdfs=_is_taken(pdfs, _CLAUDE_WITH_PDFS.search(model)),
+        images=ImageTokenRule.ANTHROPIC if _is_taken(endpoint.images, _WITH_IMAGES.search(model)) else None,
+        pdfs=_is_taken(endpoint.pdfs, _CLAUDE_WITH_PDFS.search(model)),
     )
 
 
-def files_of_openai(model: str, images: Taken, pdfs: Taken, host: str) -> TakenFiles:
+def files_of_openai(model: str, endpoint: Endpoint) -> TakenFiles:
     """What a model behind chat completions accepts. Hardly any compatible server accepts PDFs."""
     rule = ImageTokenRule.OPENAI_PATCHES if _OPENAI_IN_PATCHES.search(model) else ImageTokenRule.OPENAI_TILES
-    has_images = _is_taken(images, _WITH_IMAGES.search(model))
+    has_images = _is_taken(endpoint.images, _WITH_IMAGES.search(model))
     return TakenFiles(
         images=rule if has_images else None,
-        pdfs=_is_taken(pdfs, has_images and host == "api.openai.com"),
+        pdfs=_is_taken(endpoint.pdfs, has_images and endpoint.address.host == "api.openai.com"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Calls a provider over HTTP: sends, retries, and reads the answer as it arrives."""
+"""Calls a provider over HTTP: sends, retries, and reads the reply as it arrives."""
 
 import asyncio
 import ipaddress
@@ -12,8 +12,6 @@ from typing import Protocol
 
 import httpx2
 
-from threadkeep.domain.errors import SettingsError
-from threadkeep.gateways.connection import StreamTransport, tls_context
 from threadkeep.gateways.refusals import (
     Refused,
     Unanswered,
@@ -23,6 +21,7 @@ from threadkeep.gateways.refusals import (
     pause_asked_for,
     refusal,
 )
+from threadkeep.gateways.transport import StreamTransport, tls_context
 from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
 from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
 
@@ -30,7 +29,7 @@ CONNECT_S = 10.0
 SILENCE_S = 60.0
 MOST_TRIES = 3
 FIRST_PAUSE_S = 0.5
-MOST_ANSWER_BYTES = 64 * 1024 * 1024  # more than today's longest answers take, token by token
+MOST_REPLY_BYTES = 64 * 1024 * 1024  # more than today's longest replies take, token by token
 MOST_ERROR_BYTES = 64 * 1024
 ERROR_BODY_S = 5.0
 LAST_BYTES_S = 0.2
@@ -38,8 +37,8 @@ LAST_BYTES_S = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Answer(Protocol):
-    """One answer of a model, parsed event by event."""
+class ReplyReader(Protocol):
+    """Reads one reply of a model, event by event."""
 
     @property
     def is_complete(self) -> bool:
@@ -102,12 +101,12 @@ class Provider:
     async def ask_adapting(
         self,
         body: Callable[[], bytes],
-        begin: Callable[[], Answer],
+        begin: Callable[[], ReplyReader],
         learn: Callable[[str], None],
         *,
         in_thread: bool = False,
     ) -> AsyncGenerator[ModelEvent]:
-        """The model's answer; retries if `learn` finds in a refusal how the body has to change.
+        """The model's reply; retries if `learn` finds in a refusal how the body has to change.
 
         `in_thread`: the body is so large that building it would block everything else.
         """
@@ -130,8 +129,8 @@ class Provider:
             finally:
                 await events.aclose()
 
-    async def ask(self, body: bytes, begin: Callable[[], Answer]) -> AsyncGenerator[ModelEvent]:
-        """The model's answer; retries as long as nothing of it has arrived."""
+    async def ask(self, body: bytes, begin: Callable[[], ReplyReader]) -> AsyncGenerator[ModelEvent]:
+        """The model's reply; retries as long as nothing of it has arrived."""
         tries = 0
         while True:
             tries += 1
@@ -154,7 +153,7 @@ class Provider:
             yield notice
             await self._patience.sleep(pause)
 
-    async def _ask_once(self, body: bytes, answer: Answer) -> AsyncGenerator[ModelEvent]:
+    async def _ask_once(self, body: bytes, reply: ReplyReader) -> AsyncGenerator[ModelEvent]:
         response = await self._send(body)
         try:
             if not response.is_success:
@@ -164,20 +163,20 @@ class Provider:
             pieces = _pieces(response)
             async for piece in pieces:
                 size += len(piece)
-                if size > MOST_ANSWER_BYTES:
+                if size > MOST_REPLY_BYTES:
                     raise GatewayError("The model's response is too long.", retryable=True)
                 events = reader.feed(piece)
                 if not has_events:
                     has_events = bool(events)
                     opening = (opening + piece)[:MOST_ERROR_BYTES]
-                for meaning in _read_piece(events, answer):
+                for meaning in _read_piece(events, reply):
                     yield meaning
-                if answer.is_complete:
+                if reply.is_complete:
                     await _read_last_bytes(pieces)
                     return
             if not has_events and (error := no_stream(opening, secret=self._secret)):
                 raise error
-            for meaning in _read_end(reader, answer):
+            for meaning in _read_end(reader, reply):
                 yield meaning
         except EventTooLong as exc:
             raise Unreadable from exc
@@ -232,12 +231,12 @@ def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
     return aiter(response.stream)
 
 
-def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[ModelEvent]:
+def _read_piece(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterator[ModelEvent]:
     """The meaning of events that arrived together; merges their text, which is cheaper downstream."""
     held: ModelEvent | None = None
     try:
         for event in events:
-            for meaning in answer.read(event):
+            for meaning in reply.read(event):
                 match held, meaning:
                     case TextDelta(before), TextDelta(text):
                         held = TextDelta(before + text)
@@ -247,7 +246,7 @@ def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[M
                         if held is not None:
                             yield held
                         held = meaning
-            if answer.is_complete:
+            if reply.is_complete:
                 break
     except GatewayError:
         if held is not None:
@@ -257,14 +256,14 @@ def _read_piece(events: Sequence[ServerSentEvent], answer: Answer) -> Iterator[M
         yield held
 
 
-def _read_end(reader: EventReader, answer: Answer) -> Iterator[ModelEvent]:
+def _read_end(reader: EventReader, reply: ReplyReader) -> Iterator[ModelEvent]:
     try:
         for event in reader.finish():
-            yield from answer.read(event)
+            yield from reply.read(event)
     except Unreadable:
         pass  # half an event
-    if not answer.is_complete:
-        yield from answer.end()
+    if not reply.is_complete:
+        yield from reply.end()
 
 
 async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
@@ -274,28 +273,7 @@ async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
             async for _ in pieces:
                 pass
     except (httpx2.HTTPError, TimeoutError):
-        pass  # the answer is complete anyway
-
-
-def check_url(url: str) -> httpx2.URL:
-    """A provider's address, as the operator entered it."""
-    try:
-        parsed = httpx2.URL(url.strip().rstrip("/"))
-    except httpx2.InvalidURL as exc:
-        raise SettingsError(f"The model's address isn't a valid URL: {exc}") from exc
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise SettingsError("The model's address must start with http:// or https:// and include a host.")
-    if parsed.userinfo or parsed.query or parsed.fragment:
-        raise SettingsError("The model's address can't contain a password, query or fragment.")
-    return parsed
-
-
-def check_key(key: str) -> str:
-    """An API key that a header can carry; the error never repeats it."""
-    key = key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError("The API key contains invalid characters.")
-    return key
+        pass  # the reply is complete anyway
 
 
 def _open_transport(url: httpx2.URL) -> httpx2.AsyncBaseTransport:

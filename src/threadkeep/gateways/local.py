@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.text import storable
+from threadkeep.gateways.encoding import decode, encode
 from threadkeep.gateways.llama import Llama, demonstration_weights, open_llama
-from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     DEMONSTRATION_MODEL,
     TAKES_NO_FILES,

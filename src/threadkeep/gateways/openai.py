@@ -1,6 +1,6 @@
 """OpenAI's chat completions, as served by OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and others."""
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, cast
@@ -9,12 +9,13 @@ import httpx2
 import msgspec
 
 from threadkeep.domain.document import PDF
-from threadkeep.gateways.files import Taken, files_of_openai, has_files, image_type, in_base64
+from threadkeep.gateways.encoding import decode, encode
+from threadkeep.gateways.files import files_of_openai, image_type, in_base64
 from threadkeep.gateways.history import sendable
-from threadkeep.gateways.http import Patience, Provider, check_key, check_url
+from threadkeep.gateways.provider_api import ProviderApi
+from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
-from threadkeep.gateways.wire import decode, encode
 from threadkeep.ports.gateway import (
     Block,
     DocumentBlock,
@@ -24,7 +25,6 @@ from threadkeep.ports.gateway import (
     ModelRequest,
     ModelStopped,
     ModelUsage,
-    TakenFiles,
     TextBlock,
     TextDelta,
     ThoughtDelta,
@@ -47,92 +47,19 @@ _STOP_REASONS = {
 }
 
 
-@dataclass(slots=True)
-class Habits:
-    """What a server has turned out to reject."""
-
-    takes_stream_options: bool = True
-    takes_max_tokens: bool = True
-    takes_cache_key: bool = True
-    takes_temperature: bool = True
-
-    def learn(self, reason: str) -> None:
-        """Looks in a refusal for what to omit or rename."""
-        if "stream_options" in reason:
-            self.takes_stream_options = False
-        if "max_completion_tokens" in reason:
-            self.takes_max_tokens = False
-        if "prompt_cache_key" in reason:
-            self.takes_cache_key = False
-        if "temperature" in reason:  # newer models choose it themselves
-            self.takes_temperature = False
-
-
-class OpenAIGateway:
-    """A model behind chat completions."""
-
-    name = "openai"
-    supports_tools = True
-
-    def __init__(
-        self,
-        url: str,
-        api_key: str,
-        model: str,
-        *,
-        context_tokens: int = 128_000,
-        images: Taken = "auto",
-        pdfs: Taken = "auto",
-        transport: httpx2.AsyncBaseTransport | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        self._key = check_key(api_key)
-        headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        self.default_model = model
-        self.context_tokens = context_tokens
-        self._images: Taken = images
-        self._pdfs: Taken = pdfs
-        self._habits: dict[str, Habits] = {}
-        patience = patience or Patience()
-        self._host = check_url(url).host
-        self._provider = Provider(_completions_url(url), headers, self._key, patience, transport)
-
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model accepts directly."""
-        return files_of_openai(model or self.default_model, self._images, self._pdfs, self._host)
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls the model; raises GatewayError, ends with ModelStopped."""
-        habits = self._habits.setdefault(request.model or self.default_model, Habits())
-        return self._provider.ask_adapting(
-            lambda: encode(openai_body(request, self.default_model, habits)),
-            lambda: _Answer(self._key),
-            habits.learn,
-            in_thread=has_files(request),
-        )
-
-    async def close(self) -> None:
-        """Closes connections."""
-        await self._provider.close()
-
-
-def _completions_url(url: str) -> str:
-    """A bare host gets the usual `/v1`; a path is used as written."""
-    parsed = check_url(url)
-    base = str(parsed).rstrip("/")
-    return f"{base}/chat/completions" if parsed.path.strip("/") else f"{base}/v1/chat/completions"
-
-
-def openai_body(request: ModelRequest, default_model: str, habits: Habits) -> dict[str, Any]:
+def openai_body(
+    request: ModelRequest, default_model: str, quirks: ProviderQuirks | None = None
+) -> dict[str, Any]:
     """A request in the form of chat completions."""
+    quirks = quirks or ProviderQuirks()
     body: dict[str, Any] = {"model": request.model or default_model, "stream": True}
-    if habits.takes_stream_options:
+    if quirks.takes_stream_options:
         body["stream_options"] = {"include_usage": True}
-    if request.temperature is not None and habits.takes_temperature:
+    if request.temperature is not None and quirks.takes_temperature:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
-        body["max_tokens" if habits.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
-    if request.cache_key and habits.takes_cache_key:
+        body["max_tokens" if quirks.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
+    if request.cache_key and quirks.takes_cache_key:
         body["prompt_cache_key"] = request.cache_key
     # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
@@ -244,7 +171,7 @@ class _Choice(msgspec.Struct):
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: Any = None  # an extra that must not break the answer, whatever its shape
+    prompt_tokens_details: Any = None  # an extra that must not break the reply, whatever its shape
 
 
 class _Chunk(msgspec.Struct):
@@ -286,8 +213,8 @@ class _Call:
             self.arguments.append(function.arguments)
 
 
-class _Answer:
-    """One answer, chunk by chunk."""
+class _ReplyReader:
+    """One reply, chunk by chunk."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -374,3 +301,26 @@ def _spent(usage: _Usage) -> ModelUsage:
 def _cached(details: object) -> int:
     cached = cast("dict[str, object]", details).get("cached_tokens") if isinstance(details, dict) else None
     return cached if isinstance(cached, int) else 0
+
+
+def _request_url(address: httpx2.URL) -> str:
+    """A bare host gets the usual `/v1`; a path is used as written."""
+    base = str(address).rstrip("/")
+    return f"{base}/chat/completions" if address.path.strip("/") else f"{base}/v1/chat/completions"
+
+
+def _headers(key: str) -> Mapping[str, str]:
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+OPENAI = ProviderApi(
+    name="openai",
+    default_url="https://api.openai.com/v1",
+    default_model="gpt-5-mini",
+    context_tokens=128_000,
+    request_url=_request_url,
+    headers=_headers,
+    takes_files=files_of_openai,
+    body=openai_body,
+    reply_reader=_ReplyReader,
+)

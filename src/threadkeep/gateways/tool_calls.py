@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
+from threadkeep.gateways.encoding import decode
 from threadkeep.gateways.refusals import Unreadable
-from threadkeep.gateways.wire import decode
 from threadkeep.ports.gateway import ToolSpec, ToolUse
 
 MOST_NAME_CHARACTERS = 64

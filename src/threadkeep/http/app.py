@@ -17,20 +17,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from threadkeep.domain.errors import MethodNotAllowed, RouteNotFound, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.http.auth import SignIn
-from threadkeep.http.bodies import BodyLimits
 from threadkeep.http.edge import Edge
-from threadkeep.http.errors import error_response
 from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
-from threadkeep.http.presence import Check, Presence
 from threadkeep.http.reference.page import reference_page
+from threadkeep.http.requests.bodies import BodyLimits
+from threadkeep.http.requests.errors import error_response
+from threadkeep.http.requests.routing import Endpoint, endpoint
 from threadkeep.http.routes import ROUTES
-from threadkeep.http.routing import Endpoint, endpoint
-from threadkeep.http.services import Services
+from threadkeep.http.sign_in.methods import SignInMethod
+from threadkeep.http.sign_in.presence import Presence
+from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import SocketLimits, web_socket
+from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 
 # The page needs its own style and nothing else.
@@ -44,7 +45,7 @@ class Threadkeep:
     def __init__(
         self,
         settings: Settings,
-        sign_in: SignIn,
+        sign_in: SignInMethod,
         services: Callable[[], Awaitable[Services]],
         running: Callable[[], AbstractAsyncContextManager[None]],
         *,

@@ -8,23 +8,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
-from threadkeep.http.auth import SignIn
-from threadkeep.http.errors import error_response
-from threadkeep.http.services import Services
+from threadkeep.http.requests.errors import error_response
+from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
+from threadkeep.services.services import Services
 from threadkeep.version import __version__
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_endpoint(
-    sign_in: SignIn, services: Callable[[], Awaitable[Services]]
+    presence: Presence, services: Callable[[], Awaitable[Services]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint of `GET /metrics`."""
 
     async def answer(request: Request) -> Response:
         try:
-            if not _is_from_here(request) and not (await sign_in.user(request)).is_admin:
+            if not _is_from_here(request) and not (await presence.user(request)).is_admin:
                 raise Forbidden("Metrics are available to admins and on this machine.")
             text = "".join(render(await services()))
         except ThreadkeepError as exc:

@@ -15,8 +15,8 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
-from threadkeep.http.errors import STATUSES, ErrorAnswer
-from threadkeep.http.routing import Route, Shape, shape_of
+from threadkeep.http.requests.errors import STATUSES, ErrorAnswer
+from threadkeep.http.requests.routing import Route, Shape, shape_of
 from threadkeep.version import __version__
 
 _DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,

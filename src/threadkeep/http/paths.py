@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from threadkeep.domain.errors import MethodNotAllowed
 from threadkeep.domain.ids import is_uuid
-from threadkeep.http.errors import error_response
-from threadkeep.http.routing import Endpoint
+from threadkeep.http.requests.errors import error_response
+from threadkeep.http.requests.routing import Endpoint
 from threadkeep.logs import add_to_subject
 
 _LOGGED = ("conversation_id", "turn_id")

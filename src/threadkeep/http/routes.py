@@ -46,7 +46,7 @@ from threadkeep.domain.errors import (
     UnsupportedFile,
     UserNotFound,
 )
-from threadkeep.http import (
+from threadkeep.http.api import (
     agents,
     approvals,
     briefings,
@@ -65,9 +65,9 @@ from threadkeep.http import (
     usage,
     user_events,
 )
-from threadkeep.http.bodies import MEDIUM_BODY_BYTES
 from threadkeep.http.reports import handlers as reports
-from threadkeep.http.routing import Route
+from threadkeep.http.requests.bodies import MEDIUM_BODY_BYTES
+from threadkeep.http.requests.routing import Route
 
 _AGENT = (AgentNotFound,)
 _SAVING = (

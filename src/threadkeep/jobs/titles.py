@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from threadkeep.context.titles import ask_for_title
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.text import is_blank
-from threadkeep.engine.titles import ask_for_title
 from threadkeep.ports.gateway import Models
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store

@@ -1,1 +1,1 @@
-"""Writes, stores, shows and follows the logs of turns, and recovers turns whose node disappeared."""
+"""A turn's log: its format, writing it, following what is live, replies made from it."""

@@ -13,14 +13,16 @@ Followers get the values back in place (`has_references`, `put_back`); no client
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from threadkeep.domain.events import EventBody, ToolCalled, ToolResulted, TurnEvent
+from threadkeep.domain.events import EventBody, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.tool_call import field_refs
+from threadkeep.domain.tool_call import shown_refs
 from threadkeep.engine.journal import JournalEntry
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 
@@ -40,6 +42,13 @@ _decode_private = msgspec.json.Decoder(_Private).decode
 _decode_entry = msgspec.json.Decoder(JournalEntry).decode
 
 
+def is_whole(chunks: Sequence[LogChunk]) -> bool:
+    """Whether a log has every event from the first on."""
+    if not chunks or chunks[0].first_seq != 1:
+        return False
+    return all(after.first_seq == before.last_seq + 1 for before, after in pairwise(chunks))
+
+
 def encode_chunk(entries: Iterable[LogEntry]) -> str:
     """A run of events and journal entries as the log stores it."""
     return b"\n".join(map(_encode_line, entries)).decode()
@@ -56,7 +65,7 @@ def _private(body: EventBody) -> _Private | None:
     match body:
         case ToolCalled(model_name=name) if name:
             return _Private(model_name=name)
-        case ToolResulted(images=images) if images:
+        case ToolResultStored(images=images) if images:
             return _Private(image_refs=tuple(image.refs for image in images))
         case _:
             return None
@@ -106,7 +115,7 @@ def _with_private(body: EventBody, private: _Private) -> EventBody:
     match body:
         case ToolCalled():
             return replace(body, model_name=private.model_name)
-        case ToolResulted(images=images) if images:
+        case ToolResultStored(images=images) if images:
             refs = zip(images, private.image_refs, strict=True)
             return replace(body, images=tuple(replace(image, refs=it) for image, it in refs))
         case _:
@@ -129,7 +138,7 @@ def has_references(events_text: str) -> bool:
 def references_in(events_text: str) -> list[PayloadId]:
     """The payloads that a stored chunk refers to."""
     lines = events_text.split("\n")
-    return [ref for _, _, body in _referring(lines) for ref in field_refs(body.refs).values()]
+    return [ref for _, _, body in _referring(lines) for ref in shown_refs(body.refs).values()]
 
 
 def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
@@ -137,7 +146,7 @@ def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
     lines = events_text.split("\n")
     for index, event, body in _referring(lines):
         whole: dict[str, Any] = {
-            name: msgspec.Raw(values[ref]) for name, ref in field_refs(body.refs).items()
+            name: msgspec.Raw(values[ref]) for name, ref in shown_refs(body.refs).items()
         }
         filled = replace(event, body=replace(body, **whole, refs={}))
         is_replayed = lines[index].endswith(_REPLAYED)
@@ -145,10 +154,10 @@ def put_back(events_text: str, values: Mapping[PayloadId, bytes]) -> str:
     return "\n".join(lines)
 
 
-def _referring(lines: Sequence[str]) -> Iterator[tuple[int, TurnEvent, ToolCalled | ToolResulted]]:
+def _referring(lines: Sequence[str]) -> Iterator[tuple[int, TurnEvent, ToolCalled | ToolResultStored]]:
     """The events that refer to payloads, with their line numbers."""
     for index, line in enumerate(lines):
         if _REFERENCES in line and not line.startswith(_TAB):
             event = _decode_line(line)
-            if isinstance(event.body, ToolCalled | ToolResulted) and event.body.refs:
+            if isinstance(event.body, ToolCalled | ToolResultStored) and event.body.refs:
                 yield index, event, event.body

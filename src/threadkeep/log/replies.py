@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, assert_never, cast
 
-from threadkeep.domain.approval import Answer, ApprovalKind, CallApproval
+from threadkeep.context.attachments import returned_image
+from threadkeep.domain.approval import ApprovalKind, CallApproval, Decision
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -17,7 +18,7 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
     UsageReported,
@@ -39,7 +40,6 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.attachments import returned_image
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk, encode_replayed
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
@@ -114,8 +114,11 @@ def _of_part(part: Part, now: int, images: _Images) -> Iterator[tuple[int, Event
             yield call.created_at, _called(call, asks=part.approval is not None)
             if part.approval is not None:
                 yield call.created_at, _permission(call, part.approval)
-                if part.approval.answer is not None:
-                    yield part.approval.answer.at, _response(part.approval.request_id, part.approval.answer)
+                if part.approval.decision is not None:
+                    yield (
+                        part.approval.decision.at,
+                        _response(part.approval.request_id, part.approval.decision),
+                    )
             if call.status is not ToolCallStatus.RUNNING:
                 yield (
                     call.created_at + (call.duration_ms or 0),
@@ -127,8 +130,8 @@ def _of_part(part: Part, now: int, images: _Images) -> Iterator[tuple[int, Event
             yield part.at, Notice(part.code, part.message)
         case QuestionPart():
             yield part.at, _question(part)
-            if part.answer is not None:
-                yield part.answer.at, _response(part.request_id, part.answer)
+            if part.decision is not None:
+                yield part.decision.at, _response(part.request_id, part.decision)
         case UserTextPart():
             yield part.at, UserMessage(part.message_id, part.text)
         case FilePart() | CardPart():  # a call's event has its images; the others have no event
@@ -164,8 +167,8 @@ def _question(part: QuestionPart) -> ApprovalRequest:
     )
 
 
-def _response(request_id: str, answer: Answer) -> ApprovalResponse:
-    return ApprovalResponse(request_id, answer.action, answer.scope, answer.arguments, answer.content)
+def _response(request_id: str, decision: Decision) -> ApprovalResponse:
+    return ApprovalResponse(request_id, decision.action, decision.scope, decision.arguments, decision.content)
 
 
 def _called(call: ToolCall, *, asks: bool) -> ToolCalled:
@@ -181,8 +184,8 @@ def _called(call: ToolCall, *, asks: bool) -> ToolCalled:
     )
 
 
-def _resulted(call: ToolCall, images: Sequence[ReturnedImage]) -> ToolResulted:
-    return ToolResulted(
+def _resulted(call: ToolCall, images: Sequence[ReturnedImage]) -> ToolResultStored:
+    return ToolResultStored(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,
         status=cast("Result", call.status.value),

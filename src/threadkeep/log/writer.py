@@ -19,7 +19,7 @@ from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
     ToolCalled,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
     UsageReported,
@@ -90,7 +90,7 @@ class TurnLog:
         if at_once:
             await self._writer.flush(self)
         else:
-            self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResulted))
+            self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResultStored))
 
     def _append(self, body: Written) -> None:
         """Joins adjacent pieces of text that are stored together into one event."""
@@ -101,7 +101,7 @@ class TurnLog:
                 return
         if isinstance(body, ToolCalled | CallFinished) and self._held_from is None:
             self._held_from = len(self._pending)
-        elif isinstance(body, UsageReported | ToolResulted):
+        elif isinstance(body, UsageReported | ToolResultStored):
             self._held_from = None
         self._pending.append((self._clock(), body))
 

@@ -20,9 +20,9 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.personal import FOLDER, prepare
 from threadkeep.mcp.pool import Pool
-from threadkeep.mcp.programs import ServerKey
+from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.ports.mcp import ServerState, ServerStatus
-from threadkeep.ports.tools import Asked, Caller, InputRequired, Outcome, Step, Tool
+from threadkeep.ports.tools import Asked, Caller, InputRequired, Returned, Step, Tool
 
 
 class PromptXCommand:
@@ -45,10 +45,10 @@ class PromptXCommand:
     async def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
         """Makes the program run a tool."""
         try:
-            key, server, folder = await self._place(caller.agent, caller.user)
+            key, server, folder = await self._program(caller.agent, caller.user)
             offered = {tool.name for tool in await self._pool.tools(key, server)}
         except LinkBroken as exc:
-            yield Outcome("error", error=f"Couldn't connect to PromptX: {exc}")
+            yield Returned("error", error=f"Couldn't connect to PromptX: {exc}")
             return
         if name == "promptx_action" and "promptx_init" in offered:
             # Otherwise it warns about an unnamed project, and misses roles written since it started.
@@ -56,14 +56,14 @@ class PromptXCommand:
             async with aclosing(begun) as steps:
                 async for step in steps:
                     if isinstance(step, Asked):
-                        step.answer(None)
+                        step.decide(None)
         # Later versions dropped the prefix.
         theirs = name if name in offered else name.removeprefix("promptx_")
         calling = self._pool.call(key, server, theirs, arguments, call_key=caller.call_key)
         async with aclosing(calling) as steps:
             async for step in steps:
                 if isinstance(step, InputRequired):
-                    yield Outcome(
+                    yield Returned(
                         "error", error="PromptX asked the user a question, which isn't allowed here."
                     )
                 else:
@@ -76,12 +76,12 @@ class PromptXCommand:
     async def test(self, agent: Agent, user: User) -> ServerStatus:
         """Starts the program for this user, whatever its back-off."""
         try:
-            key, server, _ = await self._place(agent, user)
+            key, server, _ = await self._program(agent, user)
         except LinkBroken as exc:
             return ServerStatus(ServerState.FAILED, str(exc))
         return await self._pool.test(key, server)
 
-    async def _place(self, agent: Agent, user: User) -> tuple[ServerKey, StdioServer, Path]:
+    async def _program(self, agent: Agent, user: User) -> tuple[ServerKey, StdioServer, Path]:
         """The key of this user's program, its server, and its folder."""
         folder = await asyncio.to_thread(prepare, self._workspaces.of(agent.id), user.id)
         return ServerKey(agent.id, PROMPTX, user.id), self._server(folder), folder
@@ -104,6 +104,6 @@ def _as_the_program_does_it(tool: Tool) -> Tool:
 
 def _known_role(step: Step, arguments: Mapping[str, Any]) -> Step:
     """Makes an error of PromptX's prose reply that the role doesn't exist."""
-    if isinstance(step, Outcome) and f'"{arguments.get("role")}" 不存在' in str(step.result):
-        return Outcome("error", error=str(step.result))
+    if isinstance(step, Returned) and f'"{arguments.get("role")}" 不存在' in str(step.result):
+        return Returned("error", error=str(step.result))
     return step

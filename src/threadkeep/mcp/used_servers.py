@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Collection
 
 from threadkeep.domain.mcp import McpServer, StdioServer
-from threadkeep.mcp.programs import ServerKey
+from threadkeep.mcp.processes.programs import ServerKey
 
 MOST_TURNS = 1000
 

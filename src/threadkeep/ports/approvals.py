@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from threadkeep.domain.approval import Answer, ApprovalKind
+from threadkeep.domain.approval import ApprovalKind, Decision
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn, Lease
@@ -12,7 +12,7 @@ from threadkeep.ports.turn_log import HeldTurn, Lease
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A turn's request to its user, and the answer once there is one."""
+    """A turn's request to its user, and the decision once there is one."""
 
     request_id: str
     turn_id: TurnId
@@ -27,17 +27,17 @@ class Approval:
     arguments: Mapping[str, Any] | None = None
     schema: Mapping[str, Any] | None = None
     url: str | None = None
-    answer: Answer | None = None
+    decision: Decision | None = None
     tool_definition: str | None = None
-    """The digest of the tool that leave for the conversation would cover."""
+    """The digest of the tool that permission for the conversation would cover."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The fate of an answer: it counts, an earlier one does, or nothing waits for it any more.
+class Decided:
+    """What became of a decision: it counts, an earlier one does, or the request is no longer open.
 
-    `held` is the turn, if it was waiting and the node that received the answer can read it; that node runs it
-    now. Otherwise another node does.
+    `held` is the turn, if it was waiting and the node that received the decision can read its log; that node
+    runs it now. Otherwise another node does.
     """
 
     outcome: Literal["taken", "same", "other", "over"]
@@ -59,20 +59,20 @@ class ApprovalStore(Protocol):
         """The open requests of a user's turns, or of one of them, oldest first."""
         ...
 
-    async def answers(self, turn_id: TurnId) -> Mapping[str, Answer]:
-        """The answers to a turn's requests, by their ids."""
+    async def decisions(self, turn_id: TurnId) -> Mapping[str, Decision]:
+        """The decisions on a turn's requests, by their ids."""
         ...
 
     async def granted(self, conversation_id: ConversationId) -> frozenset[Grant]:
         """The tools that a conversation's user has allowed in it."""
         ...
 
-    async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
-        """Stores the first answer to a request; a waiting turn then belongs to this node."""
+    async def decide(self, turn_id: TurnId, request_id: str, decision: Decision, lease: Lease) -> Decided:
+        """Stores the first decision on a request; a waiting turn then belongs to this node."""
         ...
 
-    async def withdraw(self, turn_id: TurnId, request_id: str, answer: Answer) -> bool:
-        """Expires a request; False if it has an answer."""
+    async def withdraw(self, turn_id: TurnId, request_id: str, decision: Decision) -> bool:
+        """Expires a request; False if it has a decision."""
         ...
 
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:

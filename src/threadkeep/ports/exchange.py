@@ -17,7 +17,9 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import Turn
 
 EXPORT_VERSION = 2
-"""Incremented when older versions couldn't read the files; then both formats are read."""
+"""Incremented when older versions couldn't read the files; then all formats since the first one are read."""
+FIRST_EXPORT_VERSION = 2
+"""The format of the first release."""
 
 Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
 

@@ -1,12 +1,12 @@
 """Tools that a turn can use."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.approval import Answer
+from threadkeep.domain.approval import Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import RetrievalHit
@@ -69,7 +69,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducedFile:
+class ReturnedFile:
     """A file or image that a tool returned; it becomes an artifact of the turn."""
 
     file_name: str
@@ -78,8 +78,8 @@ class ProducedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the call ended. A tool's failure is data, not an exception.
+class Returned:
+    """What a tool returned. Its failure is data, not an exception.
 
     `recalled` are images of the conversation that the model receives again.
     `hits` without a `result` are the result: the model receives them with the numbers by which it cites them.
@@ -91,7 +91,7 @@ class Outcome:
     result: Any = None
     error: str | None = None
     chart_data: Any = None
-    files: tuple[ProducedFile, ...] = ()
+    files: tuple[ReturnedFile, ...] = ()
     recalled: tuple[FilePart, ...] = ()
     query: str = ""
     hits: tuple[RetrievalHit, ...] = ()
@@ -103,15 +103,19 @@ class Outcome:
 class Asked:
     """The tool's server asks the user to fill in a schema's form or to open an address, and waits.
 
-    The call continues once `answer` was called; None means that there is no answer. Only the first counts.
-    `waiting` is done when the server no longer waits, because it was answered or disappeared.
+    The call continues once `decision` is done; None means that there is none. The server itself ends it when
+    it no longer waits.
     """
 
     message: str
     schema: Mapping[str, Any] | None
     url: str | None
-    answer: Callable[[Answer | None], None]
-    waiting: "asyncio.Future[Answer | None]"
+    decision: "asyncio.Future[Decision | None]"
+
+    def decide(self, decision: Decision | None) -> None:
+        """Continues the call; only the first decision counts."""
+        if not self.decision.done():
+            self.decision.set_result(decision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ class InputRequest:
 
 @dataclass(frozen=True, slots=True)
 class InputRequired:
-    """The end of a call that needs the user's answers: repeating it with them, on any node, continues it."""
+    """The end of a call that needs the user's input: repeating it with them, on any node, continues it."""
 
     requests: tuple[InputRequest, ...]
     state: str
@@ -134,13 +138,13 @@ class InputRequired:
 
 @dataclass(frozen=True, slots=True)
 class GivenInput:
-    """The user's answer to each request; None means that there is no answer."""
+    """The user's decision on each request; None means that there is none."""
 
     state: str
-    answers: Mapping[str, Answer | None]
+    decisions: Mapping[str, Decision | None]
 
 
-Step = Progress | Asked | InputRequired | Outcome
+Step = Progress | Asked | InputRequired | Returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ class ToolServer(Protocol):
         ...
 
     def call(self, caller: Caller, name: str, arguments: Mapping[str, Any]) -> AsyncGenerator[Step]:
-        """Runs a tool: any number of Progress, then exactly one Outcome. Closing it cancels the call."""
+        """Runs a tool: any number of Progress, then exactly one Returned. Closing it cancels the call."""
         ...
 
 
@@ -178,10 +182,10 @@ class ToolSession(Protocol):
     def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
     ) -> AsyncGenerator[Step]:
-        """Runs a tool: any number of Progress and Asked, then one Outcome or InputRequired.
+        """Runs a tool: any number of Progress and Asked, then one Returned or InputRequired.
 
         Closing it ends the call. A repeated call has the same `key`, by which its server recognizes it. One
-        that ended in InputRequired continues with the answers in `given`.
+        that ended in InputRequired continues with the decisions in `given`.
         """
         ...
 

@@ -4,7 +4,7 @@ One node writes a turn; it holds a lease that expires unless renewed. Every writ
 a node whose turn was taken over can no longer write it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -43,10 +43,6 @@ class LogChunk:
     def has_events(self) -> bool:
         """Whether it has more than journal entries."""
         return self.last_seq >= self.first_seq
-
-
-RebuildReply = Callable[[Message, Sequence[LogChunk]], Message]
-"""A finished reply as its turn's log describes it; unchanged if the log is missing or disagrees; pure."""
 
 
 @dataclass(frozen=True, slots=True)

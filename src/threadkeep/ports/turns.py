@@ -13,7 +13,7 @@ from threadkeep.ports.turn_log import Lease, LogChunk
 
 
 @dataclass(frozen=True, slots=True)
-class FromQueue:
+class QueueChange:
     """How the start of a turn changes the queue."""
 
     taken: QueuedMessage
@@ -21,16 +21,6 @@ class FromQueue:
     added: QueuedMessage | None = None
     """The message that released a held queue."""
     added_key: IdempotencyKey | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NextTurn:
-    """The turn of a queued message, which starts in the commit that ends the previous turn."""
-
-    begun: BegunTurn
-    lease: Lease
-    opening: LogChunk
-    message: QueuedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +61,32 @@ class WaitingEnd:
     fence: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn that begins, and what else its start changes in the same commit."""
+
+    begun: BegunTurn
+    key: IdempotencyKey | None = None
+    """The key of the request that began it."""
+    queue: QueueChange | None = None
+    waiting_end: WaitingEnd | None = None
+    """The end of the turn that waited for its user until now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """The turn of a queued message, which begins in the commit that ends the previous turn."""
+
+    new: NewTurn
+    lease: Lease
+    opening: LogChunk
+
+
 class TurnStore(Protocol):
     """Turns: their start, end and usage."""
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        lease: Lease,
-        opening: LogChunk,
-        key: IdempotencyKey | None = None,
-        *,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
-    ) -> None:
-        """Stores a new turn with its first events, and removes its message from the queue; all or nothing.
-
-        A turn that was waiting for its user ends before it.
+    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
+        """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
 
         StorageConflict if the conversation or the queued message has changed since it was read.
         """
@@ -99,7 +99,7 @@ class TurnStore(Protocol):
         fence: int,
         *,
         queue_version: int = 0,
-        following: NextTurn | None = None,
+        next_turn: NextTurn | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn.
 

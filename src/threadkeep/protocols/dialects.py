@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from threadkeep.protocols.agentx.encode import AGENTX
-from threadkeep.protocols.sse import Dialect
+from threadkeep.protocols.dialect import Dialect
 from threadkeep.protocols.threadkeep.events import EVENTS
 from threadkeep.protocols.threadkeep.text import TEXT
 

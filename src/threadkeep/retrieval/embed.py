@@ -14,7 +14,7 @@ import httpx2
 import msgspec
 
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.retrieval.process import end_process, start_worker
+from threadkeep.workers.process import end_process, start_worker
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM

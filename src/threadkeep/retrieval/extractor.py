@@ -10,7 +10,7 @@ import msgspec
 
 from threadkeep.domain.document import Chunk
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, IndexedChunk
-from threadkeep.retrieval.process import end_process, start_worker
+from threadkeep.workers.process import end_process, start_worker
 
 MOST_S = 100.0
 MOST_LINE_BYTES = 16 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 import re
 
-from threadkeep.retrieval.terms import query_terms
+from threadkeep.search.terms import query_terms
 
 _WORDS = """a an and any about are as at be been but by can could did do does for from had has have how i if
     in into is it its me my of on or our please shall should so tell than that the their them then there these

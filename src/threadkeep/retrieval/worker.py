@@ -9,9 +9,9 @@ from pathlib import Path
 
 from threadkeep.ports.documents import ExtractionFailed
 from threadkeep.retrieval.extract import extract
-from threadkeep.retrieval.limits import limit_process
 from threadkeep.retrieval.split import split
-from threadkeep.retrieval.terms import terms
+from threadkeep.search.terms import terms
+from threadkeep.workers.limits import limit_process
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 MOST_CPU_S = 90

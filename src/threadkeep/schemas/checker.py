@@ -11,9 +11,9 @@ import msgspec
 from threadkeep.domain.ids import UserId
 from threadkeep.fair_slots import FairSlots
 from threadkeep.ports.schemas import NOT_CHECKED
-from threadkeep.retrieval.process import end_process, start_worker
 from threadkeep.schemas.validation import find_problem
 from threadkeep.schemas.work import Budget, TooMuchWork
+from threadkeep.workers.process import end_process, start_worker
 
 log = logging.getLogger("threadkeep.schemas")
 

@@ -8,9 +8,9 @@ import json
 import sys
 
 from threadkeep.ports.schemas import NOT_CHECKED
-from threadkeep.retrieval.limits import limit_process
 from threadkeep.schemas.validation import find_problem
 from threadkeep.schemas.work import Unlimited
+from threadkeep.workers.limits import limit_process
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 

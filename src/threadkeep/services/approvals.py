@@ -1,26 +1,26 @@
-"""Approvals: turns' requests to their users, and the answers."""
+"""Approvals: turns' requests to their users, and the users' decisions."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threadkeep.clock import Clock
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, InvalidRequest
 from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.batch import Asking
-from threadkeep.log.leases import lease_of
-from threadkeep.log.node import Node
-from threadkeep.log.running import TurnControl
 from threadkeep.log.writer import persist
-from threadkeep.ports.approvals import Answered, Approval
+from threadkeep.ports.approvals import Approval, Decided
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.leases import lease_of
+from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_turn
 
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
@@ -45,19 +45,19 @@ class Approvals:
         """The open requests of the user's turns, or of one of them, oldest first."""
         return await self._store.approvals.open_of(user.id, turn.id if turn else None)
 
-    async def answer(self, user: User, turn_id: str, request_id: str, answer: Answer) -> Turn:
-        """Answers a request; its turn continues immediately, on this node if it was waiting."""
+    async def decide(self, user: User, turn_id: str, request_id: str, decision: Decision) -> Turn:
+        """Decides a request; its turn continues immediately, on this node if it was waiting."""
         turn = await own_turn(self._store, user, turn_id)
         asked = None
         if is_uuid(request_id):
             asked = await self._store.approvals.get(turn.id, request_id.lower())
         if asked is None:
             raise ApprovalNotFound
-        _check(asked, answer)
-        await self._check_value(user, asked, answer)
+        _check(asked, decision)
+        await self._check_value(user, asked, decision)
         # Even if the request is cancelled meanwhile: a turn that this node has taken must run.
-        answered = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, answer)))
-        match answered.outcome:
+        decided = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, decision)))
+        match decided.outcome:
             case "over":
                 raise ApprovalExpired("This request is no longer waiting for an answer.")
             case "other":
@@ -76,13 +76,13 @@ class Approvals:
                 )
                 return await own_turn(self._store, user, turn_id)
 
-    async def _check_value(self, user: User, asked: Approval, answer: Answer) -> None:
+    async def _check_value(self, user: User, asked: Approval, decision: Decision) -> None:
         """Rejects arguments or an answer that don't match the request's schema."""
-        match answer.action:
+        match decision.action:
             case ApprovalAction.EDIT:
-                param, value = "arguments", answer.arguments
+                param, value = "arguments", decision.arguments
             case ApprovalAction.ANSWER if asked.url is None:
-                param, value = "content", answer.content
+                param, value = "content", decision.content
             case _:
                 return
         if asked.schema is None:
@@ -90,27 +90,27 @@ class Approvals:
         if problem := await self._schemas.problem(user.id, asked.schema, value):
             raise InvalidRequest(problem, param=param)
 
-    async def _take(self, turn_id: TurnId, request_id: str, answer: Answer) -> Answered:
-        """Stores an answer and resumes its turn."""
+    async def _take(self, turn_id: TurnId, request_id: str, decision: Decision) -> Decided:
+        """Stores a decision and resumes its turn."""
         lease = lease_of(self._node.id)
-        answered = await self._store.approvals.answer(turn_id, request_id, answer, lease)
-        if answered.held is not None:
-            await self._node.resume(answered.held)
-        elif answered.outcome == "taken":
+        decided = await self._store.approvals.decide(turn_id, request_id, decision, lease)
+        if decided.held is not None:
+            await self._node.resume(decided.held)
+        elif decided.outcome == "taken":
             await self._node.answered(turn_id)
-        return answered
+        return decided
 
 
-def _check(asked: Approval, answer: Answer) -> None:
-    """Rejects an answer that doesn't match the request."""
-    if answer.action not in _ACTIONS[asked.kind]:
+def _check(asked: Approval, decision: Decision) -> None:
+    """Rejects a decision that doesn't match the request."""
+    if decision.action not in _ACTIONS[asked.kind]:
         fitting = ", ".join(sorted(_ACTIONS[asked.kind]))
         raise InvalidRequest(f"This request accepts one of: {fitting}.", param="action")
-    if (answer.action is ApprovalAction.EDIT) != (answer.arguments is not None):
+    if (decision.action is ApprovalAction.EDIT) != (decision.arguments is not None):
         raise InvalidRequest("Send `arguments` with the action `edit`, and only with it.", param="arguments")
-    if answer.action is ApprovalAction.ANSWER:
-        _check_content(asked, answer.content)
-    elif answer.content is not None:
+    if decision.action is ApprovalAction.ANSWER:
+        _check_content(asked, decision.content)
+    elif decision.content is not None:
         raise InvalidRequest("Send `content` only with the action `answer`.", param="content")
 
 
@@ -154,7 +154,7 @@ class TurnApprovals:
         return await self._store.approvals.granted(self._turn.conversation_id)
 
     async def ask(self, asking: Asking) -> None:
-        """Stores a request, once; the user can answer it from now on."""
+        """Stores a request, once; the user can decide from now on."""
         request, tool = asking.request, asking.tool
         approval = Approval(
             request_id=request.request_id,
@@ -175,14 +175,14 @@ class TurnApprovals:
         await persist(lambda: self._store.approvals.add(approval))
 
     async def withdraw(self, request_id: str) -> bool:
-        """Expires a request that nothing waits for; False if it has an answer."""
-        answer = Answer(action=ApprovalAction.EXPIRE, at=self._clock())
-        return await persist(lambda: self._store.approvals.withdraw(self._turn.id, request_id, answer))
+        """Expires a request that nothing waits for; False if it has a decision."""
+        decision = Decision(action=ApprovalAction.EXPIRE, at=self._clock())
+        return await persist(lambda: self._store.approvals.withdraw(self._turn.id, request_id, decision))
 
-    async def answers(self) -> Mapping[str, Answer]:
-        """The answers so far, by request id."""
-        return await self._store.approvals.answers(self._turn.id)
+    async def decisions(self) -> Mapping[str, Decision]:
+        """The decisions so far, by request id."""
+        return await self._store.approvals.decisions(self._turn.id)
 
     async def arrived(self) -> None:
-        """Returns when there may be another answer."""
+        """Returns when there may be another decision."""
         await self._control.heard()

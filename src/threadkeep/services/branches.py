@@ -14,7 +14,6 @@ from threadkeep.domain.message import ENDS, Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.engine.fork import Forked, fork, payload_ids
 from threadkeep.ports.exchange import KeptTurn
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
@@ -26,6 +25,7 @@ from threadkeep.services.access import (
 )
 from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
+from threadkeep.transfers.fork import Forked, fork, payload_ids
 
 TRIES = 5
 ROWS_AT_ONCE = 500

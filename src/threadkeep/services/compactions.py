@@ -7,6 +7,14 @@ from datetime import tzinfo
 from typing import Any
 
 from threadkeep.clock import Clock
+from threadkeep.context.compaction import (
+    context_tokens,
+    describe,
+    extract,
+    extract_lines,
+    summarise,
+    summary_tokens,
+)
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.compaction import Compaction, to_archive
@@ -26,14 +34,6 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
-from threadkeep.engine.compaction import (
-    context_tokens,
-    describe,
-    extract,
-    extract_lines,
-    summarise,
-    summary_tokens,
-)
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.messages import MessageWindow

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from threadkeep.clock import Clock
+from threadkeep.context.request import ContextMessage, to_context
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, ListedStatus, new_session_id
@@ -22,7 +23,6 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.engine.context import ContextMessage, to_context
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.conversations import ConversationFilter

@@ -20,8 +20,8 @@ from threadkeep.domain.errors import DocumentNotFound, LimitNotAllowed
 from threadkeep.domain.ids import DocumentId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
+from threadkeep.jobs.documents import READ_JOB, read_job, remove_chunks
 from threadkeep.jobs.queue import Jobs
-from threadkeep.jobs.reading import READ_JOB, read_job, remove_chunks
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.retriever import Found, Retriever
 from threadkeep.ports.store import Store

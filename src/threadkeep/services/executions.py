@@ -13,7 +13,6 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.engine.large_values import LargeValues, TooLarge
-from threadkeep.engine.recording import record
 from threadkeep.log.format import encode_chunk
 from threadkeep.log.replies import events_of
 from threadkeep.ports.executions import Recorded, RecordedRun
@@ -21,6 +20,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
+from threadkeep.transfers.recording import record
 
 MOST_EVENTS_AT_ONCE = 1_000
 

@@ -23,7 +23,7 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.files import Room, StoredBytes
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import ProducedFile
+from threadkeep.ports.tools import ReturnedFile
 from threadkeep.services.file_intake import FileIntake
 
 log = logging.getLogger("threadkeep.files")
@@ -111,7 +111,7 @@ class Files:
         check_none_expired(ids, known)
         return tuple(known[it].part for it in ids)
 
-    async def keep_returned(self, conversation: Conversation, file: ProducedFile) -> FilePart | None:
+    async def keep_returned(self, conversation: Conversation, file: ReturnedFile) -> FilePart | None:
         """Stores an image that a tool returned, for models and pages; None if it isn't an image."""
         name = safe_file_name(file.file_name, file.media_type)
         try:

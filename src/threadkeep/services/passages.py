@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from threadkeep.context.passages import passages_that_fit
 from threadkeep.domain.agent import Agent, RetrievalMode
 from threadkeep.domain.events import Notice, Retrieval
 from threadkeep.domain.message import Message
-from threadkeep.engine.passages import passages_that_fit
 from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.retriever import Retriever, to_retrieval_hit
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from threadkeep.context.request import is_in_context
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.message import Message
-from threadkeep.engine.context import is_in_context
 from threadkeep.ports.messages import MessageStore, MessageWindow
 
 MESSAGES_A_PAGE = 1000

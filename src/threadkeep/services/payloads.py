@@ -9,7 +9,7 @@ import msgspec
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import ToolCallPart, with_calls
-from threadkeep.domain.tool_call import ToolCall, field_refs
+from threadkeep.domain.tool_call import ToolCall, shown_refs
 from threadkeep.log.values import load_values
 from threadkeep.ports.messages import ToolRecord
 from threadkeep.ports.payloads import PayloadStore
@@ -47,7 +47,7 @@ async def _load(
 
 
 def _refs(call: ToolCall) -> Collection[PayloadId]:
-    return field_refs(call.refs).values()
+    return shown_refs(call.refs).values()
 
 
 def _calls(message: Message) -> Iterator[ToolCall]:
@@ -56,7 +56,7 @@ def _calls(message: Message) -> Iterator[ToolCall]:
 
 
 def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
-    values = {name: _value(found[ref]) for name, ref in field_refs(call.refs).items()}
+    values = {name: _value(found[ref]) for name, ref in shown_refs(call.refs).items()}
     return replace(call, **values, refs={}) if values else call
 
 

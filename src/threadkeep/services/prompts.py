@@ -3,14 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from threadkeep.domain.agent import Agent
-from threadkeep.domain.errors import InvalidRequest, NotFound, StorageUnavailable
-from threadkeep.domain.events import Notice
-from threadkeep.domain.ids import AgentId
-from threadkeep.domain.prompt import PromptComponent
-from threadkeep.domain.text import check_storable, is_blank
-from threadkeep.domain.user import User
-from threadkeep.engine.prompt import (
+from threadkeep.context.prompt import (
     MOST_PROMPT_CHARACTERS,
     ROLE,
     SUMMARY,
@@ -22,6 +15,13 @@ from threadkeep.engine.prompt import (
     role_guidance,
     role_in_force,
 )
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import InvalidRequest, NotFound, StorageUnavailable
+from threadkeep.domain.events import Notice
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.text import check_storable, is_blank
+from threadkeep.domain.user import User
 from threadkeep.jobs.cleaning import ORPHANED_S
 from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.prompt_files import PromptFiles

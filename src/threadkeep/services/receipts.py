@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from threadkeep.context.attachments import files_in
+from threadkeep.context.prompt import SUMMARY, SUMMARY_HEADING
+from threadkeep.context.rendering import messages_of
 from threadkeep.domain.errors import TurnNotFound
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.user import User
-from threadkeep.engine.attachments import files_in
-from threadkeep.engine.prompt import SUMMARY, SUMMARY_HEADING
-from threadkeep.engine.rendered import messages_of
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock
 from threadkeep.ports.store import Store
 from threadkeep.services.turns import Turns

@@ -1,74 +1,21 @@
-"""Turns: start, follow, stop and regenerate them."""
+"""Turns: follow them, wait for them and stop them."""
 
 import asyncio
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from msgspec import UNSET, UnsetType
-
-from threadkeep.clock import Clock
-from threadkeep.domain.agent import Agent
-from threadkeep.domain.caps import NO_CAPS, OperatorCaps
-from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
-from threadkeep.domain.errors import (
-    IdempotencyMismatch,
-    InvalidRequest,
-    MessageNotFound,
-    NothingToRegenerate,
-    ShuttingDown,
-    StorageConflict,
-    ThreadkeepError,
-    TurnInProgress,
-    TurnNotFound,
-)
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import TurnInProgress, TurnNotFound
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.domain.message import Message, MessageRole, check_user_content
-from threadkeep.domain.parts import FilePart
-from threadkeep.domain.queued import QueuedMessage, WhenBusy
+from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.engine.titles import title_of
-from threadkeep.log.following import ALL_SEEN, Follower
-from threadkeep.log.node import Node
-from threadkeep.log.work import Steps, Succeed, Successor
-from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.turns import FromQueue, WaitingEnd
-from threadkeep.services.access import (
-    agent_to_ask,
-    branch_up_to,
-    own_conversation,
-    own_message,
-    own_turn,
-    to_message_id,
-)
-from threadkeep.services.answers import Answers
+from threadkeep.runtime.following import ALL_SEEN, Follower
+from threadkeep.runtime.node import Node
+from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.payloads import whole_messages
-
-TRIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a message goes; by default, at the end of the active path."""
-
-    parent_id: str | UnsetType | None = UNSET
-    """The message that it follows; None for none."""
-    tip_id: str | UnsetType | None = UNSET
-    """The last message that the client shows; the message is rejected if the path ends elsewhere."""
-
-
-AT_THE_END = Position()
-
-# No message looks like these, even one that quotes them.
-_SEND_HELD = "\0send held\n"
-_REGENERATE = "\0regenerate\n"
-
-Sent = tuple[Turn, Conversation] | QueuedMessage
-"""The outcome of sending a message: a turn that answers it, or its place in the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,139 +27,11 @@ class Aborted:
 
 
 class Turns:
-    """The use cases of turns."""
+    """The use cases of turns that have begun."""
 
-    def __init__(
-        self,
-        store: Store,
-        node: Node,
-        answers: Answers,
-        allowances: Allowances,
-        clock: Clock,
-        caps: OperatorCaps = NO_CAPS,
-    ) -> None:
+    def __init__(self, store: Store, node: Node) -> None:
         self._store = store
         self._node = node
-        self._answers = answers
-        self._allowances = allowances
-        self._clock = clock
-        self._caps = caps
-
-    async def send(
-        self,
-        user: User,
-        conversation_id: str,
-        content: str,
-        *,
-        files: tuple[FilePart, ...] = (),
-        position: Position = AT_THE_END,
-        when_busy: WhenBusy = WhenBusy.REJECT,
-        idempotency_key: str | None = None,
-    ) -> Sent:
-        """Starts a turn that answers a user's message, or queues the message; the same key returns the same
-        result.
-
-        If messages are held, sends the first of them and queues this one behind them.
-        """
-        key = IdempotencyKey.of(idempotency_key, _message_request(content, files, position, when_busy))
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            # Before anything else: what was sent stays sent, whatever the agent accepts by now.
-            if key and (found := await self._sent_before(conversation, key)):
-                return found
-            agent = await self._agent_of(user, conversation)
-            check_user_content(content, most=agent.settings.max_message_chars, has_files=bool(files))
-            try:
-                before = None
-                if conversation.active_turn_id is not None:
-                    before = await self._node.end_of_waiting(conversation.active_turn_id)
-                if before is not None:  # a user who continues no longer answers
-                    conversation = before.ended.conversation
-                elif conversation.active_turn_id is not None:
-                    if when_busy is not WhenBusy.REJECT and position.parent_id is not UNSET:
-                        raise InvalidRequest("A queued message can't set `parentId`.", param="parentId")
-                    return await self._send_while_busy(conversation, content, files, when_busy, key)
-                branch = await self._branch(conversation, position)
-                # A message with its own position is sent there; held messages come after it.
-                held = await self._store.queue.waiting(conversation.id) if position.parent_id is UNSET else ()
-                if held:
-                    added = QueuedMessage.of(conversation.id, content, self._clock(), files=files)
-                    return await self._send_behind(user, agent, conversation, held[0], added, key, before)
-                begun = conversation.begin_turn(
-                    content,
-                    self._clock(),
-                    files=files,
-                    branch=branch,
-                    model=self._answers.model(agent),
-                    title=title_of(content, files),
-                )
-                return await self._begin(user, agent, begun, key, before=before)
-            except StorageConflict:
-                continue  # another writer was first: read and decide again
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
-
-    async def send_held(
-        self, user: User, conversation_id: str, message_id: str, *, idempotency_key: str | None = None
-    ) -> tuple[Turn, Conversation]:
-        """Starts the turn of a held message; the other held messages follow it. The same key returns the
-        same turn.
-        """
-        key = IdempotencyKey.of(idempotency_key, f"{_SEND_HELD}{message_id.lower()}")
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            id_ = to_message_id(message_id)
-            if key and (found := await self._begun_before(conversation, key)):
-                return found
-            agent = await self._agent_of(user, conversation)
-            conversation.check_idle()
-            held = await self._store.queue.waiting(conversation.id)
-            message = next((it for it in held if it.id == id_), None)
-            if message is None:
-                # The same request may have taken it just now.
-                if key and (found := await self._begun_before(conversation, key)):
-                    return found
-                raise MessageNotFound("This message isn't in the queue.")
-            begun = self._begin_queued(agent, conversation, message)
-            try:
-                return await self._begin(user, agent, begun, key, queue=FromQueue(message))
-            except StorageConflict:
-                continue
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
-
-    async def regenerate(
-        self,
-        user: User,
-        conversation_id: str,
-        *,
-        message_id: str | None = None,
-        tip_id: str | UnsetType | None = UNSET,
-        idempotency_key: str | None = None,
-    ) -> tuple[Turn, Conversation]:
-        """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
-        same turn.
-        """
-        key = IdempotencyKey.of(idempotency_key, f"{_REGENERATE}{(message_id or '').lower()}")
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            if key and (found := await self._begun_before(conversation, key)):
-                return found
-            agent = await self._agent_of(user, conversation)
-            conversation.check_idle()
-            if tip_id is not UNSET:
-                conversation.check_tip(tip_id)
-            reply = await self._reply_to_regenerate(conversation, message_id)
-            before = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
-            branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
-            if before is None or branch is None:
-                raise NothingToRegenerate("This reply doesn't answer a question.")
-            begun = conversation.regenerate(
-                before.user_message_id, branch, self._clock(), model=self._answers.model(agent)
-            )
-            try:
-                return await self._begin(user, agent, begun, key)
-            except StorageConflict:
-                continue
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def get(self, user: User, turn_id: str) -> Turn:
         """One of the user's turns."""
@@ -270,150 +89,6 @@ class Turns:
             )
         return Aborted(turn.id, await self._reply(turn))
 
-    async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:
-        """The outcome of an earlier request with the same key."""
-        if (begun := await self._store.turns.find_by_key(conversation.id, key.name)) is not None:
-            turn, request_hash = begun
-            found: Sent = turn, conversation
-        elif (waiting := await self._store.queue.find_by_key(conversation.id, key.name)) is not None:
-            found, request_hash = waiting
-        else:
-            return None
-        if request_hash != key.request_hash:
-            raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
-        return found
-
-    async def _begun_before(
-        self, conversation: Conversation, key: IdempotencyKey
-    ) -> tuple[Turn, Conversation] | None:
-        """The turn of an earlier request that could only start one."""
-        found = await self._sent_before(conversation, key)
-        return None if isinstance(found, QueuedMessage) else found
-
-    async def _send_while_busy(
-        self,
-        conversation: Conversation,
-        content: str,
-        files: tuple[FilePart, ...],
-        when_busy: WhenBusy,
-        key: IdempotencyKey | None,
-    ) -> QueuedMessage:
-        """Queues a message behind the active turn; StorageConflict if that turn has ended."""
-        turn_id = conversation.active_turn_id
-        assert turn_id is not None
-        if when_busy is WhenBusy.REJECT:
-            conversation.check_idle()
-        if when_busy is WhenBusy.STEER and files:
-            raise InvalidRequest(
-                "A message with files can't steer a turn. Queue it instead.", param="whenBusy"
-            )
-        steers = turn_id if when_busy is WhenBusy.STEER else None
-        message = QueuedMessage.of(
-            conversation.id, content, self._clock(), steers_turn_id=steers, files=files
-        )
-        await self._store.queue.add(message, turn_id, key)
-        await self.announce(UserEventType.CONVERSATION_CHANGED, conversation)
-        return message
-
-    async def _send_behind(
-        self,
-        user: User,
-        agent: Agent,
-        conversation: Conversation,
-        first: QueuedMessage,
-        added: QueuedMessage,
-        key: IdempotencyKey | None,
-        before: WaitingEnd | None,
-    ) -> QueuedMessage:
-        """Sends the first held message, and queues a new one behind the others."""
-        begun = self._begin_queued(agent, conversation, first)
-        await self._begin(user, agent, begun, None, queue=FromQueue(first, added, key), before=before)
-        return added
-
-    def _begin_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
-        return conversation.begin_turn(
-            message.content,
-            self._clock(),
-            model=self._answers.model(agent),
-            title=title_of(message.content, message.files),
-            message_id=message.id,
-            files=message.files,
-        )
-
-    async def _begin(
-        self,
-        user: User,
-        agent: Agent,
-        begun: BegunTurn,
-        key: IdempotencyKey | None,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
-    ) -> tuple[Turn, Conversation]:
-        self._check_open()
-        await self._allowances.take_turn(user.id, begun.turn.id, self._node.running_of(user.id))
-        steps, succeed = self._steps(user, agent), self.succession(user)
-        try:
-            await self._node.begin(
-                begun, key, steps, succeed=succeed, queue=queue, before=before, by_admin=user.is_admin
-            )
-        except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
-            await self._allowances.give_turn_back(user.id, begun.turn.id)
-            raise
-        return begun.turn, begun.conversation
-
-    def succession(self, user: User) -> Succeed:
-        """Answers a user's queued messages, one turn after the other."""
-
-        async def succeed(before: Turn, conversation: Conversation, message: QueuedMessage) -> Successor:
-            self._check_open()
-            agent = await self._agent_of(user, conversation)
-            begun = self._begin_queued(agent, conversation, message)
-            turn_id, running = begun.turn.id, self._node.running_of(user.id)
-            await self._allowances.take_turn(user.id, turn_id, running, after=before.id)
-            return Successor(
-                begun=begun,
-                message=message,
-                steps=self._steps(user, agent),
-                succeed=succeed,
-                by_admin=user.is_admin,
-                give_up=lambda: self._allowances.give_turn_back(user.id, turn_id),
-            )
-
-        return succeed
-
-    def _steps(self, user: User, agent: Agent) -> Steps:
-        return lambda held, control: self._answers.steps(user, agent, held, control)
-
-    def _check_open(self) -> None:
-        if self.is_draining:
-            raise ShuttingDown("This process is shutting down. Try again in a moment.")
-
-    async def _agent_of(self, user: User, conversation: Conversation) -> Agent:
-        """The agent that answers in a conversation, within the operator's limits."""
-        return self._caps.limited(await agent_to_ask(self._store, user, conversation))
-
-    async def _branch(self, conversation: Conversation, position: Position) -> Branch | None:
-        """The branch that a message continues; None for the active path."""
-        if position.tip_id is not UNSET:
-            conversation.check_tip(position.tip_id)
-        if position.parent_id is UNSET or position.parent_id == conversation.tip_id:
-            return None
-        return await branch_up_to(self._store, conversation, position.parent_id)
-
-    async def _reply_to_regenerate(self, conversation: Conversation, message_id: str | None) -> Message:
-        if message_id is None:
-            reply = await self._latest_reply(conversation)
-        else:
-            reply = await own_message(self._store, conversation, message_id)
-        if reply is None or reply.role is not MessageRole.ASSISTANT:
-            raise NothingToRegenerate("There is no reply to regenerate.")
-        return reply
-
-    async def _latest_reply(self, conversation: Conversation) -> Message | None:
-        window = MessageWindow(newest_first=True)
-        latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
-        return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
-
     async def _whole_reply(self, turn: Turn) -> Message:
         (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
         return reply
@@ -423,15 +98,3 @@ class Turns:
         if reply is None:
             raise TurnNotFound
         return reply
-
-
-def _message_request(
-    content: str, files: tuple[FilePart, ...], position: Position, when_busy: WhenBusy
-) -> str:
-    """What a retry shares with the first attempt, except the tip, which that attempt may have moved."""
-    asked = content if position.parent_id is UNSET else f"{position.parent_id}\n{content}"
-    if when_busy is not WhenBusy.REJECT:
-        asked = f"{when_busy}\n{asked}"
-    if files:
-        asked = "\n".join([*(it.file_id for it in files), asked])
-    return asked

@@ -10,7 +10,7 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import FIRST_UUID
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.secrets import SealedSecret, SecretBox
 
 log = logging.getLogger("threadkeep.storage")

@@ -13,7 +13,7 @@ import time
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId
-from threadkeep.storage.database import Database, Plan, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Statement, with_clock
 from threadkeep.storage.users import ENSURE_USER
 
 MINUTE_MS = int(MINUTE_S * 1000)

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalKind
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.approvals import Answered, Approval
+from threadkeep.ports.approvals import Approval, Decided
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.columns import to_json, to_json_or_null
-from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 
 _ADD = Statement(
@@ -41,17 +41,17 @@ _OPEN_OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_approvals AS asked
     WHERE asked.turn_id = :turn_id AND asked.answered_at IS NULL ORDER BY asked.created_at, asked.id"""
 )
-_ANSWERS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :turn_id AND answer IS NOT NULL")
+_DECISIONS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :turn_id AND answer IS NOT NULL")
 _GRANTED = Statement(
     """SELECT DISTINCT server, tool_name, tool_definition FROM tk_approvals
     WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted AND tool_definition IS NOT NULL"""
 )
-# Locks the turn first: it may be about to wait, or another answer may arrive at the same moment.
+# Locks the turn first: it may be about to wait, or another decision may arrive at the same moment.
 _LOCK_TURN = Statement(
     "SELECT status, log_version FROM tk_turns WHERE id = :turn_id",
     postgres="SELECT status, log_version FROM tk_turns WHERE id = :turn_id FOR UPDATE",
 )
-_ANSWER = Statement(
+_DECIDE = Statement(
     """UPDATE tk_approvals SET answer = :answer, granted = :granted, answered_at = :at
     WHERE id = :request_id AND answered_at IS NULL RETURNING id"""
 )
@@ -73,7 +73,7 @@ _CLOSE = Statement(
 CLOSED_AT_ONCE = 100
 
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
-_decode_answer = msgspec.json.Decoder(Answer).decode
+_decode_decision = msgspec.json.Decoder(Decision).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -115,47 +115,49 @@ class SqlApprovals:
         query = _OPEN(user_id=user_id) if turn_id is None else _OPEN_OF_TURN(turn_id=turn_id)
         return [_approval(row) for row in await self._database.fetch(query)]
 
-    async def answers(self, turn_id: TurnId) -> Mapping[str, Answer]:
-        """The answers to a turn's requests, by their ids."""
-        rows = await self._database.fetch(_ANSWERS(turn_id=turn_id))
-        return {id_: _decode_answer(answer) for id_, answer in rows}
+    async def decisions(self, turn_id: TurnId) -> Mapping[str, Decision]:
+        """The decisions on a turn's requests, by their ids."""
+        rows = await self._database.fetch(_DECISIONS(turn_id=turn_id))
+        return {id_: _decode_decision(decision) for id_, decision in rows}
 
     async def granted(self, conversation_id: ConversationId) -> frozenset[Grant]:
         """The tools that a conversation's user allows in it."""
         rows = await self._database.fetch(_GRANTED(conversation_id=conversation_id))
         return frozenset((server, tool_name, definition) for server, tool_name, definition in rows)
 
-    async def answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Answered:
-        """Stores the first answer to a request; a waiting turn becomes the node's own with it.
+    async def decide(self, turn_id: TurnId, request_id: str, decision: Decision, lease: Lease) -> Decided:
+        """Stores the first decision on a request; a waiting turn then belongs to this node.
 
         A turn that a later version wrote continues on a node of that version.
         """
-        return await self._database.write(lambda: self._answer(turn_id, request_id, answer, lease))
+        return await self._database.write(lambda: self._decide(turn_id, request_id, decision, lease))
 
-    def _answer(self, turn_id: TurnId, request_id: str, answer: Answer, lease: Lease) -> Plan[Answered]:
+    def _decide(self, turn_id: TurnId, request_id: str, decision: Decision, lease: Lease) -> Plan[Decided]:
         locked = yield _LOCK_TURN(turn_id=turn_id)
         rows = yield _GET(turn_id=turn_id, request_id=request_id)
         if not locked or not rows:
-            return Answered("over")
+            return Decided("over")
         asked, (status, version) = _approval(rows[0]), locked[0]
-        if asked.answer is not None and asked.answer.action is not ApprovalAction.EXPIRE:
-            return Answered("same" if _is_same(asked.answer, answer) else "other")
-        if asked.answer or status not in ("RUNNING", "WAITING") or asked.expires_at <= answer.at:
-            return Answered("over")
-        yield _ANSWER(request_id=request_id, answer=to_json(answer), granted=answer.is_grant, at=answer.at)
+        if asked.decision is not None and asked.decision.action is not ApprovalAction.EXPIRE:
+            return Decided("same" if _is_same(asked.decision, decision) else "other")
+        if asked.decision or status not in ("RUNNING", "WAITING") or asked.expires_at <= decision.at:
+            return Decided("over")
+        yield _DECIDE(
+            request_id=request_id, answer=to_json(decision), granted=decision.is_grant, at=decision.at
+        )
         if status == "RUNNING":
-            return Answered("taken")
+            return Decided("taken")
         if version > LOG_VERSION:
             yield from self._turn_log.leave(turn_id)
-            return Answered("taken")
-        return Answered("taken", (yield from self._turn_log.take_over(turn_id, lease, 0)))
+            return Decided("taken")
+        return Decided("taken", (yield from self._turn_log.take_over(turn_id, lease, 0)))
 
-    async def withdraw(self, turn_id: TurnId, request_id: str, answer: Answer) -> bool:
-        """Records that no answer is awaited any more; False if there is one already."""
-        return await self._database.write(lambda: _withdraw(turn_id, request_id, answer))
+    async def withdraw(self, turn_id: TurnId, request_id: str, decision: Decision) -> bool:
+        """Expires a request; False if it has a decision."""
+        return await self._database.write(lambda: _withdraw(turn_id, request_id, decision))
 
     async def expired(self, now: int, *, limit: int) -> Sequence[TurnId]:
-        """Turns that wait for an answer whose deadline has passed."""
+        """Turns whose requests have expired."""
         rows = await self._database.fetch(_EXPIRED(now=now, limit=limit))
         return [TurnId(turn_id) for (turn_id,) in rows]
 
@@ -167,20 +169,22 @@ class SqlApprovals:
         return closed
 
 
-def _withdraw(turn_id: TurnId, request_id: str, answer: Answer) -> Plan[bool]:
+def _withdraw(turn_id: TurnId, request_id: str, decision: Decision) -> Plan[bool]:
     yield _LOCK_TURN(turn_id=turn_id)
-    return bool((yield _ANSWER(request_id=request_id, answer=to_json(answer), granted=False, at=answer.at)))
+    return bool(
+        (yield _DECIDE(request_id=request_id, answer=to_json(decision), granted=False, at=decision.at))
+    )
 
 
-def _is_same(one: Answer, other: Answer) -> bool:
-    """Whether two answers are equal, in whatever order their fields come."""
+def _is_same(one: Decision, other: Decision) -> bool:
+    """Whether two decisions are equal, in whatever order their fields come."""
     return _encode_sorted(replace(one, at=0)) == _encode_sorted(replace(other, at=0))
 
 
 def _approval(row: Row) -> Approval:
     (
         request_id, turn_id, conversation_id, kind, message, created_at, expires_at, tool_call_id, tool_name,
-        server, arguments, schema, url, answer, tool_definition,
+        server, arguments, schema, url, decision, tool_definition,
     ) = row  # fmt: skip
     return Approval(
         request_id=request_id,
@@ -196,6 +200,6 @@ def _approval(row: Row) -> Approval:
         arguments=_decode_object(arguments) if arguments else None,
         schema=_decode_object(schema) if schema else None,
         url=url,
-        answer=_decode_answer(answer) if answer else None,
+        decision=_decode_decision(decision) if decision else None,
         tool_definition=tool_definition,
     )

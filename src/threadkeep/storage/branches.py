@@ -13,7 +13,7 @@ from threadkeep.domain.message import Message
 from threadkeep.ports.branches import Siblings
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.compactions import RENEW_ARCHIVED
-from threadkeep.storage.database import Database, Plan, Rows, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Rows, Statement, with_ids
 
 # From a message back to the first one that is on the path.
 _BACK = Statement(

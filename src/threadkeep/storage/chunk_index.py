@@ -7,7 +7,7 @@ import msgspec
 
 from threadkeep.domain.ids import AgentId
 from threadkeep.ports.retriever import Candidates, ChunkTerms, Collection, Hit
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.terms import json_text, match_all, numbered, reserve
 
 # A term that more chunks contain says little; it is not looked up if rarer ones are available.

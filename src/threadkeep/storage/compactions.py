@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import CompactionId, ConversationId
-from threadkeep.storage.database import LAST_SEQ, Database, Plan, Statement
+from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
 
 _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
     created_at"""

@@ -11,7 +11,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database import Database, Plan, Query, Row, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement, with_ids
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import forget_unused, used_in
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in

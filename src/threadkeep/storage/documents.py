@@ -8,7 +8,7 @@ from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId, UserId
 from threadkeep.ports.documents import CheckRoom, ExtractedPart
-from threadkeep.storage.database import Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
 

@@ -10,14 +10,14 @@ from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeC
 from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.files import add_forked, add_imported
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
-from threadkeep.storage.payloads import ADD as ADD_PAYLOAD
-from threadkeep.storage.payloads import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
-from threadkeep.storage.payloads import Contents, payload_values, to_payload
+from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
+from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
+from threadkeep.storage.payloads.database import Contents, payload_values, to_payload
 from threadkeep.storage.reassignment import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn, usage_values

@@ -10,7 +10,7 @@ from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.executions import Recorded, RecordedRun, RecordRun
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import LOCK, ConversationRows
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.turns import add_recorded, run_key
 
 _ADD = Statement(

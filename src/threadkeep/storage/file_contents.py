@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ContentId
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 
 PIECE_BYTES = 1024 * 1024
 OpenSource = Callable[[], BinaryIO]

@@ -10,10 +10,10 @@ from pathlib import Path
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ContentId, is_uuid
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, with_ids
+from threadkeep.storage.database.connector import Database, Plan, with_ids
 from threadkeep.storage.file_contents import PIECE_BYTES, OpenSource, ends_early
 from threadkeep.storage.opening import open_in_thread
-from threadkeep.storage.payload_folder import HOUR_S, link_or_copy, write_from
+from threadkeep.storage.payloads.folder import HOUR_S, link_or_copy, write_from
 
 FILES_FOLDER = "files"
 """Where they are in the payload folder, in subfolders named after the ends of their ids; no conversation has

@@ -12,7 +12,7 @@ from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId, 
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import UploadedFile, check_none_expired
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Plan, Query, Statement, with_ids
+from threadkeep.storage.database.connector import Plan, Query, Statement, with_ids
 
 FILE_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
 

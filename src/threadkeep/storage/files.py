@@ -15,7 +15,7 @@ from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, Uploade
 from threadkeep.ports.exchange import WholeConversation
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Row, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement, with_ids
 from threadkeep.storage.documents import document_totals
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import (

@@ -10,9 +10,9 @@ from itertools import takewhile
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
-from threadkeep.retrieval.reading import first_places, terms_of
-from threadkeep.retrieval.terms import query_terms
-from threadkeep.storage.database import Database, Plan, Row, Rows, Statement
+from threadkeep.search.reading import first_places, terms_of
+from threadkeep.search.terms import query_terms
+from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered
 

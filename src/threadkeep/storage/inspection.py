@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.ids import AgentId
 from threadkeep.storage.agent_settings import SettingsColumn
-from threadkeep.storage.database import Database, Statement
-from threadkeep.storage.migrate import APPLIED, HAS_TABLE, migrations
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import Incompatible, migrations, missing_migrations
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_snapshot, sqlite_path
 
@@ -38,12 +38,15 @@ class KeptAgent:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found. `refusal` says why the database cannot be written."""
+    """What was found."""
 
     version: str
-    missing: Sequence[int]
-    unknown: Sequence[int]
+    missing_count: int
+    """How many migrations the next start applies."""
+    incompatible: Incompatible | None
+    """Why this version can't migrate the database."""
     refusal: str | None
+    """Why the database can't be written."""
     agents: Sequence[KeptAgent]
 
 
@@ -64,17 +67,15 @@ async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> I
 
 async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> Inspection:
     ((version,),) = await database.fetch(_VERSION())
-    known = {it.version for it in migrations(database.dialect)}
-    ((has_tables,),) = await database.fetch(HAS_TABLE())
-    applied = {number for (number,) in await database.fetch(APPLIED())} if has_tables else set[int]()
+    missing = await database.read(lambda: missing_migrations(migrations(database.dialect)))
     ((refused,),) = await database.fetch(_REFUSAL())
-    # In a database of an older version the columns may mean something else.
-    agents = await database.fetch(_SERVERS()) if known <= applied else ()
+    # In a database of another version the columns may mean something else.
+    agents = await database.fetch(_SERVERS()) if not missing else ()
     column = SettingsColumn(box)
     return Inspection(
         version=str(version),
-        missing=sorted(known - applied),
-        unknown=sorted(applied - known),
+        missing_count=0 if isinstance(missing, Incompatible) else len(missing),
+        incompatible=missing if isinstance(missing, Incompatible) else None,
         refusal=refusal or refused,
         agents=[KeptAgent(AgentId(id_), name, column.decode(kept)) for id_, name, kept in agents],
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database import Database, Plan, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Statement, with_clock
 
 _ADD = with_clock(
     """INSERT INTO tk_jobs (id, kind, arguments, attempts, run_at, created_at)

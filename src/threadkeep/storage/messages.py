@@ -17,7 +17,7 @@ from threadkeep.storage.branches import siblings
 from threadkeep.storage.columns import to_json, to_json_or_null
 from threadkeep.storage.conversations import ADVANCE_FOR_CARD, ConversationRows, advance_values
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
-from threadkeep.storage.database import LAST_SEQ, Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Statement
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
@@ -33,8 +33,6 @@ from threadkeep.storage.unchecked import unchecked
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
-TURN_ID = 3
-"""Index of the turn's id in a row."""
 
 
 def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:

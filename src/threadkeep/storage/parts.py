@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.approval import Answer, CallApproval
+from threadkeep.domain.approval import CallApproval, Decision
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import PayloadId
@@ -79,16 +79,24 @@ class _Thought(_Kept, tag="thought", kw_only=True):
         )
 
 
+class _Approval(msgspec.Struct, kw_only=True):
+    request_id: str
+    message: str
+    expires_at: int
+    decision: Decision | None = msgspec.field(name="answer", default=None)
+
+
 class _ToolCall(_Kept, tag="tool_call", kw_only=True):
     id: str
-    approval: CallApproval | None = None
+    approval: _Approval | None = None
 
     def part(self, _: str, calls: Calls) -> Part | None:
         call = calls.get(self.id)  # a purge may have deleted its row since the message was read
         if call is None:
             return None
+        approval = CallApproval(**msgspec.structs.asdict(self.approval)) if self.approval else None
         return _tool_call_part(
-            call=call, approval=self.approval, iteration=self.iteration, superseded=self.superseded
+            call=call, approval=approval, iteration=self.iteration, superseded=self.superseded
         )
 
 
@@ -117,7 +125,7 @@ class _Question(_Kept, tag="question", kw_only=True):
     tool_call_id: str | None = None
     schema: dict[str, Any] | None = None
     url: str | None = None
-    answer: Answer | None = None
+    decision: Decision | None = msgspec.field(name="answer", default=None)
 
     def part(self, _: str, __: Calls) -> Part:
         return QuestionPart(**msgspec.structs.asdict(self))
@@ -260,7 +268,7 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 **common,
             )
         case ToolCallPart():
-            return _ToolCall(id=part.call.tool_call_id, approval=part.approval, **common)
+            return _ToolCall(id=part.call.tool_call_id, approval=_approval(part.approval), **common)
         case RetrievalPart():
             return _Retrieval(
                 query=part.query, hits=part.hits, at=part.at, tool_call_id=part.tool_call_id, **common
@@ -274,7 +282,7 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 tool_call_id=part.tool_call_id,
                 schema=None if part.schema is None else dict(part.schema),
                 url=part.url,
-                answer=part.answer,
+                decision=part.decision,
                 **common,
             )
         case UserTextPart():
@@ -297,3 +305,14 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
             )
         case CardPart():
             raise StorageConflict("A card is a message of its own.")
+
+
+def _approval(approval: CallApproval | None) -> _Approval | None:
+    if approval is None:
+        return None
+    return _Approval(
+        request_id=approval.request_id,
+        message=approval.message,
+        expires_at=approval.expires_at,
+        decision=approval.decision,
+    )

@@ -9,7 +9,7 @@ from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Statement, with_ids
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued

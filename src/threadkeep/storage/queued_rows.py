@@ -8,7 +8,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, check_room
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Plan, Row, Statement
+from threadkeep.storage.database.connector import Plan, Row, Statement
 from threadkeep.storage.file_rows import mark_sent
 
 QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files"

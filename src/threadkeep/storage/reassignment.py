@@ -3,7 +3,7 @@
 from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange import Moved
-from threadkeep.storage.database import Plan, Statement, with_clock
+from threadkeep.storage.database.connector import Plan, Statement, with_clock
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.users import ENSURE_USER
 

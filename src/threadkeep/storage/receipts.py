@@ -10,7 +10,7 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.receipts import PriorReceipt
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)

@@ -2,7 +2,7 @@
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.ids import AgentId
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 
 _SEEN = Statement("SELECT seen FROM tk_seen_tools WHERE agent_id = :agent_id AND server = :server")
 # If the agent has been deleted, there is nothing to record.

@@ -8,7 +8,6 @@ from urllib.parse import unquote, urlsplit
 from threadkeep.domain.errors import SettingsError
 from threadkeep.loops import Loops
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import RebuildReply
 from threadkeep.storage.agent_settings import use_keys
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.approvals import SqlApprovals
@@ -17,7 +16,10 @@ from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.chunk_index import SqlChunkIndex
 from threadkeep.storage.compactions import SqlCompactions
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
-from threadkeep.storage.database import Database, Statement
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import check_migrated, migrations
+from threadkeep.storage.database.snapshot import Snapshot, sqlite_snapshot
+from threadkeep.storage.database.sqlite import SqliteDatabase
 from threadkeep.storage.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
@@ -27,23 +29,19 @@ from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
-from threadkeep.storage.migrate import check_migrated, migrations
-from threadkeep.storage.old_files import convert_files
-from threadkeep.storage.payload_folder import FolderContents
-from threadkeep.storage.payloads import SqlPayloads, TableContents
+from threadkeep.storage.payloads.database import SqlPayloads, TableContents
+from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
-from threadkeep.storage.snapshot import Snapshot, sqlite_snapshot
-from threadkeep.storage.sqlite import SqliteDatabase
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
 
 if TYPE_CHECKING:
-    from threadkeep.storage.postgres import PostgresDatabase
+    from threadkeep.storage.database.postgres import PostgresDatabase
 
 # `sqlite3` releases the GIL at every step, so more readers than this only contend for it.
 MOST_SQLITE_READERS = 2
@@ -64,16 +62,13 @@ async def open_database(
     schema: str | None = None,
     pool_size: int = 8,
     user_table: str | None = None,
-    rebuild: RebuildReply | None = None,
     loops: Loops | None = None,
 ) -> Database:
-    """Opens the database at a URL and migrates it; one with replies of version 1 needs `rebuild`."""
+    """Opens the database at a URL and migrates it."""
     if url.startswith("sqlite:"):
         readers = min(pool_size, MOST_SQLITE_READERS)
-        return await SqliteDatabase.open(sqlite_path(url), reader_count=readers, rebuild=rebuild, loops=loops)
-    return await _postgres().open(
-        url, schema=schema, pool_size=pool_size, user_table=user_table, rebuild=rebuild
-    )
+        return await SqliteDatabase.open(sqlite_path(url), reader_count=readers, loops=loops)
+    return await _postgres().open(url, schema=schema, pool_size=pool_size, user_table=user_table)
 
 
 async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool = False) -> Snapshot:
@@ -96,7 +91,7 @@ async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool =
 
 def _postgres() -> "type[PostgresDatabase]":
     try:
-        from threadkeep.storage.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
+        from threadkeep.storage.database.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise SettingsError("PostgreSQL requires an extra: pip install 'threadkeep[postgres]'.") from exc
     return PostgresDatabase
@@ -113,7 +108,6 @@ async def store_on(
     await use_keys(database, box or SecretBox())
     if box is not None:
         await seal_sessions(database, box)
-    await convert_files(database, _file_contents(database, payload_folder), payload_folder)
     return await store_reading(database, box, payload_folder)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, UserId
-from threadkeep.storage.database import Plan, Statement
+from threadkeep.storage.database.connector import Plan, Statement
 
 _NUMBERS = {
     owner: Statement(f"SELECT number FROM tk_collections WHERE {owner} = :id")

@@ -10,7 +10,7 @@ from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Pa
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database import Database, Plan, Query, Row, Statement, with_clock, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement, with_clock, with_ids
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 

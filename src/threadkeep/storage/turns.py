@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.conversation import BegunTurn, EndedTurn
+from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Message, Usage
@@ -13,11 +13,11 @@ from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, FromQueue, NextTurn, RunningTurn, WaitingEnd
+from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
-from threadkeep.storage.database import Database, Plan, Row, Rows, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement, with_clock
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
@@ -170,24 +170,16 @@ class SqlTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(
-        self,
-        begun: BegunTurn,
-        lease: Lease,
-        opening: LogChunk,
-        key: IdempotencyKey | None = None,
-        *,
-        queue: FromQueue | None = None,
-        before: WaitingEnd | None = None,
-    ) -> None:
+    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Stores a new turn, unless the conversation has moved on since it was read."""
-        values, asked = _begin_values(begun, lease, opening, key), begun.user_message
-        is_plain = key is None and begun.branch is None and queue is None and before is None
+        values, asked = _begin_values(new, lease, opening), new.begun.user_message
+        is_plain = new.key is None and new.queue is None and new.waiting_end is None
+        is_plain = is_plain and new.begun.branch is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: _begin_after(before, begun, values, queue, key))
+            await self._database.write(lambda: _begin_after_waiting(new, values))
 
     async def end(
         self,
@@ -196,15 +188,15 @@ class SqlTurns:
         fence: int,
         *,
         queue_version: int = 0,
-        following: NextTurn | None = None,
+        next_turn: NextTurn | None = None,
     ) -> None:
         """Stores a turn's end with the last of its log, all or nothing; refused if the fence has moved."""
         values = _end_values(ended, chunk, fence, queue_version)
-        is_plain = following is None and not calls_in(ended.assistant_message.parts)
+        is_plain = next_turn is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
             done = await self._database.execute(_END_IN_ONE(**values))
         else:
-            done = await self._database.write(lambda: _end(ended, values, following))
+            done = await self._database.write(lambda: _end(ended, values, next_turn))
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
@@ -259,9 +251,8 @@ def _running(row: Row) -> RunningTurn:
     return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
 
 
-def _begin_values(
-    begun: BegunTurn, lease: Lease, opening: LogChunk, key: IdempotencyKey | None
-) -> dict[str, Any]:
+def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, Any]:
+    begun = new.begun
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     return {
         **advance_values(begun.conversation, asked or reply, begun.previous_tip_id),
@@ -272,7 +263,7 @@ def _begin_values(
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
-        **_key_values(key),
+        **_key_values(new.key),
         **_held_key_values(None),
         "node_id": lease.node_id,
         "fence": lease.fence,
@@ -294,28 +285,21 @@ def _asked_values(asked: Message) -> dict[str, Any]:
     return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
 
 
-def _begin_after(
-    before: WaitingEnd | None,
-    begun: BegunTurn,
-    values: dict[str, Any],
-    queue: FromQueue | None,
-    key: IdempotencyKey | None,
-) -> Plan[None]:
-    if before is not None:
-        ended = _end_values(before.ended, before.chunk, before.fence, 0)
-        if not (yield from _end(before.ended, ended, None)):
+def _begin_after_waiting(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
+    if (waiting_end := new.waiting_end) is not None:
+        ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
+        if not (yield from _end(waiting_end.ended, ended, None)):
             raise _moved_on()
-    yield from _begin(begun, values, queue, key)
+    yield from _begin(new, values)
 
 
-def _begin(
-    begun: BegunTurn, values: dict[str, Any], queue: FromQueue | None, key: IdempotencyKey | None
-) -> Plan[None]:
+def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
+    begun, queue = new.begun, new.queue
     if not (yield _ADVANCE_FOR_TURN(**values)):
         raise _moved_on()
     if queue is not None:
         # The turn has the key with which its message was queued, and that of the request that sends it.
-        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(key)
+        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(new.key)
         if queue.added is not None:
             yield from add_queued(queue.added, queue.added_key)
     elif begun.user_message is not None:
@@ -369,7 +353,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
     }
 
 
-def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -> Plan[Rows]:
+def _end(ended: EndedTurn, values: dict[str, Any], next_turn: NextTurn | None) -> Plan[Rows]:
     done = yield _END_TURN(**values)
     if done:
         yield _ADD_CHUNK(**values)
@@ -377,10 +361,9 @@ def _end(ended: EndedTurn, values: dict[str, Any], following: NextTurn | None) -
         yield from _add_tool_calls(ended)
         yield _CLOSE_REQUESTS(**values)
         yield _FREE(**values)
-        if following is not None:
-            begun = following.begun
-            opened = _begin_values(begun, following.lease, following.opening, None)
-            yield from _begin(begun, opened, FromQueue(following.message), None)
+        if next_turn is not None:
+            opened = _begin_values(next_turn.new, next_turn.lease, next_turn.opening)
+            yield from _begin(next_turn.new, opened)
     return done
 
 

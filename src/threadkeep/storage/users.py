@@ -8,7 +8,7 @@ import msgspec
 from threadkeep.domain.guide import GUIDE_ID
 from threadkeep.domain.ids import AgentId, ContentId, ConversationId, UserId, new_uuid
 from threadkeep.ports.users import Purged
-from threadkeep.storage.database import Database, Plan, Statement
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 

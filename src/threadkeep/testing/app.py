@@ -11,8 +11,8 @@ from typing import Any
 from threadkeep.bootstrap import create_app
 from threadkeep.client import Client
 from threadkeep.domain.user import LOCAL, User, UserRole, user_id
-from threadkeep.http.access_tokens import issue_token
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.settings import Settings
 from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.views import ConversationView

@@ -8,9 +8,9 @@ from typing import Any
 import uvicorn
 
 from threadkeep.client.in_process import AsgiApplication
-from threadkeep.http.connection import ConnectionLimits, Connections
-from threadkeep.http.server import SignalFreeServer, listen
-from threadkeep.http.web_sockets import SocketConnection
+from threadkeep.http.server.connection import ConnectionLimits, Connections
+from threadkeep.http.server.server import SignalFreeServer, listen
+from threadkeep.http.server.web_sockets import SocketConnection
 
 HOST = "127.0.0.1"
 

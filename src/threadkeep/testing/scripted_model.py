@@ -1,7 +1,7 @@
 """A model that follows a test's script: a real HTTP server with both providers' APIs.
 
     with ScriptedModel([Say("Hel"), Say("lo")], [UseTool("add", {"a": 1})]) as model:
-        gateway = AnthropicGateway(model.url, "key", "scripted")   # or OpenAIGateway(model.url, …)
+        gateway = ProviderGateway(ANTHROPIC, Endpoint(url=model.url, model="scripted"))   # or OPENAI
         …
         model.requests[0].body["messages"]
 
@@ -104,7 +104,7 @@ class ScriptedModel:
         self._port = port
         self._records = records
         self._count = 0
-        self._open: set[_Connection] = set()
+        self._open: set[_ClientConnection] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: asyncio.Server | None = None
         self._thread: threading.Thread | None = None
@@ -155,7 +155,9 @@ class ScriptedModel:
     async def listen(self) -> None:
         """Opens the port, in the running loop."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), HOST, self._port, backlog=2048)
+        self._server = await loop.create_server(
+            lambda: _ClientConnection(self), HOST, self._port, backlog=2048
+        )
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def shut_down(self) -> None:
@@ -174,12 +176,12 @@ class ScriptedModel:
 
     # For the connections.
 
-    def opened(self, connection: "_Connection") -> None:
+    def opened(self, connection: "_ClientConnection") -> None:
         """A client has connected."""
         self.connections += 1
         self._open.add(connection)
 
-    def closed(self, connection: "_Connection") -> None:
+    def closed(self, connection: "_ClientConnection") -> None:
         """A client has disconnected."""
         self._open.discard(connection)
 
@@ -215,7 +217,7 @@ class ScriptedModel:
                 request.sent_text.append(text)
 
 
-class _Connection(asyncio.Protocol):
+class _ClientConnection(asyncio.Protocol):
     """One client: reads its requests and plays the replies."""
 
     def __init__(self, model: ScriptedModel) -> None:

@@ -7,7 +7,7 @@ from threadkeep.domain.chart import MOST_POINTS, MOST_SERIES, ChartKind, chart_o
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import CHARTS
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 
 MAKE_CHART = Tool(
     CHARTS,
@@ -56,7 +56,7 @@ class ChartServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Makes a chart, or reports why it can't be drawn. The arguments match the schema."""
         try:
             option = chart_option(
@@ -67,6 +67,6 @@ class ChartServer:
                 arguments.get("title", ""),
             )
         except InvalidRequest as exc:
-            yield Outcome("error", error=exc.message)
+            yield Returned("error", error=exc.message)
             return
-        yield Outcome("ok", f"The chart is drawn: {len(arguments['rows'])} rows.", chart_data=option)
+        yield Returned("ok", f"The chart is drawn: {len(arguments['rows'])} rows.", chart_data=option)

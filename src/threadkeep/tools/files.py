@@ -11,7 +11,7 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL, UploadedFile
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 from threadkeep.tools.results import MOST_QUERY_CHARACTERS, find_places, passage
 
 MOST_LISTED = 100
@@ -60,27 +60,27 @@ class FilesServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Shows a file, or reads its text."""
         id_, query, offset = arguments.get("id"), arguments.get("query"), arguments.get("offset", 0)
         if name != RECALL_FILE.name:
-            yield Outcome("error", error=f"Tool {name!r} not found.")
+            yield Returned("error", error=f"Tool {name!r} not found.")
         elif not isinstance(offset, int) or offset < 0:
-            yield Outcome("error", error="`offset` must be 0 or greater.")
+            yield Returned("error", error="`offset` must be 0 or greater.")
         elif query is not None and not isinstance(query, str):
-            yield Outcome("error", error="`query` must be a string.")
+            yield Returned("error", error="`query` must be a string.")
         elif id_ is None:
             yield await self._list(caller)
         elif not isinstance(id_, str) or (file := await self._find(caller, id_)) is None:
-            yield Outcome("error", error=f"File {id_!r} not found in this conversation.")
+            yield Returned("error", error=f"File {id_!r} not found in this conversation.")
         else:
             yield await self._recall(caller, file, query, offset)
 
-    async def _list(self, caller: Caller) -> Outcome:
+    async def _list(self, caller: Caller) -> Returned:
         """Older files may be in messages that a summary replaced: only this names them."""
         found = await self._store.files.latest(caller.conversation.id, limit=MOST_LISTED + 1)
         files = [_about(file) | {"size": file.size} for file in found[:MOST_LISTED]]
-        return Outcome("ok", {"files": files, "hasMore": len(found) > MOST_LISTED})
+        return Returned("ok", {"files": files, "hasMore": len(found) > MOST_LISTED})
 
     async def _find(self, caller: Caller, id_: str) -> UploadedFile | None:
         if not is_uuid(id_):
@@ -88,18 +88,18 @@ class FilesServer:
         wanted = PayloadId(id_.lower())
         return (await self._store.files.used(caller.conversation.id, [wanted])).get(wanted)
 
-    async def _recall(self, caller: Caller, file: UploadedFile, query: str | None, offset: int) -> Outcome:
+    async def _recall(self, caller: Caller, file: UploadedFile, query: str | None, offset: int) -> Returned:
         about = _about(file)
         if is_image(file.media_type) and FOR_MODEL in file.renditions:
-            return Outcome("ok", about | {"width": file.width, "height": file.height}, recalled=(file.part,))
+            return Returned("ok", about | {"width": file.width, "height": file.height}, recalled=(file.part,))
         text_id = file.id if is_text(file.media_type) else file.part.refs.get(AS_TEXT)
         if text_id is None:
-            return Outcome("error", error=f"{file.file_name} contains no readable text.")
+            return Returned("error", error=f"{file.file_name} contains no readable text.")
         content = (await self._store.payloads.load(caller.conversation.id, [text_id]))[text_id]
         if isinstance(content, Lost):
-            return Outcome("error", error=content.reason)
+            return Returned("error", error=content.reason)
         # In a thread: a file may have millions of characters.
-        return Outcome("ok", about | await asyncio.to_thread(_read, content, query, offset))
+        return Returned("ok", about | await asyncio.to_thread(_read, content, query, offset))
 
 
 def _about(file: UploadedFile) -> dict[str, Any]:

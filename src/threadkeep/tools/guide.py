@@ -10,7 +10,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.mcp import GUIDE
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 
 UNPLUG_AFTER_S = 1.5
 STEP_S = 0.4
@@ -65,7 +65,7 @@ class GuideServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Runs a tool, at a pace that can be watched."""
         for step in (1, 2):
             yield Progress(step, 2)
@@ -73,14 +73,14 @@ class GuideServer:
         match name:
             case "look_up_sales":
                 chart = chart_option(ChartKind.LINE, _ROWS, "month", ["sales"], "Sales")
-                yield Outcome("ok", {"rows": _ROWS}, chart_data=chart)
+                yield Returned("ok", {"rows": _ROWS}, chart_data=chart)
             case "search_handbook":
-                yield Outcome("ok", query=str(arguments.get("query", "")), hits=_HANDBOOK)
+                yield Returned("ok", query=str(arguments.get("query", "")), hits=_HANDBOOK)
             case "send_report":
-                yield Outcome("ok", {"sent": True, **arguments})
+                yield Returned("ok", {"sent": True, **arguments})
             case "unplug_server":
                 turn_id = TurnId(caller.call_key.partition(":")[0])
                 asyncio.get_running_loop().call_later(UNPLUG_AFTER_S, self._lose, turn_id)
-                yield Outcome("ok", "The server stops in a moment.")
+                yield Returned("ok", "The server stops in a moment.")
             case _:
-                yield Outcome("error", error=f"Tool {name!r} not found.")
+                yield Returned("error", error=f"Tool {name!r} not found.")

@@ -11,9 +11,9 @@ from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
-from threadkeep.retrieval.reading import first_places, terms_of
-from threadkeep.retrieval.terms import query_terms
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
+from threadkeep.search.reading import first_places, terms_of
+from threadkeep.search.terms import query_terms
 
 MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20
@@ -63,18 +63,18 @@ class HistoryServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Searches."""
         query, limit = arguments.get("query"), arguments.get("limit", 5)
         if name != SEARCH_HISTORY.name:
-            yield Outcome("error", error=f"Tool {name!r} not found.")
+            yield Returned("error", error=f"Tool {name!r} not found.")
         elif not isinstance(query, str) or not query_terms(query[:MOST_QUERY_CHARACTERS]):
-            yield Outcome("error", error="`query` must be a string of words to look for.")
+            yield Returned("error", error="`query` must be a string of words to look for.")
         elif not isinstance(limit, int) or not 1 <= limit <= MOST_FOUND:
-            yield Outcome("error", error=f"`limit` must be a number from 1 to {MOST_FOUND}.")
+            yield Returned("error", error=f"`limit` must be a number from 1 to {MOST_FOUND}.")
         else:
             found = await self._search(caller, storable(query[:MOST_QUERY_CHARACTERS]), limit)
-            yield Outcome("ok", {"messages": found}, query=query)
+            yield Returned("ok", {"messages": found}, query=query)
 
     async def _archived_to(self, caller: Caller) -> int:
         conversation = await self._store.conversations.get(caller.user.id, caller.conversation.id)

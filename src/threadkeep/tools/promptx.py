@@ -19,7 +19,7 @@ from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.roles import Role, Roles
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 from threadkeep.tools.recollection import Words, find
 
 MOST_MEMORIES = 1000
@@ -89,7 +89,7 @@ class PromptX:
     words: Words
     clock: Callable[[], int]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Returned:
         """Runs a tool; an error in a call is its result, so that the model can fix it."""
         try:
             match name:
@@ -103,28 +103,28 @@ class PromptX:
                         _text(arguments, "content"), tuple(dict.fromkeys(tags.split()))
                     )
                 case _:
-                    return Outcome("error", error=f"Tool {name!r} not found.")
+                    return Returned("error", error=f"Tool {name!r} not found.")
         except (InvalidRequest, RoleNotFound) as exc:
-            return Outcome("error", error=exc.message)
+            return Returned("error", error=exc.message)
 
-    async def _action(self, role_id: str) -> Outcome:
+    async def _action(self, role_id: str) -> Returned:
         role = await self.read_role(role_id)
         missing = f"\n\nMissing in this role: {', '.join(role.missing)}." if role.missing else ""
-        return Outcome("ok", f"You are now in the role {role.id} ({role.title}).\n\n{role.text}{missing}")
+        return Returned("ok", f"You are now in the role {role.id} ({role.title}).\n\n{role.text}{missing}")
 
-    async def _recall(self, query: str) -> Outcome:
+    async def _recall(self, query: str) -> Returned:
         memories = await self.notebook.latest()
         # Tokenising up to a thousand memories would block the event loop.
         found = await asyncio.to_thread(
             find, query[:MOST_QUERY_CHARACTERS], memories, self.words, most=MOST_RECALLED
         )
         hits = tuple(RetrievalHit("memory", it.content, round(score, 3), it.id) for it, score in found)
-        return Outcome("ok", {"memories": [_shown(memory) for memory, _ in found]}, query=query, hits=hits)
+        return Returned("ok", {"memories": [_shown(memory) for memory, _ in found]}, query=query, hits=hits)
 
-    async def _remember(self, content: str, tags: tuple[str, ...]) -> Outcome:
+    async def _remember(self, content: str, tags: tuple[str, ...]) -> Returned:
         memory = Memory(MemoryId(new_uuid()), content.strip(), tags, self.clock())
         await self.notebook.add(memory)
-        return Outcome("ok", {"remembered": _shown(memory)})
+        return Returned("ok", {"remembered": _shown(memory)})
 
 
 class PromptXServer:
@@ -144,7 +144,7 @@ class PromptXServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Runs a tool for the caller's agent and user."""
         promptx = PromptX(
             lambda role_id: self._roles.read(caller.agent, role_id),

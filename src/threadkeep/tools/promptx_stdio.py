@@ -9,7 +9,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from threadkeep.domain.mcp import PROMPTX
-from threadkeep.ports.tools import Outcome
+from threadkeep.ports.tools import Returned
 from threadkeep.tools.notebook import FileNotebook
 from threadkeep.tools.promptx import MOST_MEMORIES, TOOLS, PromptX
 from threadkeep.tools.recollection import Words
@@ -37,12 +37,12 @@ async def serve_promptx(project: Path, words: Words, clock: Callable[[], int], v
         await server.run(reading, writing, server.create_initialization_options())
 
 
-def _result(outcome: Outcome) -> types.CallToolResult:
-    value = outcome.result if outcome.error is None else outcome.error
+def _result(returned: Returned) -> types.CallToolResult:
+    value = returned.result if returned.error is None else returned.error
     is_text = isinstance(value, str)
     text = value if is_text else json.dumps(value, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(text=text)],
         structured_content=None if is_text else value,
-        is_error=outcome.status != "ok",
+        is_error=returned.status != "ok",
     )

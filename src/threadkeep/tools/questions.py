@@ -5,7 +5,7 @@ from typing import Any
 
 from threadkeep.domain.mcp import USER
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 
 MOST_QUESTION_CHARACTERS = 4_000
 MOST_CHOICES = 20
@@ -49,6 +49,6 @@ class QuestionServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Never called: a question is for the user, not for a server."""
-        yield Outcome("error", error="The user can't be asked here.")
+        yield Returned("error", error="The user can't be asked here.")

@@ -13,7 +13,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 from threadkeep.ports.turn_log import TurnLogStore
 
 WrittenSoFar = Callable[[TurnLogStore, Message], Awaitable[Message]]
@@ -75,30 +75,30 @@ class ResultsServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Reads a result."""
         id_, query, offset = arguments.get("id"), arguments.get("query"), arguments.get("offset", 0)
         if name != RECALL_RESULT.name:
-            yield Outcome("error", error=f"Tool {name!r} not found.")
+            yield Returned("error", error=f"Tool {name!r} not found.")
         elif not isinstance(id_, str) or not id_:
-            yield Outcome("error", error="`id` must be a tool call id.")
+            yield Returned("error", error="`id` must be a tool call id.")
         elif not isinstance(offset, int) or offset < 0:
-            yield Outcome("error", error="`offset` must be 0 or greater.")
+            yield Returned("error", error="`offset` must be 0 or greater.")
         elif query is not None and not isinstance(query, str):
-            yield Outcome("error", error="`query` must be a string.")
+            yield Returned("error", error="`query` must be a string.")
         else:
             yield await self._recall(caller, id_[:MOST_ID_CHARACTERS], query, offset)
 
-    async def _recall(self, caller: Caller, id_: str, query: str | None, offset: int) -> Outcome:
+    async def _recall(self, caller: Caller, id_: str, query: str | None, offset: int) -> Returned:
         call = await self._find(caller, storable(id_))
         if call is None:
-            return Outcome("error", error=f"Tool call {id_!r} not found in this conversation.")
+            return Returned("error", error=f"Tool call {id_!r} not found in this conversation.")
         text = await self._text(caller, call)
         if text is None:
-            return Outcome("error", error="The result is no longer available.")
+            return Returned("error", error="The result is no longer available.")
         # In a thread: a result may have millions of characters.
         found = await asyncio.to_thread(find_places, text, query) if query else passage(text, offset)
-        return Outcome("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
+        return Returned("ok", {"id": id_, "tool": call.tool_name, "characters": len(text), **found})
 
     async def _find(self, caller: Caller, id_: str) -> ToolCall | None:
         """A call of the running turn, or the conversation's newest before it."""

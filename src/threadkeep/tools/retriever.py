@@ -7,7 +7,7 @@ from threadkeep.domain.mcp import RETRIEVER
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.retriever import Retriever, to_retrieval_hit
-from threadkeep.ports.tools import Caller, Outcome, Progress, Tool
+from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 
 TIMEOUT_S = 30.0
 MOST_HITS = 20
@@ -52,7 +52,7 @@ class RetrieverServer:
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[Progress | Outcome]:
+    ) -> AsyncGenerator[Progress | Returned]:
         """Searches with the agent's settings; the model may ask for more or fewer passages."""
         settings, query = caller.agent.settings, str(arguments["query"])
         found = await self._retriever.search(
@@ -66,6 +66,6 @@ class RetrieverServer:
         if found.notice:
             yield Progress(0, message=found.notice)
         if not found.hits:
-            yield Outcome("ok", result="No matching passages in the documents.")
+            yield Returned("ok", result="No matching passages in the documents.")
             return
-        yield Outcome("ok", query=query, hits=tuple(map(to_retrieval_hit, found.hits)))
+        yield Returned("ok", query=query, hits=tuple(map(to_retrieval_hit, found.hits)))

@@ -21,7 +21,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -78,7 +78,7 @@ def _further_fields(body: EventBody) -> object:
             return _without_empty(body, "tool_call_id") | {"hits": hits}
         case ToolProgress():
             return _without_empty(body, "total", "message")
-        case ToolResulted():
+        case ToolResultStored():
             other = "error" if body.error is None else "result"
             values = _without_empty(body, other, "chart_data", "artifact_ids", "images")
             return values | {"images": list(map(_shown_image, body.images))} if body.images else values
@@ -86,7 +86,7 @@ def _further_fields(body: EventBody) -> object:
             assert_never(never)
 
 
-_WithOptional = Retrieval | ToolCalled | ToolProgress | ToolResulted | ApprovalRequest | ApprovalResponse
+_WithOptional = Retrieval | ToolCalled | ToolProgress | ToolResultStored | ApprovalRequest | ApprovalResponse
 
 
 def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, assert_never
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from threadkeep.domain.approval import Answer, ApprovalAction, ApprovalScope, CallApproval
+from threadkeep.domain.approval import ApprovalAction, ApprovalScope, CallApproval, Decision
 from threadkeep.domain.parts import (
     CardPart,
     FilePart,
@@ -219,7 +219,7 @@ def part_view(part: Part) -> PartView:
                 tool_call_id=part.tool_call_id,
                 schema=part.schema,
                 url=part.url,
-                answer=UNSET if part.answer is None else _answer_view(part.answer),
+                answer=UNSET if part.decision is None else _answer_view(part.decision),
                 superseded=part.superseded,
             )
         case UserTextPart():
@@ -267,19 +267,19 @@ def _approval_view(approval: CallApproval) -> CallApprovalView:
     asked = CallApprovalView(
         request_id=approval.request_id, message=approval.message, expires_at=rfc3339(approval.expires_at)
     )
-    if (answer := approval.answer) is None:
+    if (decision := approval.decision) is None:
         return asked
     return msgspec.structs.replace(
         asked,
-        action=answer.action,
-        scope=answer.scope,
-        at=rfc3339(answer.at),
-        arguments=UNSET if answer.arguments is None else answer.arguments,
+        action=decision.action,
+        scope=decision.scope,
+        at=rfc3339(decision.at),
+        arguments=UNSET if decision.arguments is None else decision.arguments,
     )
 
 
-def _answer_view(answer: Answer) -> AnswerView:
-    return AnswerView(action=answer.action, at=rfc3339(answer.at), content=answer.content)
+def _answer_view(decision: Decision) -> AnswerView:
+    return AnswerView(action=decision.action, at=rfc3339(decision.at), content=decision.content)
 
 
 def _hit_view(hit: RetrievalHit) -> RetrievalHitView:

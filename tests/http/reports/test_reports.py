@@ -19,7 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.http.reports import images
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.ports.payloads import Lost
-from threadkeep.ports.tools import Outcome, ProducedFile, Progress
+from threadkeep.ports.tools import Progress, Returned, ReturnedFile
 from threadkeep.services import reports
 from threadkeep.testing import Say, ScriptedModel, Think, UseTool
 
@@ -29,19 +29,19 @@ NASTY = "<script>alert(1)</script> ```` `x` & \x00"
 
 @pytest.fixture
 def offered(tools: InMemoryTools) -> InMemoryTools:
-    async def echo(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Outcome]:
-        yield Outcome("ok", arguments)
+    async def echo(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
+        yield Returned("ok", arguments)
 
     files = (
-        ProducedFile("../../合同 v1.pdf", "application/pdf", b"%PDF"),
-        ProducedFile("page.html", "text/html", b"<script>alert(1)</script>"),
-        ProducedFile("", "image/png", b"png"),
+        ReturnedFile("../../合同 v1.pdf", "application/pdf", b"%PDF"),
+        ReturnedFile("page.html", "text/html", b"<script>alert(1)</script>"),
+        ReturnedFile("", "image/png", b"png"),
     )
     tools.add(
         echo=echo,
-        draw=gives(Outcome("ok", "drawn", chart_data=CHART)),
-        fails=gives(Outcome("error", error="No.")),
-        writes=gives(Outcome("ok", "written", files=files)),
+        draw=gives(Returned("ok", "drawn", chart_data=CHART)),
+        fails=gives(Returned("error", error="No.")),
+        writes=gives(Returned("ok", "written", files=files)),
     )
     return tools
 

@@ -15,11 +15,11 @@ from tests.protocols.agentx.client import AgentHook, AgentXClient, Entry, Images
 from tests.talking import JSON, Talk, talking
 from threadkeep import User, UserRole
 from threadkeep.domain.ids import UserId, new_uuid
-from threadkeep.http.access_tokens import issue_token
-from threadkeep.ports.tools import Outcome
+from threadkeep.http.sign_in.access_tokens import issue_token
+from threadkeep.ports.tools import Returned
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx.requests import REQUESTS
-from threadkeep.services.turns import Turns
+from threadkeep.services.sending import Sending
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, UseTool, Wait, scripted_settings
 
 Data = dict[str, Any]
@@ -111,7 +111,7 @@ async def test_tool_is_shown_planned_executing_and_completed(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
     may_end = asyncio.Event()
-    tools.add(search=gives(may_end, Outcome("ok", result={"found": 1})))
+    tools.add(search=gives(may_end, Returned("ok", result={"found": 1})))
     model.script([Say("Looking."), UseTool("search", {"query": "x"}, "t1")], [Say("Found "), Say("one.")])
     async with agentx(talk) as client:
         image_id = (await create(client))["imageId"]
@@ -145,7 +145,7 @@ def shown(hook: AgentHook, states: list[str]) -> list[str]:
 async def test_failed_tool_is_shown_failed_at_once_and_later(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel, status: Any
 ):
-    tools.add(search=gives(Outcome(status, error="It is away.")))
+    tools.add(search=gives(Returned(status, error="It is away.")))
     model.script([UseTool("search", {}, "t1")], [Say("Sorry.")])
     async with agentx(talk) as client:
         image_id = (await create(client))["imageId"]
@@ -331,14 +331,14 @@ async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, mod
 async def test_answer_comes_before_the_first_event_of_its_turn(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
-    send = Turns.send
+    send = Sending.send
 
     async def send_slowly(*args: Any, **more: Any) -> Any:
         begun = await send(*args, **more)
         await asyncio.sleep(0.3)  # the turn runs by now, and is told to whoever follows it
         return begun
 
-    monkeypatch.setattr(Turns, "send", send_slowly)
+    monkeypatch.setattr(Sending, "send", send_slowly)
     model.script([Say("now")])
     async with agentx(talk) as client:
         hook = AgentHook(client, (await create(client))["imageId"])

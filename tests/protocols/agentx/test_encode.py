@@ -27,7 +27,7 @@ from threadkeep.domain.events import (
     Failed,
     IterationStart,
     Text,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnStart,
 )
@@ -35,7 +35,7 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.engine.fold import fold
 from threadkeep.protocols.agentx.encode import AGENTX, AgentXTurn, Cursor, Envelope, parse_cursor, wrap
-from threadkeep.protocols.sse import START
+from threadkeep.protocols.dialect import START
 
 TEXT = 'Looking …\n"now"\r\n\n\n你好 👋'
 ENDED = AT + 14
@@ -245,14 +245,14 @@ def test_wrapped_envelope_is_a_string_inside_json():
 
 @pytest.mark.parametrize("status", ["error", "timeout", "denied", "interrupted"])
 def test_failed_tool_gives_its_error_as_result(status: Any):
-    assert said(ToolResulted("t1", "search", status, error="no")) == [
+    assert said(ToolResultStored("t1", "search", status, error="no")) == [
         ("tool_result", {"toolCallId": "t1", "result": "no", "isError": True}),
         ("tool_result_message", result_message({"type": "error-text", "value": "no"}, AT + 1)),
     ]
 
 
 def test_result_that_is_a_text_is_one_in_its_message():
-    assert said(ToolResulted("t1", "search", "ok", "found"))[1] == (
+    assert said(ToolResultStored("t1", "search", "ok", "found"))[1] == (
         "tool_result_message",
         result_message({"type": "text", "value": "found"}, AT + 1),
     )

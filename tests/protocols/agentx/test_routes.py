@@ -20,11 +20,11 @@ from tests.serving import Server
 from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
-from threadkeep.http import server
-from threadkeep.http.access_tokens import issue_token
+from threadkeep.http.server import server
+from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.protocols.agentx import routes as ws
 from threadkeep.protocols.agentx import sessions
-from threadkeep.storage.bus import PostgresBus
+from threadkeep.storage.database.bus import PostgresBus
 from threadkeep.testing import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S, until
 

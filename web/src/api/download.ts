@@ -1,6 +1,6 @@
-/** Files: asked for with our token, then handed to the browser. */
+/** Downloads files: fetches them with our token and hands them to the browser. */
 
-import { ask } from "./client";
+import { api } from "./api";
 
 /** The name in `Content-Disposition`. */
 export function fileName(disposition: string | null): string | null {
@@ -23,7 +23,7 @@ export interface FileInfo {
 
 /** What a file is, without fetching it. */
 export async function fileInfo(path: string, signal: AbortSignal): Promise<FileInfo> {
-  const { headers } = await ask(path, { method: "HEAD", headers: { Accept: "*/*" }, signal });
+  const { headers } = await api.request(path, { method: "HEAD", headers: { Accept: "*/*" }, signal });
   return {
     name: fileName(headers.get("content-disposition")) ?? "",
     type: (headers.get("content-type") ?? "").split(";")[0]!.trim(),
@@ -32,11 +32,11 @@ export async function fileInfo(path: string, signal: AbortSignal): Promise<FileI
 }
 
 export async function download(path: string, query: Record<string, string>, otherwise: string): Promise<void> {
-  const answer = await ask(path, { query, headers: { Accept: "*/*" } });
-  const url = URL.createObjectURL(await answer.blob());
+  const response = await api.request(path, { query, headers: { Accept: "*/*" } });
+  const url = URL.createObjectURL(await response.blob());
   const link = document.createElement("a");
   link.href = url;
-  link.download = fileName(answer.headers.get("content-disposition")) ?? otherwise;
+  link.download = fileName(response.headers.get("content-disposition")) ?? otherwise;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -6,7 +6,7 @@ export type TabMessage =
   | { type: "signed-in"; token: string }
   | { type: "signed-out"; userId: string };
 
-/** Other applications, and other servers of ours, may have a path beside us. */
+/** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
 const name = () => `threadkeep.session.${new URL(".", document.baseURI).pathname}`;
 
 export class SiblingTabs {
@@ -40,7 +40,7 @@ export class SiblingTabs {
   }
 }
 
-/** Whatever else runs at this address may say what it likes on the channel. */
+/** Anything else at this address may post on the channel. */
 function isOurs(data: unknown): data is TabMessage {
   const { type, token, userId } = (data ?? {}) as Record<string, unknown>;
   return (

@@ -1,8 +1,10 @@
-/** Sends one file. `fetch` does not say how far an upload is, so that an XMLHttpRequest does it. */
+/** Uploads one file. `fetch` does not report an upload's progress, so this uses XMLHttpRequest. */
 
-import { ApiError, Unreachable, address, refusalIn, token, whenRefused } from "./client";
+import { ApiError, errorFrom, Unreachable } from "@threadkeep/client";
 
-/** What the server made of the file; `onProgress` receives the share that has been sent. */
+import { api, onUnauthorized, token } from "./api";
+
+/** The file as the server describes it; `onProgress` receives the share that has been sent. */
 export function upload<T extends object>(
   path: string,
   file: File,
@@ -12,17 +14,17 @@ export function upload<T extends object>(
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const held = token.get();
-    request.open("POST", address(path));
+    request.open("POST", api.url(path));
     request.setRequestHeader("Accept", "application/json");
     if (held) request.setRequestHeader("Authorization", `Bearer ${held}`);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
     request.upload.onload = () => onProgress(1);
     request.onload = () => {
-      // It is for somebody who has signed out since.
+      // The response belongs to a user who has signed out since.
       if (token.get() !== held) return reject(new Unreachable("signed out"));
-      const answer = taken<T>(request);
-      if (answer instanceof Error) reject(answer);
-      else resolve(answer);
+      const result = resultOf<T>(request);
+      if (result instanceof Error) reject(result);
+      else resolve(result);
     };
     request.onerror = () => reject(new Unreachable(file.name));
     request.onabort = () => reject(signal.reason);
@@ -33,10 +35,10 @@ export function upload<T extends object>(
   });
 }
 
-function taken<T>(request: XMLHttpRequest): T | ApiError | Unreachable {
+function resultOf<T>(request: XMLHttpRequest): T | ApiError | Unreachable {
   const { status, responseText } = request;
-  whenRefused(status);
-  if (status < 200 || status > 299) return refusalIn(status, responseText, "", request.getResponseHeader("Retry-After"));
+  if (status === 401) onUnauthorized();
+  if (status < 200 || status > 299) return errorFrom(status, responseText, "", request.getResponseHeader("Retry-After"));
   try {
     return (JSON.parse(responseText) as { items: [T] }).items[0];
   } catch {

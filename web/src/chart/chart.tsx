@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { LongText } from "../components/long-text";
+import { useStore } from "../hooks/use-store";
 import { theme } from "../state/preferences";
-import { useStore } from "../state/store";
+import { LongText } from "../ui/long-text";
 import { useWords } from "../words";
 import { planOf } from "./option";
 
-/** A chart as a tool gave it; one that cannot be drawn is shown as its data. */
+/** A chart that a tool returned; one that cannot be drawn is shown as its data. */
 export function Chart({ data }: { data: unknown }) {
   const words = useWords();
   const colours = useStore(theme);

@@ -21,7 +21,7 @@ register([
   TooltipComponent,
 ]);
 
-/** Draws into a place and keeps to its size; gives what ends it. */
+/** Draws into an element and follows its size; returns a function that removes the chart. */
 export function draw(place: HTMLElement, plan: ChartPlan, theme: "light" | "dark"): () => void {
   const chart: EChartsType = init(place);
   const style = getComputedStyle(document.documentElement);

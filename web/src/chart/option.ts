@@ -1,4 +1,4 @@
-/** What a tool says of a chart, made into what is drawn. Nothing of it is taken over unread. Pure. */
+/** A tool's chart data as a drawing option. Every value is checked. Pure. */
 
 export interface Series {
   name: string;

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { type ThemedToken } from "shiki/core";
 
-import { CopyButton } from "../components/copy-button";
+import { CopyButton } from "../ui/copy-button";
 
 /** Longer code is shown without colours: nothing may freeze. */
 const MOST_COLOURED = 40_000;

@@ -6,8 +6,8 @@ import { blocksOf } from "./blocks";
 import { CITATION, citationMarks } from "./citations";
 import { CodeBlock } from "./code-block";
 import { Formula } from "./formula";
-import { PlainWhenBroken } from "./plain-when-broken";
 import { hasMath, withMathMarks } from "./math-marks";
+import { PlainWhenBroken } from "./plain-when-broken";
 
 /** A longer or deeper piece is shown as plain text: no text may freeze the page. */
 const MOST_IN_BLOCK = 30_000;
@@ -21,7 +21,7 @@ interface Props {
   live?: boolean;
   sources?: number;
   onSource?: (index: number) => void;
-  /** Whether it is a piece of another text: its headings are none of the page's. */
+  /** Whether it is a piece of another text: its headings are not the page's. */
   isPassage?: boolean;
 }
 

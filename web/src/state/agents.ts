@@ -1,9 +1,9 @@
 /** The agents that the user may talk to. */
 
-import { get } from "../api/client";
-import { type AgentView, type PageView_AgentView } from "../api/schema";
+import { Store, type AgentView, type PageView_AgentView } from "@threadkeep/client";
+
+import { api } from "../api/api";
 import { type Session } from "./session";
-import { Store } from "./store";
 
 export const agents = new Store<readonly AgentView[]>([]);
 
@@ -11,7 +11,7 @@ export async function refreshAgents(): Promise<void> {
   const found: AgentView[] = [];
   let cursor: string | null = null;
   do {
-    const page: PageView_AgentView = await get("/api/agents", { limit: 200, cursor });
+    const page: PageView_AgentView = await api.get("/api/agents", { limit: 200, cursor });
     found.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor);
@@ -20,12 +20,17 @@ export async function refreshAgents(): Promise<void> {
 
 const asked = new Set<string>();
 
-/** Reads the agents again when one of these is not among them, made since in another tab; asks once for each. */
-export function learnOf(ids: readonly string[]): void {
+/** Loads the agents again if one of these is missing, since another tab may have created it; asks once for each. */
+export function loadUnknownAgents(ids: readonly string[]): void {
   const unknown = ids.filter((id) => !asked.has(id) && !agents.get().some((it) => it.id === id));
   if (!unknown.length) return;
   for (const id of unknown) asked.add(id);
   refreshAgents().catch(() => unknown.forEach((id) => asked.delete(id)));
+}
+
+/** The requested agent, even if it isn't in the list yet; never another one. */
+export function chosenAgent(all: readonly AgentView[], id: string | null): AgentView | undefined {
+  return id === null ? (all.find((it) => it.isDefault) ?? all[0]) : all.find((it) => it.id === id);
 }
 
 export function agentName(all: readonly AgentView[], id: string | undefined): string {
@@ -43,7 +48,7 @@ export function isGuide(agent: AgentView | undefined): boolean {
   return agent?.id === "01900000-0000-7000-8000-00000000901d";
 }
 
-/** The name of an agent other than the default one, whose conversations need no word about it. */
+/** The name of an agent; empty for the default one, whose conversations do not mention it. */
 export function otherAgentName(all: readonly AgentView[], id: string): string {
   return all.find((it) => it.id === id)?.isDefault ? "" : agentName(all, id);
 }

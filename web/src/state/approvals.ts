@@ -1,8 +1,8 @@
-/** What turns wait for, over all of the user's conversations. */
+/** The open requests of all turns in the user's conversations. */
 
-import { get } from "../api/client";
-import { type ApprovalsView, type ApprovalView } from "../api/schema";
-import { Store } from "./store";
+import { Store, type ApprovalsView, type ApprovalView } from "@threadkeep/client";
+
+import { api } from "../api/api";
 
 export const approvals = new Store<readonly ApprovalView[]>([]);
 
@@ -11,7 +11,7 @@ let asked = 0;
 export async function refreshApprovals(): Promise<void> {
   const reading = ++asked;
   try {
-    const { items } = await get<ApprovalsView>("/api/approvals");
+    const { items } = await api.get<ApprovalsView>("/api/approvals");
     if (reading === asked) approvals.update((known) => (isSame(known, items) ? known : items));
   } catch {
     // Those that are known stay; they are read again soon.

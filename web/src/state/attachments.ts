@@ -1,20 +1,17 @@
-/** The files of each draft: on their way to the server, there, or refused. Those that are there outlive a reload. */
+/** The files of each draft: uploading, uploaded or failed. Uploaded ones outlive a reload. */
 
-import { type OutgoingFile } from "../outbox/entry";
-import { type Problem } from "../thread/reduce";
-import { type KeptFile } from "../turn/files";
-import { Store } from "./store";
+import { Store, type KeptFile, type OutgoingFile, type Problem } from "@threadkeep/client";
 
 export interface Attachment {
-  /** Names it on this page. */
+  /** Identifies it on this page. */
   key: string;
   fileName: string;
   mediaType: string;
   size: number;
   status: { state: "uploading"; progress: number } | { state: "ready"; file: KeptFile } | { state: "failed"; problem: Problem };
-  /** Sent again after a failure; lost after a reload. */
+  /** Uploaded again after a failure; lost with a reload. */
   source: File | null;
-  /** Shows an image that is on its way. */
+  /** Shows an image while it is uploading. */
   localUrl: string | null;
 }
 
@@ -39,12 +36,12 @@ function readyFiles(attachments: readonly Attachment[]): KeptFile[] {
   return attachments.flatMap(({ status }) => (status.state === "ready" ? [status.file] : []));
 }
 
-/** Whether a message can't take it along: the server refused it, or nobody has it. Without a connection, the outbox uploads it. */
+/** Whether a message can't include it: the server refused it, or its content is lost. Without a connection, the outbox uploads it. */
 export function isStuck({ status, source }: Attachment): boolean {
   return status.state === "failed" && !(source && status.problem.code === "UNREACHABLE");
 }
 
-/** The files as a message takes them along, also those that are on their way. */
+/** The files as the outbox takes them, including those still uploading. */
 export function outgoingFiles(attachments: readonly Attachment[]): OutgoingFile[] {
   return attachments.map(({ key, fileName, mediaType, size, status, source }) => {
     return { key, fileName, mediaType, size, kept: status.state === "ready" ? status.file : null, source };

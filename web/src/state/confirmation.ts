@@ -1,13 +1,13 @@
 /** Asks before something that cannot be undone or that others will see. */
 
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 export interface Question {
   title: string;
   text: string;
-  /** What the button says that does it. */
+  /** The label of the button that confirms. */
   action: string;
-  /** Whether nothing is lost by it: the button is then not red. */
+  /** Whether it loses nothing: then the button is not red. */
   isHarmless?: boolean;
 }
 

@@ -1,9 +1,9 @@
 /** The user's active conversations, newest activity first, as far as the list has been scrolled, and all pinned ones. */
 
-import { get, send } from "../api/client";
-import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../api/schema";
-import { learnOf } from "./agents";
-import { Store } from "./store";
+import { Store, type ConversationPatch, type ConversationView, type PageView_ConversationView } from "@threadkeep/client";
+
+import { api } from "../api/api";
+import { loadUnknownAgents } from "./agents";
 
 const PAGE = 40;
 const MOST_PINNED = 100;
@@ -23,7 +23,7 @@ const readings = { asked: 0, shown: 0 };
 /** Counts the user's changes here: a response to an earlier request doesn't include them. */
 let changes = 0;
 
-/** For when the user signs out. */
+/** Empties the list when the user signs out. */
 export function forgetConversations(): void {
   readings.shown = ++readings.asked;
   conversations.set(UNREAD);
@@ -32,7 +32,7 @@ export function forgetConversations(): void {
 type Query = { cursor?: string | null; limit?: number; pinned?: boolean };
 
 async function page(query: Query): Promise<PageView_ConversationView> {
-  return get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
+  return api.get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
 }
 
 /** Reloads the first page and the pinned ones; older loaded ones stay. */
@@ -52,15 +52,15 @@ export async function refreshConversations(): Promise<void> {
       const items = [...first.items, ...pinned.items.filter((it) => !fresh.has(it.id)), ...below];
       return { items, nextCursor, state: "ready" };
     });
-    learnOf(first.items.map((it) => it.agentId));
+    loadUnknownAgents(first.items.map((it) => it.agentId));
   } catch {
     if (reading < readings.shown) return;
     conversations.update((list) => ({ ...list, state: list.items.length ? "ready" : "failed" }));
   }
 }
 
-/** A turn has ended: the list says so now, not when it is read again. */
-export function settleTurn(turnId: string): void {
+/** Shows in the list at once that a turn has ended. */
+export function markTurnEnded(turnId: string): void {
   conversations.update((list) => {
     if (!list.items.some((it) => it.activeTurnId === turnId)) return list;
     return { ...list, items: list.items.map((it) => (it.activeTurnId === turnId ? { ...it, activeTurnId: null } : it)) };
@@ -86,7 +86,7 @@ export async function readMoreConversations(): Promise<void> {
 
 /** Changes one and updates the list immediately, or removes it if it is archived. */
 export async function changeConversation(id: string, patch: ConversationPatch): Promise<ConversationView> {
-  const changed = await send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
+  const changed = await api.send<ConversationView>("PATCH", `/api/conversations/${id}`, patch);
   changes++;
   if (patch.status === "active") await refreshConversations();
   conversations.update((list) => ({
@@ -97,11 +97,11 @@ export async function changeConversation(id: string, patch: ConversationPatch): 
 }
 
 export async function deleteConversation(id: string): Promise<void> {
-  await send("DELETE", `/api/conversations/${id}`);
+  await api.send("DELETE", `/api/conversations/${id}`);
   dropConversation(id);
 }
 
-/** Takes out one that was deleted, here or elsewhere. */
+/** Removes one that was deleted, here or elsewhere. */
 export function dropConversation(id: string): void {
   changes++;
   conversations.update((list) => {
@@ -111,6 +111,6 @@ export function dropConversation(id: string): void {
 }
 
 export async function restoreConversation(id: string): Promise<void> {
-  await send("POST", `/api/conversations/${id}/restore`);
+  await api.send("POST", `/api/conversations/${id}/restore`);
   await refreshConversations();
 }

@@ -6,6 +6,16 @@ const PREFIX = "threadkeep.draft.";
 /** Storing takes longer than a keystroke, so it waits until the user pauses or leaves. */
 const WRITE_AFTER_MS = 400;
 
+/** The draft for a message, or for another version of one. */
+export function draftKeyOf(conversationId: string, editedId?: string): string {
+  return editedId === undefined ? conversationId : `${conversationId}.${editedId}`;
+}
+
+/** The draft for a new conversation with an agent; null for the default one. */
+export function newDraftKey(agentId: string | null): string {
+  return `new.${agentId ?? ""}`;
+}
+
 const unwritten = new Map<string, string>();
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setTimeout> | null = null;
@@ -31,7 +41,7 @@ export function keepDraft(key: string, text: string): void {
   timer = setTimeout(writeDrafts, WRITE_AFTER_MS);
 }
 
-/** Restores a rejected message before what has been typed since; it is written down at once. */
+/** Restores a rejected message before what has been typed since; it is stored at once. */
 export function returnDraft(key: string, text: string): void {
   keepDraft(key, [text, readDraft(key)].filter(Boolean).join("\n\n"));
   writeDrafts();
@@ -56,13 +66,13 @@ function writeDrafts(): void {
       else localStorage.removeItem(PREFIX + key);
       unwritten.delete(key);
     } catch {
-      // Too long for the browser: it is kept for as long as the page is open.
+      // Too long for the browser: it lasts as long as the page is open.
     }
   }
 }
 
 window.addEventListener("pagehide", writeDrafts);
-// Another tab may give a message back that both have open.
+// Another tab may return a message to a draft that both have open.
 window.addEventListener("storage", ({ key }) => {
   if (key?.startsWith(PREFIX)) for (const listener of [...listeners]) listener();
 });

@@ -1,4 +1,4 @@
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 const MINUTE_MS = 60_000;
 

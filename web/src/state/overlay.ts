@@ -1,6 +1,6 @@
 /** The overlay: the palette, or the list of shortcuts. */
 
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 export type Overlay = "palette" | "shortcuts";
 

@@ -1,10 +1,11 @@
-/** What the palette offers, and what of it a text asks for. */
+/** What the palette offers, and which of it match a text. */
 
-import { type AgentView, type ConversationView, type SearchHitView } from "../api/schema";
+import { type AgentView, type ConversationView, type SearchHitView } from "@threadkeep/client";
+
 import { hrefOf, type Route } from "./route";
 
 export interface Choice {
-  /** Names it among the others. */
+  /** Identifies it among the others. */
   id: string;
   label: string;
   hint?: string;

@@ -1,6 +1,6 @@
-/** What a person prefers, kept in this browser. */
+/** The user's preferences, stored in this browser. */
 
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
@@ -73,7 +73,7 @@ export function applyPreferences(): void {
   apply();
 }
 
-/** What is chosen in one tab holds in the others, too. */
+/** A choice in one tab applies to the others, too. */
 function followSiblings({ key }: StorageEvent): void {
   if (key === LANGUAGE) language.set(keptLanguage());
   if (key !== THEME) return;

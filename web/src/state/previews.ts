@@ -1,9 +1,9 @@
-/** Small forms of images. They need our token, so that they are fetched and shown from memory; a few stay there. */
+/** Previews of images. They need our token, so the page fetches them and shows them from memory; a few stay there. */
 
+import { filePath } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { ask, token } from "../api/client";
-import { filePath } from "../turn/files";
+import { api, token } from "../api/api";
 
 interface Preview {
   users: number;
@@ -80,6 +80,6 @@ function forgetIdle(most: number): void {
 /** An address under which an image is shown; the caller revokes it. */
 export async function fetchImage(fileId: string, preview: boolean, signal?: AbortSignal): Promise<string> {
   const query = preview ? { preview } : {};
-  const answer = await ask(filePath(fileId), { query, headers: { Accept: "*/*" }, signal });
-  return URL.createObjectURL(await answer.blob());
+  const response = await api.request(filePath(fileId), { query, headers: { Accept: "*/*" }, signal });
+  return URL.createObjectURL(await response.blob());
 }

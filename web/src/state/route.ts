@@ -1,7 +1,8 @@
 /** Where in the page the user is. In the fragment, so that it works wherever we are mounted. */
 
+import { Store } from "@threadkeep/client";
+
 import { confirmation } from "./confirmation";
-import { Store } from "./store";
 
 export type Route =
   | { name: "new"; agentId: string | null }

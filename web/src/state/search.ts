@@ -1,6 +1,6 @@
 /** What a search found, one entry for each conversation. */
 
-import { type ConversationView, type SearchHitView } from "../api/schema";
+import { type ConversationView, type SearchHitView } from "@threadkeep/client";
 
 export interface Found {
   conversationId: string;

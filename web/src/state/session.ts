@@ -1,14 +1,14 @@
 /** Who is signed in. */
 
-import { ApiError, Unreachable, get, setToken, token, whenSignedOut } from "../api/client";
-import { type MeView } from "../api/schema";
+import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
+
+import { api, setToken, token, whenUnauthorized } from "../api/api";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments } from "./attachments";
 import { confirmation } from "./confirmation";
 import { forgetDrafts } from "./drafts";
 import { closeOverlay } from "./overlay";
 import { go } from "./route";
-import { Store } from "./store";
 import { toasts } from "./toasts";
 
 export type Session =
@@ -22,13 +22,13 @@ export const isLocal = document.documentElement.dataset["signsIn"] === "False";
 
 export const session = new Store<Session>({ state: "asking" });
 
-/** A tab answers within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
-const SIBLINGS_ANSWER_MS = 400;
+/** A tab responds within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
+const SIBLINGS_RESPOND_MS = 400;
 
 const siblings = new SiblingTabs();
 siblings.listen(hear);
 
-whenSignedOut(() => {
+whenUnauthorized(() => {
   if (session.get().state !== "in") return;
   const held = token.get();
   setToken(null);
@@ -36,15 +36,15 @@ whenSignedOut(() => {
 });
 
 /** Asks who we are; without a sign-in everyone is `local`. */
-export async function findOut(): Promise<void> {
+export async function loadSession(): Promise<void> {
   const tried = token.get();
   try {
-    session.set({ state: "in", me: await get<MeView>("/api/me") });
+    session.set({ state: "in", me: await api.get<MeView>("/api/me") });
     if (tried !== null) siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       setToken(null);
-      if (tried === null && session.get().state === "asking" && (await takeToken())) return findOut();
+      if (tried === null && session.get().state === "asking" && (await askOtherTabs())) return loadSession();
       session.set({ state: "out", refused: tried !== null });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
       session.set({ state: "unreachable" });
@@ -53,8 +53,8 @@ export async function findOut(): Promise<void> {
 }
 
 /** Whether another tab gave us its token. */
-async function takeToken(): Promise<boolean> {
-  const given = await siblings.askForToken(SIBLINGS_ANSWER_MS);
+async function askOtherTabs(): Promise<boolean> {
+  const given = await siblings.askForToken(SIBLINGS_RESPOND_MS);
   if (given !== null) setToken(given);
   return given !== null;
 }
@@ -64,7 +64,7 @@ function hear(message: TabMessage): void {
   const held = token.get();
   if (message.type === "asked" && now.state === "in" && held !== null) siblings.post({ type: "signed-in", token: held });
   if (message.type === "signed-in" && now.state === "out") void signIn(message.token);
-  // Without sign-in we are in without a token, until one is needed: to save a program, and from then on.
+  // Without sign-in we need no token until the user saves a program; from then on we do.
   if (message.type === "signed-in" && now.state === "in" && held === null) setToken(message.token);
   // A tab may have been opened for somebody else, with a link that has their token.
   if (message.type === "signed-out" && now.state === "in" && now.me.id === message.userId) end();
@@ -72,11 +72,11 @@ function hear(message: TabMessage): void {
 
 export async function signIn(given: string): Promise<void> {
   setToken(given.trim().replace(/^Bearer\s+/i, ""));
-  await findOut();
+  await loadSession();
 }
 
 /** Signs out here and in the other tabs. */
-export function logOut(): void {
+export function signOut(): void {
   const now = session.get();
   if (now.state === "in") siblings.post({ type: "signed-out", userId: now.me.id });
   end();

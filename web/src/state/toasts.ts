@@ -1,6 +1,6 @@
 /** Short messages at the edge that disappear by themselves. */
 
-import { Store } from "./store";
+import { Store } from "@threadkeep/client";
 
 export interface Toast {
   id: number;

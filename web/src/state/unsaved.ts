@@ -1,11 +1,12 @@
 /** Unsaved form input: the user must confirm before leaving the page with it. */
 
+import { Store } from "@threadkeep/client";
 import { useEffect, useId } from "react";
 
+import { useStore } from "../hooks/use-store";
 import { type Words } from "../words";
 import { confirmed } from "./confirmation";
 import { askBeforeLeaving } from "./route";
-import { Store, useStore } from "./store";
 
 /** The forms with unsaved changes, each with the tab it is on. */
 const forms = new Store<ReadonlyMap<string, string>>(new Map());

@@ -1,10 +1,8 @@
 /** Uploads files, each in its own request, so that a rejected one doesn't affect the others. */
 
-import { freshKey } from "../api/client";
-import { type UploadedFileView } from "../api/schema";
+import { freshKey, problemOf, type KeptFile, type UploadedFileView } from "@threadkeep/client";
+
 import { upload } from "../api/upload";
-import { problemOf } from "../thread/thread";
-import { type KeptFile } from "../turn/files";
 import { attachmentsOf, type Attachment } from "./attachments";
 import { seedPreview } from "./previews";
 
@@ -72,7 +70,7 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
   const cancel = new AbortController();
   cancels.set(key, cancel);
   waiting.push(async () => {
-    // Whoever signed in meanwhile does not send what somebody else has chosen.
+    // A user who has signed in meanwhile must not upload what somebody else chose.
     const isWanted = attachmentsOf(draftKey).get().some((it) => it.key === key);
     if (cancel.signal.aborted || !isWanted) return;
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });

@@ -1,6 +1,6 @@
-/** What was used, added up by day and by agent. */
+/** Usage, summed by day and by agent. */
 
-import { type DayUsageView } from "../api/schema";
+import { type DayUsageView } from "@threadkeep/client";
 
 export interface Sum {
   turns: number;
@@ -34,7 +34,7 @@ export function sumOf(items: readonly DayUsageView[]): Sum {
   };
 }
 
-/** What was used with each agent, most tokens first. */
+/** Usage of each agent, most tokens first. */
 export function agentSums(items: readonly DayUsageView[]): { agentId: string; sum: Sum }[] {
   const ids = [...new Set(items.map((it) => it.agentId))];
   const tokens = ({ inputTokens, outputTokens }: Sum) => inputTokens + outputTokens;

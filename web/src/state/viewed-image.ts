@@ -1,5 +1,4 @@
-import { type KeptFile } from "../turn/files";
-import { Store } from "./store";
+import { Store, type KeptFile } from "@threadkeep/client";
 
 /** The image that is shown large, over the page. */
 export const viewed = new Store<KeptFile | null>(null);

@@ -1,25 +1,25 @@
-/** What an activity's line says: what happens now, and afterwards what was done. Pure. */
+/** The line of an activity: what happens now, or what was done. Pure. */
+
+import { isBlank, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
 
 import { type Words } from "../words";
 import { capitalized, seconds } from "../words/format";
-import { type Progress } from "./fold";
-import { isBlank, type Part, type PartOf } from "./parts";
 import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;
 
 /** More names than these are only counted. */
 const MOST_NAMES = 3;
-/** What is shorter is not worth telling. */
+/** Shorter durations are not shown. */
 const LEAST_MS = 1000;
 
 export interface Now {
   /** The calls that wait for the user. */
   waiting: ReadonlySet<string>;
-  progress: Record<string, Progress> | undefined;
+  progress: Record<string, ToolProgress> | undefined;
 }
 
-/** Whether nothing happened but that the model was asked again. */
+/** Whether the model was retried, and nothing else happened. */
 export function isOnlyRetries(steps: readonly Step[]): boolean {
   return steps.every(isRetry);
 }
@@ -50,7 +50,7 @@ export function isWaitingForUser(steps: readonly Step[], waiting: ReadonlySet<st
   return running.length > 0 && running.every((it) => waiting.has(it.toolCallId));
 }
 
-/** What happens now: the latest thought, the tool at work, or that the model has its turn. */
+/** What happens now: the latest thought, the tool at work, or that the model thinks. */
 export function latest(words: Words, steps: readonly Step[], { waiting, progress }: Now): string {
   const last = steps.at(-1);
   if (last?.type === "thought") return lastLine(last.text) || last.title || words.thinking;
@@ -60,7 +60,7 @@ export function latest(words: Words, steps: readonly Step[], { waiting, progress
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
 
-function atWork(words: Words, call: Call, progress: Progress | undefined): string {
+function atWork(words: Words, call: Call, progress: ToolProgress | undefined): string {
   const doing = words.toolsAtWork[call.toolName] ?? words.usingTool(readableName(call.toolName));
   const share = progress?.total ? `${progress.progress}/${progress.total}` : "";
   const how = [progress?.message, share].filter(Boolean).join(" · ");

@@ -27,7 +27,7 @@ export type TextFormat = "" | "email" | "uri" | "date" | "date-time";
 export type Value = string | boolean | readonly string[];
 export type Values = Readonly<Record<string, Value>>;
 
-/** Why a value is not taken; `limit` says how much would be. */
+/** Why a value is not valid; `limit` says what would be. */
 export interface Fault {
   code: "required" | "tooShort" | "tooLong" | "email" | "uri" | "date" | "number" | "integer" | "least" | "most" | "fewest" | "mostChosen" | "pattern";
   limit: number;
@@ -143,7 +143,7 @@ function faultOf(field: FormField, value: Value | undefined): Fault | null {
   }
 }
 
-/** A pattern that this browser cannot read is left to the server. */
+/** The server checks a pattern that this browser cannot parse. */
 function fits(text: string, pattern: string): boolean {
   try {
     return new RegExp(pattern, "u").test(text);

@@ -1,6 +1,6 @@
 /** What degraded in a turn, from its notices. Pure. */
 
-import { type PartOf } from "./parts";
+import { type PartOf } from "@threadkeep/client";
 
 type Notice = PartOf<"notice">;
 

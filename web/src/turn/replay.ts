@@ -1,8 +1,7 @@
 /** A turn played again from its events, at its own pace or faster. Pure. */
 
-import { type TurnView } from "../api/schema";
-import { type TurnEvent } from "./events";
-import { fold, startReply, type LiveReply } from "./fold";
+import { fold, startReply, type LiveReply, type TurnEvent, type TurnView } from "@threadkeep/client";
+
 import { type Span, type Timeline } from "./timeline";
 
 /** A longer wait between two events is played as this long. */

@@ -1,9 +1,8 @@
 /** A reply as it is shown: its texts in order, and between two of them what the agent did as one line. Pure. */
 
-import { isMeasuredImage, type KeptFile } from "./files";
-import { isBlank, type Part, type PartOf } from "./parts";
+import { isBlank, isMeasuredImage, type KeptFile, type Part, type PartOf } from "@threadkeep/client";
 
-/** A thought, a search, a tool call, or that the model was asked again. */
+/** A thought, a search, a tool call, or a retry of the model. */
 export type Step = PartOf<"thought" | "retrieval" | "tool_call" | "notice">;
 
 /** Where its parts lie in the reply's. */
@@ -17,7 +16,7 @@ export type Segment = Range &
     | { kind: "text"; text: string }
     /** What the agent did between two texts. */
     | { kind: "activity"; steps: readonly Step[] }
-    /** A call that needs leave, or needed it. */
+    /** A call that needs an approval, or needed one. */
     | { kind: "approval"; call: PartOf<"tool_call"> }
     | { kind: "chart"; data: unknown }
     | { kind: "files"; ids: readonly string[] }
@@ -27,7 +26,7 @@ export type Segment = Range &
     | { kind: "notices"; notices: readonly PartOf<"notice">[] }
     | { kind: "question"; question: PartOf<"question"> }
     /** What the user said meanwhile. */
-    | { kind: "said"; text: string }
+    | { kind: "user_text"; text: string }
     /** The output of a model call before its restart. */
     | { kind: "superseded"; segments: readonly Segment[] }
   );
@@ -37,7 +36,7 @@ interface Placed<P extends Part = Part> {
   at: number;
 }
 
-/** Names a segment for as long as the reply grows. */
+/** Identifies a segment while the reply grows. */
 export function segmentKey({ kind, from }: Segment): string {
   return `${kind}-${from}`;
 }
@@ -51,7 +50,7 @@ export function segmentsOf(parts: readonly Part[]): Segment[] {
   });
 }
 
-/** Whether it shows something that an activity gave, below its line. */
+/** Whether it shows an activity's output, below its line. */
 export function isOutput({ kind }: Segment): boolean {
   return ["approval", "chart", "files", "elsewhere", "images", "notices"].includes(kind);
 }
@@ -87,7 +86,7 @@ class Activity {
   #outputs(): Segment[] {
     const calls = this.steps.filter((it): it is Placed<PartOf<"tool_call">> => it.part.type === "tool_call");
     const isShown = new Set(this.shown.flatMap(fileIds));
-    return [...calls.flatMap(approvalOf), ...calls.flatMap((it) => givenBy(it, isShown)), ...this.shown];
+    return [...calls.flatMap(approvalOf), ...calls.flatMap((it) => outputsOf(it, isShown)), ...this.shown];
   }
 }
 
@@ -95,8 +94,8 @@ function approvalOf({ part: call, at }: Placed<PartOf<"tool_call">>): Segment[] 
   return call.approval ? [{ kind: "approval", from: at, to: at, call }] : [];
 }
 
-/** What a call drew, and the files that it gave, but for those that are shown as images. */
-function givenBy({ part: { chartData, artifactIds = [] }, at }: Placed<PartOf<"tool_call">>, isShown: ReadonlySet<string>): Segment[] {
+/** A call's chart and its files, except those shown as images. */
+function outputsOf({ part: { chartData, artifactIds = [] }, at }: Placed<PartOf<"tool_call">>, isShown: ReadonlySet<string>): Segment[] {
   const given: Segment[] = [];
   const ids = artifactIds.filter((id) => !isShown.has(id));
   if (chartData != null) given.push({ kind: "chart", from: at, to: at, data: chartData });
@@ -172,7 +171,7 @@ function segmentOf(part: Part, range: Range): Segment | null {
     case "question":
       return { ...range, kind: "question", question: part };
     case "user_text":
-      return { ...range, kind: "said", text: part.text };
+      return { ...range, kind: "user_text", text: part.text };
     default:
       return null;
   }

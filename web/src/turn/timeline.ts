@@ -1,9 +1,9 @@
-/** A turn as bars on a line of time: calls of the model, tools, searches.
+/** A turn as bars on a time line: model calls, tools, searches.
 
 Where the log is gone, the server makes the events from the reply's parts (a replay), which know less of the times.
 */
 
-import { type TurnEvent } from "./events";
+import { type TurnEvent } from "@threadkeep/client";
 
 export interface Span {
   kind: "model" | "tool" | "retrieval" | "waiting";

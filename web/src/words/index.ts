@@ -1,5 +1,7 @@
+import { Store } from "@threadkeep/client";
+
+import { useStore } from "../hooks/use-store";
 import { language } from "../state/preferences";
-import { Store, useStore } from "../state/store";
 import { en, type Words } from "./en";
 
 /** The words that the page shows now. English comes with the page; another language is loaded when chosen. */

@@ -1,7 +1,7 @@
-/** What is said of a source that is opened; loaded with it. */
+/** The texts of an opened source; they load with it. */
 
+import { useStore } from "../hooks/use-store";
 import { language, type Language } from "../state/preferences";
-import { useStore } from "../state/store";
 
 const en = {
   cited: "Cited passage",

@@ -1,7 +1,7 @@
 /** What the details of a turn say. They are loaded when the user opens them, and so are their words. */
 
+import { useStore } from "../hooks/use-store";
 import { language, type Language } from "../state/preferences";
-import { useStore } from "../state/store";
 
 const en = {
   turnDetails: "Turn details",
@@ -29,9 +29,9 @@ const en = {
   speed: "Speed",
   instant: "Instant",
   idleShortened: (time: string) => `Idle time shortened by ${time}`,
-  madeFromAnswer: "The event log of this turn has expired. This replay is built from the stored answer.",
+  madeFromReply: "The event log of this turn has expired. This replay is built from the stored answer.",
   noEvents: "The event log of this turn has expired.",
-  answerThen: "Answer at this moment",
+  replyThen: "Answer at this moment",
   nothingYet: "Nothing yet",
   beginning: "Start",
   ended: "Finished",
@@ -94,9 +94,9 @@ const zh: typeof en = {
   speed: "倍速",
   instant: "立即完成",
   idleShortened: (time) => `已跳过 ${time} 空闲时间`,
-  madeFromAnswer: "本轮的事件记录已过期，回放根据保存的回答生成。",
+  madeFromReply: "本轮的事件记录已过期，回放根据保存的回答生成。",
   noEvents: "本轮的事件记录已过期。",
-  answerThen: "此刻的回答",
+  replyThen: "此刻的回答",
   nothingYet: "暂无内容",
   beginning: "开始",
   ended: "结束",

@@ -13,14 +13,13 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.times import nearest_time
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.http.paging import PageQuery, Pager
 from threadkeep.http.reports.as_html import POLICY, html_report
 from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
-from threadkeep.http.routing import Attachment, Document
-from threadkeep.http.services import ApiCall
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Attachment, Call, Document
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
 from threadkeep.services.files import Files
 from threadkeep.services.reports import Report
@@ -62,20 +61,20 @@ class ExportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     format: Literal["json", "md", "html"] = "json"
 
 
-async def list_tool_results(call: ApiCall, *, query: ToolResultQuery) -> PageView[ToolResultView]:
+async def list_tool_results(call: Call, *, query: ToolResultQuery) -> PageView[ToolResultView]:
     """List the results of tools in all your conversations, newest first."""
     return await _page(call, query, None)
 
 
 async def list_conversation_tool_results(
-    call: ApiCall, *, conversation_id: str, query: ToolResultQuery
+    call: Call, *, conversation_id: str, query: ToolResultQuery
 ) -> PageView[ToolResultView]:
     """List the results of tools in a conversation, newest first."""
     conversation = await call.services.conversations.get(call.user, conversation_id)
     return await _page(call, query, conversation.id)
 
 
-async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
+async def get_report(call: Call, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
     """Report a conversation's questions, answers and tool calls, with charts and sources."""
     report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
     if query.format == "json":
@@ -84,7 +83,7 @@ async def get_report(call: ApiCall, *, conversation_id: str, query: ReportQuery)
 
 
 async def export_conversation(
-    call: ApiCall, *, conversation_id: str, query: ExportQuery
+    call: Call, *, conversation_id: str, query: ExportQuery
 ) -> ExportView | Document:
     """Export a conversation with every branch; messages off the active path are `OVERWRITTEN`."""
     report = await call.services.reports.export(call.user, conversation_id)
@@ -93,7 +92,7 @@ async def export_conversation(
     return _document(report, query.format, call.services.files)
 
 
-async def get_artifact(call: ApiCall, *, artifact_id: str) -> Attachment:
+async def get_artifact(call: Call, *, artifact_id: str) -> Attachment:
     """Download a file that a tool returned."""
     payload, content = await call.services.reports.artifact(call.user, artifact_id)
     media_type = payload.media_type
@@ -117,7 +116,7 @@ def disposition(file_name: str) -> str:
 
 
 async def _page(
-    call: ApiCall, query: ToolResultQuery, conversation_id: ConversationId | None
+    call: Call, query: ToolResultQuery, conversation_id: ConversationId | None
 ) -> PageView[ToolResultView]:
     which = ToolCallFilter(
         conversation_id,
@@ -127,7 +126,7 @@ async def _page(
         _milliseconds(query.since, "from"),
         _milliseconds(query.until, "to"),
     )
-    pager = Pager(call.services.cursors, call.user, f"tool results {which}", query)
+    pager = Pager(call.cursors, call.user, f"tool results {which}", query)
     found = await call.services.reports.tool_results(
         call.user,
         which,

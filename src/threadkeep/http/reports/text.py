@@ -59,10 +59,10 @@ def file_text(part: FilePart) -> str:
 
 def answer_text(part: QuestionPart) -> str:
     """The user's answer to a question, for people."""
-    if part.answer is None:
+    if part.decision is None:
         return "no answer"
-    content = part.answer.content
-    return part.answer.action if content is None else value_text(content)
+    content = part.decision.content
+    return part.decision.action if content is None else value_text(content)
 
 
 def thought_heading(part: ThoughtPart) -> str:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
-from threadkeep.http.decoding import decode_body_aside
-from threadkeep.http.json_shape import check_shape
+from threadkeep.wire.decoding import decode_body_aside
+from threadkeep.wire.json_shape import check_shape
 
 _REQUEST = re.compile(r"([A-Za-z0-9_.-]{1,64})_request")
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")

@@ -47,7 +47,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -62,7 +62,8 @@ from threadkeep.protocols.agentx.messages import (
     error_message,
     result_message,
 )
-from threadkeep.protocols.sse import START, Dialect, Frames, Position, TurnContext, frame, position_of_seq
+from threadkeep.protocols.dialect import START, Dialect, Frames, Position, TurnContext, position_of_seq
+from threadkeep.sse import frame
 
 Category = Literal["stream", "state", "message", "response"]
 
@@ -163,7 +164,7 @@ class AgentXTurn:
                 self._join.interrupt()
                 self._said.interrupt()
                 return self._call(at, body)
-            case ToolResulted() as body:
+            case ToolResultStored() as body:
                 return self._result(at, body)
             case UsageReported() as body:
                 usage = {"inputTokens": body.input_tokens, "outputTokens": body.output_tokens}
@@ -232,7 +233,7 @@ class AgentXTurn:
         data = executing.data if body.arguments is None else {**executing.data, "input": body.arguments}
         return [msgspec.structs.replace(executing, timestamp=at, data=data)]
 
-    def _result(self, at: int, body: ToolResulted) -> list[Envelope]:
+    def _result(self, at: int, body: ToolResultStored) -> list[Envelope]:
         """A result: of the model's block, then as a message."""
         result = body.result if body.error is None else body.error
         data = {"toolCallId": body.tool_call_id, "result": result, "isError": body.status != "ok"}

@@ -23,8 +23,6 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
-from threadkeep.http.decoding import refused
-from threadkeep.http.services import Services
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.agentx.decode import (
@@ -45,6 +43,9 @@ from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.messages import Shown, history
 from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
 from threadkeep.protocols.agentx.started import StartedAgents, StartedByUser
+from threadkeep.services.sending import NewMessage
+from threadkeep.services.services import Services
+from threadkeep.wire.decoding import invalid_request
 
 log = logging.getLogger("threadkeep.ws")
 
@@ -121,7 +122,7 @@ def _body(request: Request, kind: type[Struct]) -> Struct:
     try:
         return msgspec.convert(request.data, kind)
     except msgspec.ValidationError as exc:
-        raise refused(exc, kind) from None
+        raise invalid_request(exc, kind) from None
 
 
 # Containers
@@ -272,7 +273,7 @@ async def _send_message(services: Services, user: User, body: MessageSend) -> Da
     if attached := files_of(body.content):
         conversation = await services.conversations.get(user, conversation_id)
         files = await take_in(services.files, user, attached)
-    sent = await services.turns.send(user, conversation_id, text_of(body.content), files=files)
+    sent = await services.sending.send(user, conversation_id, NewMessage(text_of(body.content), files))
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
         conversation = await services.conversations.get(user, sent.conversation_id)
         return _named(conversation) | {"turnId": conversation.active_turn_id, "queued": True}

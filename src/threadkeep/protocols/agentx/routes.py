@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from threadkeep.clock import system_clock
@@ -23,15 +24,15 @@ from threadkeep.domain.errors import (
     Unauthenticated,
 )
 from threadkeep.domain.ids import MessageId, UserId
-from threadkeep.http.presence import CHECK_EVERY_S, Presence
-from threadkeep.http.services import Services
+from threadkeep.ports.sign_in import CHECK_EVERY_S, SignIn
 from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
 from threadkeep.protocols.agentx.encode import Cursor, Envelope, parse_cursor, wrap
 from threadkeep.protocols.agentx.idle import IdleSockets
 from threadkeep.protocols.agentx.requests import answer, internal_error
-from threadkeep.protocols.agentx.sessions import Reader, Subscription
+from threadkeep.protocols.agentx.sessions import LookPace, Reader, Sessions, Subscription
 from threadkeep.protocols.agentx.sign_in import BEARER, SocketSignIn
 from threadkeep.protocols.agentx.started import StartedByUser
+from threadkeep.services.services import Services
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.ws")
@@ -72,13 +73,13 @@ class Close:
 
 
 def web_socket(
-    presence: Presence, services: Callable[[], Awaitable[Services]], limits: SocketLimits
+    sign_in: SignIn[HTTPConnection], services: Callable[[], Awaitable[Services]], limits: SocketLimits
 ) -> Callable[[WebSocket], Awaitable[None]]:
     """The function that serves `/ws`."""
-    idle, started = IdleSockets(limits.most_idle), StartedByUser()
+    idle, started, pace = IdleSockets(limits.most_idle), StartedByUser(), LookPace()
 
     async def serve(websocket: WebSocket) -> None:
-        signed = SocketSignIn(websocket, presence)
+        signed = SocketSignIn(websocket, sign_in)
         await signed.look()
         await websocket.accept(_chosen(websocket.scope.get("subprotocols", [])))
         try:
@@ -87,7 +88,8 @@ def web_socket(
             log.warning("/ws: %s", exc.message)
             await websocket.close(_TRY_LATER, "Try again later.")
             return
-        await Socket(websocket, signed, ready, idle, started, limits).run()
+        sessions = Sessions(ready.store, ready.turns, pace)
+        await Socket(websocket, signed, ready, sessions, idle, started, limits).run()
 
     return serve
 
@@ -105,6 +107,7 @@ class Socket:
         websocket: WebSocket,
         sign_in: SocketSignIn,
         services: Services,
+        sessions: Sessions,
         idle: IdleSockets,
         started: StartedByUser,
         limits: SocketLimits,
@@ -112,6 +115,7 @@ class Socket:
         self._websocket = websocket
         self._sign_in = sign_in
         self._services = services
+        self._sessions = sessions
         self._outgoing: asyncio.Queue[str | Close] = asyncio.Queue(MOST_WAITING)
         self._may_send_events = asyncio.Event()
         """Set unless a request is being answered: its answer precedes the events that it causes."""
@@ -254,9 +258,9 @@ class Socket:
             after = parse_cursor(after_cursor) if after_cursor else None
             if before := self._subscriptions.pop(session_id, None):
                 await before.close()
-            conversation = await self._services.sessions.find(session_id)
+            conversation = await self._sessions.find(session_id)
             self._check_room(conversation.user_id)
-            self._subscriptions[session_id] = await self._services.sessions.follow(
+            self._subscriptions[session_id] = await self._sessions.follow(
                 conversation, after, self._reader(session_id)
             )
         except ConversationNotFound as exc:

@@ -20,12 +20,12 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import MessageId, TurnId, UserId
 from threadkeep.domain.turn import Turn
-from threadkeep.log.following import Follower
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.agentx.encode import AgentXTurn, Cursor, Envelope
-from threadkeep.protocols.sse import START, TurnContext
+from threadkeep.protocols.dialect import START, TurnContext
+from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
@@ -53,13 +53,33 @@ class Reader:
     """The subscription has ended by itself."""
 
 
+class LookPace:
+    """How often each subscription looks for changes: the more there are, the less often."""
+
+    def __init__(self) -> None:
+        self._subscriptions = 0
+
+    def add(self, subscription: "Subscription") -> None:
+        """Counts a subscription until it ends."""
+        self._subscriptions += 1
+        subscription.when_ended(self._forget_one)
+
+    def _forget_one(self) -> None:
+        self._subscriptions -= 1
+
+    @property
+    def every_s(self) -> float:
+        """How long a subscription waits between two looks."""
+        return max(LOOK_EVERY_S, self._subscriptions / LOOKS_A_SECOND)
+
+
 class Sessions:
     """The use cases of sessions."""
 
-    def __init__(self, store: Store, turns: Turns) -> None:
+    def __init__(self, store: Store, turns: Turns, pace: LookPace) -> None:
         self._store = store
         self._turns = turns
-        self._followed = 0
+        self._pace = pace
 
     async def find(self, session_id: str) -> Conversation:
         """The conversation that a session id opens, any user's."""
@@ -79,17 +99,10 @@ class Sessions:
         if first is not None:
             sent_to_seq = await self._reply_seq(conversation, TurnId(first)) - 1
         subscription = Subscription(
-            self._store, self._turns, conversation, reader, sent_to_seq, after, self._look_every_s
+            self._store, self._turns, conversation, reader, sent_to_seq, after, self._pace
         )
-        self._followed += 1
-        subscription.when_ended(self._forget_one)
+        self._pace.add(subscription)
         return subscription
-
-    def _forget_one(self) -> None:
-        self._followed -= 1
-
-    def _look_every_s(self) -> float:
-        return max(LOOK_EVERY_S, self._followed / LOOKS_A_SECOND)
 
     async def _reply_seq(self, conversation: Conversation, turn_id: TurnId) -> int:
         turn = await self._store.turns.get(conversation.user_id, turn_id)
@@ -111,7 +124,7 @@ class Subscription:
         reader: Reader,
         sent_to_seq: int,
         last_sent: Cursor | None,
-        look_every_s: Callable[[], float],
+        pace: LookPace,
     ) -> None:
         self._store = store
         self._turns = turns
@@ -120,7 +133,7 @@ class Subscription:
         self._sent_to_seq = sent_to_seq
         """Turns whose replies have numbers up to this one have been sent."""
         self._last_sent = last_sent
-        self._look_every_s = look_every_s
+        self._pace = pace
         self._more = asyncio.Event()
         self._sending = asyncio.create_task(self._send())
         self._watching = asyncio.create_task(self._watch())
@@ -171,7 +184,7 @@ class Subscription:
                 except StorageError as exc:
                     log.warning("couldn't read conversation %s: %s", self._conversation.id, exc.message)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._look_every_s()):
+                    async with asyncio.timeout(self._pace.every_s):
                         await changed.wait()
 
     async def _send(self) -> None:

@@ -2,12 +2,13 @@
 
 import logging
 
+from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.http.presence import Check, Presence
+from threadkeep.ports.sign_in import Check, SignIn
 
 log = logging.getLogger("threadkeep.ws")
 
@@ -17,9 +18,9 @@ BEARER = "bearer."
 class SocketSignIn:
     """The sign-in of one socket, which stays the same user's."""
 
-    def __init__(self, websocket: WebSocket, presence: Presence) -> None:
+    def __init__(self, websocket: WebSocket, sign_in: SignIn[HTTPConnection]) -> None:
         self._websocket = websocket
-        self._presence = presence
+        self._sign_in = sign_in
         self._signed = _with_subprotocol(websocket)
         self._user_id: UserId | None = None
         self._check: Check | None = None
@@ -49,12 +50,12 @@ class SocketSignIn:
         self._signed = signed
 
     async def _user_of(self, connection: WebSocket) -> User:
-        user = await self._presence.user(connection)
+        user = await self._sign_in.user(connection)
         if self._user_id not in {None, user.id}:
             raise Forbidden("This connection belongs to another user. Open a new one.")
         if self._user_id is None:
             self._user_id = user.id
-            self._check = self._presence.checking(lambda: self._signed, user.id)
+            self._check = self._sign_in.checking(lambda: self._signed, user.id)
         return user
 
     async def check(self) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from threadkeep.domain.events import TurnEvent
 from threadkeep.log.format import shown_lines
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
+from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
+from threadkeep.sse import frame
 from threadkeep.wire.events import encode_event
 
 _TYPE_BEGINS = len('{"type":"')

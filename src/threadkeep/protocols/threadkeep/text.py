@@ -27,7 +27,7 @@ from threadkeep.domain.events import (
     Thought,
     ToolCalled,
     ToolProgress,
-    ToolResulted,
+    ToolResultStored,
     TurnEvent,
     TurnResumed,
     TurnStart,
@@ -35,7 +35,8 @@ from threadkeep.domain.events import (
     UserMessage,
 )
 from threadkeep.domain.parts import TextJoin
-from threadkeep.protocols.sse import Dialect, Frames, TurnContext, frame
+from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
+from threadkeep.sse import frame
 
 DONE = "[DONE]"
 
@@ -59,7 +60,7 @@ class _TextFrames:
                 return ()
             case TurnStart() | Retrieval() | Thought() | Notice() | UsageReported() | Done():
                 return ()
-            case ToolProgress() | ToolResulted() | TurnResumed() | ApprovalRequest() | ApprovalResponse():
+            case ToolProgress() | ToolResultStored() | TurnResumed() | ApprovalRequest() | ApprovalResponse():
                 return ()
             case _ as never:
                 assert_never(never)

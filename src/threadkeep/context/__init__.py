@@ -1,0 +1,1 @@
+"""What the model receives: prompt, window, rendering, files, results, titles, compaction."""

@@ -1,0 +1,1 @@
+"""The handlers of our own API, one noun per file."""

@@ -1,0 +1,172 @@
+"""Agents over HTTP."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from threadkeep.domain.agent import (
+    DEFAULT_ROLE_ID,
+    Agent,
+    AgentDraft,
+    AgentSettings,
+    Visibility,
+)
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.mcp import McpServer
+from threadkeep.domain.text import one_line
+from threadkeep.http.api.agent_settings import AgentSettingsBody
+from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
+from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
+from threadkeep.http.requests.merge_patch import merge_patch
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Call, Reply
+from threadkeep.wire.decoding import invalid_request
+from threadkeep.wire.view import PageView
+from threadkeep.wire.views import (
+    AgentDetailView,
+    AgentView,
+    AuditEntryView,
+    agent_detail_view,
+    agent_view,
+    audit_view,
+)
+
+
+class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The agent to create."""
+
+    name: str
+    description: str = ""
+    primary_role_id: str = DEFAULT_ROLE_ID
+    system_prompt: str = ""
+    model: str | None = None
+    visibility: Visibility = Visibility.PRIVATE
+    settings: AgentSettingsBody = AgentSettingsBody()
+
+
+class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The fields to change: a JSON merge patch (RFC 7396), in which null restores the default."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    primary_role_id: str | UnsetType | None = UNSET
+    system_prompt: str | UnsetType | None = UNSET
+    model: str | UnsetType | None = UNSET
+    visibility: Visibility | UnsetType | None = UNSET
+    settings: Annotated[
+        dict[str, Any] | UnsetType | None, Meta(description="Any of the fields of `settings`.")
+    ] = UNSET
+
+
+async def create_agent(call: Call, *, body: AgentBody) -> Reply[AgentDetailView]:
+    """Create an agent. You become its owner."""
+    return await _detail(
+        await call.services.agents.create(call.user, _draft(body, {}, call.services.agents.default_settings)),
+        call,
+    )
+
+
+async def list_agents(call: Call, *, query: PageQuery) -> PageView[AgentView]:
+    """List your own agents and the public ones, oldest first."""
+    pager = Pager(call.cursors, call.user, "agents", query)
+    found = await call.services.agents.page(
+        call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(
+        found,
+        lambda agent: agent.id,
+        lambda agents: [agent_view(call.services.agents.as_it_runs(it), call.user) for it in agents],
+    )
+
+
+async def get_agent(call: Call, *, agent_id: str) -> Reply[AgentDetailView]:
+    """Read an agent. Only its owner and admins see more than name, description and owner."""
+    return await _detail(await call.services.agents.get(call.user, agent_id), call)
+
+
+async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> Reply[AgentDetailView]:
+    """Change an agent with a JSON merge patch. With `If-Match`, only if it hasn't changed."""
+
+    def revise(agent: Agent) -> AgentDraft:
+        merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
+        try:
+            revised = msgspec.convert(merged, AgentBody)
+            return _draft(revised, agent.settings.mcp_servers, call.services.agents.default_settings)
+        except msgspec.ValidationError as exc:
+            raise invalid_request(exc, AgentBody) from exc
+
+    agent = await call.services.agents.update(
+        call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))
+    )
+    return await _detail(agent, call)
+
+
+async def duplicate_agent(call: Call, *, agent_id: str) -> Reply[AgentDetailView]:
+    """Make a private copy of an agent that one may change, called "… copy". The caller owns it.
+
+    It has the prompt with its files, the settings and the MCP servers, and none of the documents. An admin's
+    copy of somebody else's agent has no secrets of MCP servers: those that need some are switched off.
+    """
+    return await _detail(await call.services.agent_copies.make(call.user, agent_id), call)
+
+
+async def delete_agent(call: Call, *, agent_id: str) -> None:
+    """Delete an agent. Conversations with it stay readable. You can't delete the default agent."""
+    await call.services.agents.delete(call.user, agent_id)
+
+
+async def list_audit(call: Call, *, query: PageQuery) -> PageView[AuditEntryView]:
+    """List who changed which agent, newest first. For admins."""
+    pager = Pager(call.cursors, call.user, "audit", query)
+    found = await call.services.agents.audit(
+        call.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(found, lambda entry: entry.id, lambda entries: [audit_view(it) for it in entries])
+
+
+async def _detail(agent: Agent, call: Call) -> Reply[AgentDetailView]:
+    reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
+    shown = call.services.agents.as_it_runs(agent)
+    return Reply(agent_detail_view(shown, call.user, reports), headers={"ETag": f'"{agent.version}"'})
+
+
+def _expected_version(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    tag = if_match.strip().removeprefix("W/").strip('"')
+    if not tag.isdecimal() or len(tag) > 18:  # no version has more digits, and none overflows a column
+        raise InvalidRequest("`If-Match` must be an agent's `ETag`.", param="If-Match")
+    return int(tag)
+
+
+def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:
+    given = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    settings = {name: getattr(default, name) if it is UNSET else it for name, it in given.items()}
+    settings["mcp_servers"] = servers_from_body(body.settings.mcp_servers, kept)
+    settings["tools"] = rules_from_body(body.settings.tools)
+    return AgentDraft(
+        name=one_line(body.name),
+        description=body.description,
+        primary_role_id=body.primary_role_id,
+        system_prompt=body.system_prompt,
+        model=body.model,
+        visibility=body.visibility,
+        settings=AgentSettings(**settings),
+    )
+
+
+def _body(agent: Agent) -> AgentBody:
+    settings = {name: getattr(agent.settings, name) for name in AgentSettingsBody.__struct_fields__}
+    settings["mcp_servers"] = servers_to_body(agent.settings.mcp_servers)
+    settings["tools"] = rules_to_body(agent.settings.tools)
+    return AgentBody(
+        name=agent.name,
+        description=agent.description,
+        primary_role_id=agent.primary_role_id,
+        system_prompt=agent.system_prompt,
+        model=agent.model,
+        visibility=agent.visibility,
+        settings=AgentSettingsBody(**settings),
+    )

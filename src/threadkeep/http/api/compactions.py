@@ -1,0 +1,65 @@
+"""Compactions over HTTP: create, list, undo the latest."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.compaction import Compaction
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Call
+from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
+
+
+class CompactBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How to compact."""
+
+    keep_last: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)] | None,
+        Meta(description="How many of the latest messages to keep as they are; by default, up to ten."),
+    ] = None
+
+
+class CompactionView(View, frozen=True, kw_only=True):
+    """A summary that replaces the messages `fromSeq` to `toSeq` in the context; they stay archived."""
+
+    id: Id
+    summary: str
+    archived_count: int
+    from_seq: int
+    to_seq: int
+    tokens_before: int
+    tokens_after: int
+    created_at: Time
+
+
+async def compact(call: Call, *, conversation_id: str, body: CompactBody) -> CompactionView:
+    """Replace older messages in the context with a summary. They stay readable, marked as archived."""
+    compaction = await call.services.compactions.compact(call.user, conversation_id, keep_last=body.keep_last)
+    return _view(compaction)
+
+
+async def list_compactions(call: Call, *, conversation_id: str, query: PageQuery) -> PageView[CompactionView]:
+    """List a conversation's compactions, newest first."""
+    pager = Pager(call.cursors, call.user, f"compactions {conversation_id.lower()}", query)
+    found = await call.services.compactions.page(
+        call.user, conversation_id, before=pager.after(int), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(found, lambda it: it.to_seq, lambda compactions: list(map(_view, compactions)))
+
+
+async def undo_compaction(call: Call, *, conversation_id: str, compaction_id: str) -> None:
+    """Undo the latest compaction: its messages return to the context."""
+    await call.services.compactions.undo(call.user, conversation_id, compaction_id)
+
+
+def _view(compaction: Compaction) -> CompactionView:
+    return CompactionView(
+        id=compaction.id,
+        summary=compaction.summary,
+        archived_count=compaction.archived_count,
+        from_seq=compaction.from_seq,
+        to_seq=compaction.to_seq,
+        tokens_before=compaction.tokens_before,
+        tokens_after=compaction.tokens_after,
+        created_at=rfc3339(compaction.created_at),
+    )

@@ -1,0 +1,91 @@
+"""Documents of an agent over HTTP."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Call
+from threadkeep.http.requests.uploads import Files
+from threadkeep.wire.documents import (
+    DocumentsView,
+    DocumentView,
+    HitsView,
+    PassagesView,
+    document_view,
+    hit_view,
+    passages_view,
+)
+from threadkeep.wire.view import PageView
+
+
+class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What to search for; the agent's settings define the rest."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=2000, description="What to search for.")]
+    top_k: Annotated[int, Meta(ge=1, le=100)] | None = None
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+
+class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which passages to read."""
+
+    from_position: Annotated[int, Meta(ge=0, le=2**62, description="The first passage, counted from 0.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+
+
+async def add_documents(call: Call, *, agent_id: str, files: Files) -> DocumentsView:
+    """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
+    documents = call.services.documents
+    agent = await call.services.agents.get_open(call.user, agent_id)
+    async with files.read() as uploads:
+        if not uploads:
+            raise InvalidRequest("The request contains no file.", param="files")
+        # Check all of them before storing any.
+        for upload in uploads:
+            await documents.check(upload.file_name, upload.file)
+        kept = [await documents.add(agent, upload.file_name, upload.file) for upload in uploads]
+    return DocumentsView(items=[document_view(document) for document in kept])
+
+
+async def list_documents(call: Call, *, agent_id: str, query: PageQuery) -> PageView[DocumentView]:
+    """List an agent's documents, newest first."""
+    pager = Pager(call.cursors, call.user, f"documents {agent_id.lower()}", query)
+    found = await call.services.documents.page(
+        call.user, agent_id, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    )
+    return pager.page(
+        found, lambda document: document.id, lambda documents: [document_view(it) for it in documents]
+    )
+
+
+async def get_document(call: Call, *, agent_id: str, document_id: str) -> DocumentView:
+    """Read a document's status."""
+    return document_view(await call.services.documents.get(call.user, agent_id, document_id))
+
+
+async def list_passages(call: Call, *, agent_id: str, document_id: str, query: PassageQuery) -> PassagesView:
+    """Read a document's text, passage by passage, from a position on."""
+    document, chunks = await call.services.documents.passages(
+        call.user, agent_id, document_id, first=query.from_position, limit=query.limit
+    )
+    return passages_view(document, chunks)
+
+
+async def retry_document(call: Call, *, agent_id: str, document_id: str) -> DocumentView:
+    """Process a failed document again."""
+    return document_view(await call.services.documents.retry(call.user, agent_id, document_id))
+
+
+async def delete_document(call: Call, *, agent_id: str, document_id: str) -> None:
+    """Delete a document and remove it from search."""
+    await call.services.documents.delete(call.user, agent_id, document_id)
+
+
+async def search_documents(call: Call, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
+    """Search an agent's documents by keyword and by meaning."""
+    found = await call.services.documents.search(
+        call.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold
+    )
+    return HitsView(items=[hit_view(hit) for hit in found.hits], notice=found.notice)

@@ -1,0 +1,58 @@
+"""Files for messages, over HTTP."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.http.reports.handlers import disposition
+from threadkeep.http.requests.ranges import requested_range
+from threadkeep.http.requests.routing import Call, StreamedAttachment
+from threadkeep.http.requests.uploads import Files
+from threadkeep.wire.files import UploadedFilesView, file_view
+
+
+class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which form of the file to return."""
+
+    preview: Annotated[bool, Meta(description="For an image: a small version for display.")] = False
+
+
+async def add_files(call: Call, *, files: Files) -> UploadedFilesView:
+    """Upload one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
+
+    The content determines a file's type, not its name. If Threadkeep rejects one file, it accepts none. It
+    deletes files that no message uses after a day.
+    """
+    async with files.read() as uploads:
+        if not uploads:
+            raise InvalidRequest("The request contains no file.", param="files")
+        kept = await call.services.files.add(call.user, *((it.file_name, it.file) for it in uploads))
+    return UploadedFilesView(items=[file_view(file) for file in kept])
+
+
+async def get_file(call: Call, *, file_id: str, query: FileQuery) -> StreamedAttachment:
+    """Download one of your files; only the preview is for display.
+
+    With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.
+    """
+    file = await call.services.files.open(call.user, file_id, preview=query.preview)
+    asked, content = call.request.headers, file.content
+    etag = f'"{content.sha256}"'
+    headers = {
+        "Content-Type": file.media_type,
+        "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=86400" if file.is_shown else "private, no-store",
+        "Accept-Ranges": "bytes",
+        "ETag": etag,
+    }
+    part = requested_range(asked, etag, content.size)
+    start, stop = part or (0, content.size)
+    if part:
+        headers["Content-Range"] = f"bytes {start}-{stop - 1}/{content.size}"
+    return StreamedAttachment(
+        content.read(start, stop),
+        status=206 if part else 200,
+        headers={**headers, "Content-Length": str(stop - start)},
+    )

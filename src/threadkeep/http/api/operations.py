@@ -1,0 +1,38 @@
+"""Operating the server, and the signed-in user."""
+
+from contextlib import suppress
+
+from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
+from threadkeep.http.requests.routing import Call
+from threadkeep.version import __version__
+from threadkeep.wire.views import HealthView, MeView, ReadinessView
+
+
+async def get_health(call: Call) -> HealthView:
+    """Check that the process is alive."""
+    return HealthView(status="ok", version=__version__)
+
+
+async def get_readiness(call: Call) -> ReadinessView:
+    """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown.
+
+    While background work such as search indexing keeps failing, the status is `degraded`, and `failing` names
+    it. Requests are still served, so the response is 200.
+    """
+    if call.services.turns.is_draining:
+        raise ShuttingDown("This process is shutting down. Try another node.")
+    await call.services.store.ping()
+    failing = call.services.loops.failing
+    return ReadinessView(status="degraded" if failing else "ready", version=__version__, failing=failing)
+
+
+async def get_me(call: Call) -> MeView:
+    """Read who is signed in. From then on, the user is known, and agents can send them briefings."""
+    with suppress(StorageUnavailable):  # the response doesn't need the database
+        await call.services.users.meet(call.user)
+    return MeView(id=call.user.id, role=call.user.role)
+
+
+async def delete_user(call: Call, *, user_id: str) -> None:
+    """Permanently delete a user and all their data. For that user and for admins."""
+    await call.services.users.delete(call.user, user_id)

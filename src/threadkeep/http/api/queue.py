@@ -1,0 +1,27 @@
+"""Queued messages over HTTP."""
+
+from msgspec import Struct
+
+from threadkeep.http.requests.routing import Call
+from threadkeep.wire.queue import QueuedMessageView, queued_message_view
+
+
+class QueuedMessagePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The new text."""
+
+    content: str
+
+
+async def edit_queued_message(
+    call: Call, *, conversation_id: str, message_id: str, body: QueuedMessagePatch
+) -> QueuedMessageView:
+    """Edit a queued message before it is sent. It keeps its position."""
+    message, conversation = await call.services.queue.edit(
+        call.user, conversation_id, message_id, body.content
+    )
+    return queued_message_view(conversation, message)
+
+
+async def remove_queued_message(call: Call, *, conversation_id: str, message_id: str) -> None:
+    """Remove a queued message before it is sent."""
+    await call.services.queue.remove(call.user, conversation_id, message_id)

@@ -1,0 +1,64 @@
+"""Search of the user's own messages and titles over HTTP."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from threadkeep.domain.message import MessageRole
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Call
+from threadkeep.ports.history import SaidHit
+from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
+
+
+class SearchQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What to search for."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=500, description="Words that must all occur.")]
+
+
+class HighlightView(View, frozen=True, kw_only=True):
+    """The position of a match, in characters."""
+
+    begin: int
+    end: int
+
+
+class SearchHitView(View, frozen=True, kw_only=True):
+    """A matching message or, without `messageId`, a conversation with a matching title."""
+
+    conversation_id: Id
+    agent_id: Id
+    title: str | None
+    message_id: Id | None
+    seq: int | None
+    role: MessageRole | None
+    snippet: str
+    highlights: Annotated[Sequence[HighlightView], Meta(description="Positions of the words in `snippet`.")]
+    created_at: Time
+    on_path: Annotated[bool, Meta(description="False if the message is outside the active path.")]
+
+
+async def search(call: Call, *, query: SearchQuery) -> PageView[SearchHitView]:
+    """Search your own messages and titles, on every branch, newest first."""
+    pager = Pager(call.cursors, call.user, f"search {query.q}", query)
+    found = await call.services.history.search(
+        call.user, query.q, before=pager.after(int), limit=pager.fetch_limit
+    )
+    return pager.page(found, lambda hit: hit.entry_id, lambda hits: [_view(hit) for hit in hits])
+
+
+def _view(hit: SaidHit) -> SearchHitView:
+    return SearchHitView(
+        conversation_id=hit.conversation_id,
+        agent_id=hit.agent_id,
+        title=hit.title,
+        message_id=hit.message_id,
+        seq=hit.seq,
+        role=hit.role,
+        snippet=hit.snippet,
+        highlights=[HighlightView(begin=begin, end=end) for begin, end in hit.highlights],
+        created_at=rfc3339(hit.created_at),
+        on_path=hit.on_path,
+    )

@@ -1,0 +1,327 @@
+"""Turns over HTTP: sending, following, stopping, regenerating."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import (
+    GenerationAborted,
+    GenerationFailed,
+    GenerationInterrupted,
+    GenerationTimeout,
+    ShuttingDown,
+    TurnFailed,
+)
+from threadkeep.domain.message import Message, MessageStatus, check_user_content
+from threadkeep.domain.queued import QueuedMessage, WhenBusy
+from threadkeep.domain.turn import Turn
+from threadkeep.http.requests.idempotency import idempotency_key
+from threadkeep.http.requests.routing import Call, Reply
+from threadkeep.http.requests.stream import EventStream
+from threadkeep.logs import add_to_subject
+from threadkeep.ports.gateway import ImageBlock
+from threadkeep.protocols.dialect import START, Encoder, TurnContext
+from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.runtime.following import Follower
+from threadkeep.services.sending import NewMessage
+from threadkeep.wire.approvals import WaitingTurnView, approval_view
+from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
+from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
+from threadkeep.wire.turns import (
+    AbortView,
+    ComponentReceiptView,
+    ReceiptView,
+    SentFileView,
+    StartedTurnView,
+    TurnView,
+)
+from threadkeep.wire.view import rfc3339, time_or_none
+
+DialectName = Annotated[
+    Literal["events", "text", "agentx"], Meta(description="The format of the streamed events.")
+]
+
+
+Tip = Annotated[
+    str | UnsetType | None,
+    Meta(description="The last message the client shows; 409 if the active path ends elsewhere."),
+]
+
+
+class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The user's message."""
+
+    content: str | None = None
+    files: Annotated[
+        list[str],
+        Meta(description="Ids of files uploaded to `/api/files`. A message with files needs no content."),
+    ] = []
+
+
+class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The user's message, and where it goes."""
+
+    parent_id: Annotated[
+        str | UnsetType | None,
+        Meta(
+            description="The message that this one follows (`null`: none). To edit a sent message, use that "
+            "message's parent. If omitted, the end of the active path."
+        ),
+    ] = UNSET
+    tip: Tip = UNSET
+    when_busy: Annotated[
+        WhenBusy,
+        Meta(
+            description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the "
+            "turn has completed) or `steer` (202; joins the turn before its next model call). A queued "
+            "message can't set `parentId`."
+        ),
+    ] = WhenBusy.REJECT
+
+
+class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which answer to regenerate."""
+
+    message_id: Annotated[str | None, Meta(description="The answer; by default, the latest.")] = None
+    tip: Tip = UNSET
+
+
+class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to respond."""
+
+    dialect: DialectName = "events"
+    wait: Annotated[
+        bool, Meta(description="Respond when the turn is done, with the finished message as JSON.")
+    ] = False
+
+
+class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which events to send, and in which form."""
+
+    dialect: DialectName = "events"
+    after: Annotated[str | None, Meta(description="Like `Last-Event-ID`: the last event received.")] = None
+
+
+Begun = EventStream | Reply[StartedTurnView | MessageView | WaitingTurnView]
+Sent = Begun | Reply[QueuedView | SteeredView]
+
+
+async def send_message(call: Call, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
+    """Send a message to the agent: starts a turn and streams it.
+
+    With `Accept: application/json`, the response is a 202 with the turn's ids; with `wait=true`, it is the
+    finished message, or a 202 with the turn's requests to its user. The same `Idempotency-Key` never starts a
+    second turn.
+
+    While the agent answers, you can queue a message or steer the turn with it (`whenBusy`): 202 with its id.
+    After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
+    message sent while a turn waits for its user ends that turn and starts its own.
+    """
+    files = await call.services.files.parts(call.user, body.files) if body.files else ()
+    message = NewMessage(
+        body.content or "",
+        files=files,
+        parent_id=body.parent_id,
+        tip_id=body.tip,
+        when_busy=body.when_busy,
+        idempotency_key=idempotency_key(call.request),
+    )
+    sent = await call.services.sending.send(call.user, conversation_id, message)
+    if isinstance(sent, QueuedMessage):
+        return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
+    turn, conversation = sent
+    return await _answer(call, turn, conversation, query)
+
+
+async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
+    """Regenerate an answer and keep the old one as a version; responds like sending a message."""
+    turn, conversation = await call.services.sending.regenerate(
+        call.user,
+        conversation_id,
+        message_id=body.message_id,
+        tip_id=body.tip,
+        idempotency_key=idempotency_key(call.request),
+    )
+    return await _answer(call, turn, conversation, query)
+
+
+async def send_held_message(call: Call, *, conversation_id: str, message_id: str, query: SendQuery) -> Begun:
+    """Send a held message now; the other held messages follow it. Responds like sending a message."""
+    turn, conversation = await call.services.sending.send_held(
+        call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
+    )
+    return await _answer(call, turn, conversation, query)
+
+
+async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> Sent:
+    """Send a message in your main conversation with the default agent, creating it if needed."""
+    # A refused message must not create anything.
+    check_user_content(body.content or "", most=0, has_files=bool(body.files))
+    conversation = await call.services.conversations.main_with_default_agent(call.user)
+    message = MessageBody(content=body.content, files=body.files)
+    return await send_message(call, conversation_id=conversation.id, query=query, body=message)
+
+
+async def abort(call: Call, *, conversation_id: str) -> AbortView:
+    """Stop the turn running in a conversation and keep its partial answer. `IDLE` if none is running."""
+    aborted = await call.services.turns.abort(call.user, conversation_id)
+    if aborted is None:
+        return AbortView(status="IDLE")
+    message = aborted.message
+    return AbortView(
+        status="GENERATION_ABORTED",
+        turn_id=aborted.turn_id,
+        message_id=message.id,
+        content=message.content if isinstance(message.content, str) else "",
+    )
+
+
+async def get_turn(call: Call, *, turn_id: str) -> TurnView:
+    """Read a turn's status."""
+    return turn_view(await call.services.turns.get(call.user, turn_id))
+
+
+def turn_view(turn: Turn) -> TurnView:
+    """A turn's status."""
+    return TurnView(
+        id=turn.id,
+        run_id=turn.id,
+        conversation_id=turn.conversation_id,
+        user_message_id=turn.user_message_id,
+        assistant_message_id=turn.assistant_message_id,
+        status=turn.status,
+        model=turn.model,
+        started_at=rfc3339(turn.started_at),
+        ended_at=time_or_none(turn.ended_at),
+        usage=usage_view(turn.usage) if turn.usage else None,
+        error=failure_view(turn.error) if turn.error else None,
+    )
+
+
+async def get_turn_context(call: Call, *, turn_id: str) -> ReceiptView:
+    """Read what the model received in a turn. Only the agent's owner and admins see the prompt's text."""
+    shown = await call.services.receipts.get(call.user, turn_id)
+    receipt = shown.receipt
+    return ReceiptView(
+        turn_id=turn_id.lower(),
+        sha256=receipt.sha256,
+        model=receipt.model,
+        components=[
+            ComponentReceiptView(
+                name=it.name,
+                sha256=it.sha256,
+                length=it.length,
+                truncated=it.truncated,
+                text=shown.texts.get(it.sha256, UNSET),
+            )
+            for it in receipt.components
+        ],
+        summary=shown.summary,
+        message_ids=receipt.message_ids,
+        thoughts=receipt.thoughts,
+        tools=receipt.tools,
+        temperature=receipt.temperature,
+        max_tokens=receipt.max_tokens,
+        token_estimate=receipt.token_estimate,
+        dropped_messages=receipt.dropped_messages,
+        shortened_results=receipt.shortened,
+        files=[
+            SentFileView(
+                type="image" if isinstance(it, ImageBlock) else "document",
+                file_name=it.file_name,
+                tokens=it.tokens,
+            )
+            for it in shown.files
+        ],
+        prefix_share=receipt.prefix_share,
+    )
+
+
+async def get_turn_events(call: Call, *, turn_id: str, query: EventsQuery) -> EventStream | None:
+    """Follow a turn's events live, from the start or after `Last-Event-ID`; 204 if none are left."""
+    turn = await call.services.turns.get(call.user, turn_id)
+    last_id = query.after if query.after is not None else call.request.headers.get("last-event-id")
+    conversation = await call.services.conversations.get(call.user, turn.conversation_id)
+    return await _stream(call, turn, conversation, query.dialect, last_id or None)
+
+
+async def _answer(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
+    add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
+    accept = call.request.headers.get("accept", "")
+    location = {"Location": call.link(f"/api/turns/{turn.id}")}
+    as_json = query.wait or "application/json" in accept
+    if not as_json or "text/event-stream" in accept:
+        stream = await _stream(call, turn, conversation, query.dialect, None)
+        assert stream is not None
+        stream.headers.update(location)
+        return stream
+    if query.wait:
+        finished = await call.services.turns.finished(turn)
+        if finished is None:
+            waiting = [approval_view(it) for it in await call.services.approvals.open(call.user, turn)]
+            return Reply(WaitingTurnView(status="WAITING", turn_id=turn.id, approvals=waiting), 202, location)
+        message = _good(turn, finished)
+        siblings = await call.services.branches.siblings(message) if conversation.has_branches else ()
+        return Reply(message_view(message, siblings=siblings), 200, location)
+    started = StartedTurnView(
+        turn_id=turn.id,
+        user_message_id=turn.user_message_id,
+        assistant_message_id=turn.assistant_message_id,
+    )
+    return Reply(started, 202, location)
+
+
+def _place_of(message: QueuedMessage) -> str:
+    """The URL where a client sees what happens to a queued message."""
+    if message.steers_turn_id is not None:
+        return f"/api/turns/{message.steers_turn_id}"
+    return f"/api/conversations/{message.conversation_id}"
+
+
+def _good(turn: Turn, message: Message) -> Message:
+    if message.status is MessageStatus.COMPLETED:
+        return message
+    if message.status in {MessageStatus.PENDING, MessageStatus.STREAMING}:
+        raise ShuttingDown(
+            "The turn continues in another process. Send the request again with the same Idempotency-Key.",
+            details={"turnId": turn.id},
+        )
+    kinds: dict[str, type[TurnFailed]] = {
+        it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted)
+    }
+    if message.error is not None:
+        kind, reason = kinds.get(message.error.code, GenerationFailed), message.error.message
+    else:
+        kind, reason = GenerationAborted, "The turn was stopped."
+    raise kind(reason, details={"message": message_view(message)})
+
+
+async def _stream(
+    call: Call, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
+) -> EventStream | None:
+    """The events after `last_id` in a dialect; None if nothing is left."""
+    dialect = DIALECTS[dialect_name]
+    context = TurnContext(
+        turn.id,
+        turn.assistant_message_id,
+        conversation.id,
+        conversation.agent_id,
+        conversation.session_id.reveal(),
+    )
+    after = dialect.position(context, last_id) if last_id is not None else START
+    log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
+    if log is not None and after.frames and not turn.is_active:
+        # The reader may already have all frames of the last event.
+        if not await _has_frames(log, dialect.start(context, after)):
+            return None
+        log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
+    return None if log is None else EventStream(log, dialect.start(context, after), dialect.headers)
+
+
+async def _has_frames(log: Follower, encoder: Encoder) -> bool:
+    async with log:
+        async for chunks in log:
+            if any(map(encoder.encode_chunk, chunks)):
+                return True
+    return False

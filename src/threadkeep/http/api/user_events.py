@@ -1,0 +1,33 @@
+"""Changes to the user's data, over HTTP."""
+
+import msgspec
+
+from threadkeep.http.requests.routing import Call
+from threadkeep.http.requests.stream import EventStream
+from threadkeep.runtime.user_events import UserEventWithId
+from threadkeep.sse import frame
+from threadkeep.wire.user_events import user_event_view
+
+_to_json = msgspec.json.Encoder().encode
+
+
+class _Frames:
+    """Each event is a frame with its own id."""
+
+    def encode_chunk(self, entry: UserEventWithId) -> bytes:
+        view = user_event_view(*entry)
+        return frame(_to_json(view), event=view.type, id=view.id)
+
+    def end(self) -> bytes:
+        return b""
+
+
+async def get_my_events(call: Call) -> EventStream:
+    """Follow changes to your conversations, turns, approvals and briefings, without message contents.
+
+    The first event is `reset`; it also follows whenever events may be missing: reload your lists then. With
+    `Last-Event-ID`, you get the events you missed instead, as long as this node still has them. The stream
+    ends now and then; open it again.
+    """
+    last_id = call.request.headers.get("last-event-id")
+    return EventStream(call.services.user_events.read(call.user.id, last_id), _Frames(), {})

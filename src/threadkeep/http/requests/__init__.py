@@ -1,0 +1,1 @@
+"""What every request goes through: routing, bodies, decoding, paging, errors, streams."""

@@ -1,0 +1,232 @@
+"""How a route is declared, and how a request becomes a call of its handler.
+
+A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> answer`, with
+`files: Files` in place of a body where files are sent. What it takes and gives is read from its annotations,
+once, at start: decoding, errors and OpenAPI all follow.
+"""
+
+import inspect
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import cache
+from types import UnionType
+from typing import Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
+
+from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
+from threadkeep.domain.user import User
+from threadkeep.http.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
+from threadkeep.http.requests.cursors import Cursors
+from threadkeep.http.requests.errors import error_response
+from threadkeep.http.requests.stream import EventStream
+from threadkeep.http.requests.uploads import Files
+from threadkeep.services.services import Services
+from threadkeep.wire.decoding import decode_body_aside, decode_query
+
+log = logging.getLogger("threadkeep.http")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who calls, and what a handler may use."""
+
+    user: User
+    services: Services
+    request: Request
+
+    @property
+    def cursors(self) -> Cursors:
+        """What signs the cursors of lists."""
+        return Cursors(self.services.store.key)
+
+    def link(self, path: str) -> str:
+        """One of our paths for clients, even if we are mounted below another path."""
+        return f"{quote(self.request.scope.get('root_path', ''))}{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """An answer with a status or headers of its own."""
+
+    body: T
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Document(StreamingResponse):
+    """A text for people, made while it is sent."""
+
+    media_types: ClassVar = ("text/markdown", "text/html")
+
+
+class Attachment(Response):
+    """A file to be saved."""
+
+    media_types: ClassVar = ("*/*",)
+
+
+class StreamedAttachment(StreamingResponse):
+    """A file to be saved or shown, sent while it is read."""
+
+    media_types: ClassVar = ("*/*",)
+
+    def __init__(self, pieces: AsyncGenerator[bytes], *, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(pieces, status, headers)
+        self._pieces = pieces
+
+    async def stream_response(self, send: Send) -> None:
+        """Sends the pieces, and closes what they are read from even if the reader leaves."""
+        async with aclosing(self._pieces):
+            await super().stream_response(send)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of the table of routes.
+
+    `errors` are those beyond what every route can answer, `also` are further statuses of a good answer,
+    `headers` are those that it reads and `gives` those of a good answer, each with its documentation.
+    `most_body_bytes` bounds its body; without it, the operator's `max_body_bytes` does, as for every route.
+    """
+
+    method: str
+    path: str
+    handler: Callable[..., Awaitable[Any]]
+    tag: str
+    status: int = 200
+    errors: tuple[type[ThreadkeepError], ...] = ()
+    also: tuple[int, ...] = ()
+    signed_in: bool = True
+    most_body_bytes: int | None = SMALL_BODY_BYTES
+    alias_of: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    gives: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def summary(self) -> str:
+        """The first line of the handler's docstring."""
+        return self.documentation.partition("\n")[0]
+
+    @property
+    def documentation(self) -> str:
+        """The handler's docstring; a route without one does not get into the table."""
+        text = inspect.getdoc(self.handler)
+        if not text:
+            raise TypeError(f"{self.method} {self.path} has no documentation")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a handler takes and gives."""
+
+    path_names: tuple[str, ...]
+    query: type[msgspec.Struct] | None
+    body: type[msgspec.Struct] | None
+    answers: tuple[type, ...]
+    streams: bool
+    files: bool
+    media_types: tuple[str, ...] = ()
+
+
+def shape_of(route: Route) -> Shape:
+    """Reads a handler's annotations and checks that they fit the path."""
+    shape = _shape_of_handler(route.handler)
+    expected = {part[1:-1] for part in route.path.split("/") if part.startswith("{")}
+    if set(shape.path_names) != expected:
+        raise TypeError(f"{route.method} {route.path}: the handler takes {shape.path_names}, not {expected}")
+    return shape
+
+
+@cache
+def _shape_of_handler(handler: Callable[..., Awaitable[Any]]) -> Shape:
+    hints = get_type_hints(handler, include_extras=True)
+    answer = hints.pop("return")
+    names = [name for name in inspect.signature(handler).parameters if name != "call"]
+    path_names = tuple(name for name in names if name not in {"query", "body", "files"})
+    kinds = list(_kinds(answer))
+    raw = [kind for kind in kinds if kind in {Document, Attachment, StreamedAttachment}]
+    answers = tuple(kind for kind in kinds if kind is not EventStream and kind not in raw)
+    streams, files = EventStream in kinds, "files" in names
+    media_types = tuple(media_type for kind in raw for media_type in kind.media_types)
+    return Shape(path_names, hints.get("query"), hints.get("body"), answers, streams, files, media_types)
+
+
+def _kinds(answer: Any) -> Iterator[Any]:
+    """The types that an annotation allows, without None and without the wrapping."""
+    if get_origin(answer) in {Reply, Union, UnionType}:
+        for inner in get_args(answer):
+            yield from _kinds(inner)
+    elif answer is not type(None):
+        yield answer
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_encode = msgspec.json.Encoder().encode
+
+
+def endpoint(
+    route: Route,
+    sign_in: Callable[[Request], Awaitable[User]],
+    services: Callable[[], Awaitable[Services]],
+    limits: BodyLimits,
+    still_signed_in: Callable[[Request, User], Callable[[], Awaitable[None]]],
+) -> Endpoint:
+    """The function that answers a route's requests, whatever happens.
+
+    `still_signed_in` makes what checks, while a stream is open, that its user may still read it.
+    """
+    shape = shape_of(route)
+    body_decoder = msgspec.json.Decoder(shape.body) if shape.body else None
+    most_bytes = min(route.most_body_bytes or limits.most_bytes, limits.most_bytes)
+
+    async def answer(request: Request) -> Response:
+        # Who asks is known from the headers: we read nothing from somebody who may not ask.
+        user = await sign_in(request)
+        # Files are read by their handler, once it knows that they are wanted.
+        reads = route.method != "GET" and not shape.files
+        raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
+        call = Call(user, await services(), request)
+        arguments: dict[str, Any] = dict(request.path_params)
+        if shape.query:
+            arguments["query"] = decode_query(request.scope["query_string"], shape.query)
+        if body_decoder:
+            arguments["body"] = await decode_body_aside(raw, body_decoder)
+        if shape.files:
+            arguments["files"] = Files(request, limits.most_upload_bytes, limits.wait_s)
+        result = await route.handler(call, **arguments)
+        if isinstance(result, EventStream):
+            result.end_when_refused(still_signed_in(request, user))
+        if isinstance(result, Response):
+            return result
+        status, headers = route.status, None
+        if isinstance(result, Reply):
+            status, headers = result.status or status, result.headers
+            result = result.body  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        if result is None:
+            return Response(status_code=204, headers=headers)
+        # The line end is for terminals.
+        return Response(_encode(result) + b"\n", status, headers, media_type="application/json")
+
+    async def answer_always(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except ThreadkeepError as exc:
+            error = exc
+            if isinstance(exc, StorageUnavailable):
+                log.warning("%s %s: %s", route.method, route.path, exc.message)
+        except Exception:
+            log.exception("%s %s failed", route.method, route.path)
+            error = ThreadkeepError("Something went wrong on our side. The error has been logged.")
+        return error_response(error, path=route.path, request_id=request.state.request_id)
+
+    return answer_always

@@ -1,0 +1,175 @@
+"""Streams events at their reader's pace: the producer never waits for a reader."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from threadkeep.domain.errors import Forbidden, Unauthenticated
+from threadkeep.sse import HEARTBEAT, MEDIA_TYPE
+
+log = logging.getLogger("threadkeep.http")
+
+HEARTBEAT_EVERY_S = 15.0
+SLOWEST_READ_S = 30.0
+
+# Whether we broke off this response on purpose. There is no other way to drop a reader who takes nothing: a
+# regular end would wait behind unread data. And it would look like a complete stream, which it isn't if the
+# turn's end is unknown.
+broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
+
+
+T = TypeVar("T")
+ReadT_co = TypeVar("ReadT_co", covariant=True)
+ReadT_contra = TypeVar("ReadT_contra", contravariant=True)
+
+
+class Source(Protocol[ReadT_co]):
+    """The source of a stream, within `async with`; yields an empty sequence when woken."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> Sequence[ReadT_co]: ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether what was read is all there is."""
+        ...
+
+    def wake(self) -> None:
+        """Wakes the reader, if it waits."""
+        ...
+
+
+class Encoding(Protocol[ReadT_contra]):
+    """Turns what is read into frames."""
+
+    def encode_chunk(self, chunk: ReadT_contra, /) -> bytes:
+        """The frames of what was read."""
+        ...
+
+    def end(self) -> bytes:
+        """What is said at the end."""
+        ...
+
+
+async def _nothing() -> None:
+    pass
+
+
+class EventStream(Response):
+    """Sends what a source yields, until it ends or the reader disconnects."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, source: Source[T], encoding: Encoding[T], headers: Mapping[str, str]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers})
+        del self.headers["content-length"]
+        self._source: Source[Any] = source
+        self._encoding: Encoding[Any] = encoding
+        self._check: Callable[[], Awaitable[None]] = _nothing
+
+    def end_when_refused(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Ends the stream soon after `check` refuses its user: tokens expire, and users are deleted."""
+        self._check = check
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async with self._source:
+            reader = _Reader(self._source, send)
+            listening = asyncio.create_task(reader.listen(receive))
+            try:
+                async with reader.present:
+                    await self._send_all(reader)
+            except (Unauthenticated, Forbidden):
+                broken_off.set(True)
+                log.info("closing a stream whose user is no longer signed in")
+            except TimeoutError:
+                if not reader.present.expired():
+                    raise
+                if reader.is_stuck:
+                    broken_off.set(True)
+                    log.info("dropping a stream whose client stopped reading")
+            finally:
+                listening.cancel()
+                reader.close()
+
+    async def _send_all(self, reader: "_Reader") -> None:
+        async for chunks in self._source:
+            if reader.needs_check:
+                reader.needs_check = False
+                await self._check()
+            if chunks:
+                await reader.send(b"".join(map(self._encoding.encode_chunk, chunks)))
+            elif reader.needs_sign_of_life:
+                await reader.send(HEARTBEAT)
+        if self._source.has_ended:
+            await reader.send(self._encoding.end(), more=False)
+        else:
+            broken_off.set(True)
+            log.info("closing a stream: this node can't tell how the turn ends")
+
+
+class _Reader:
+    """The other end of a stream.
+
+    Drops a client that disconnects or doesn't take a piece in time; it can reconnect, and the turn isn't
+    affected. One periodic timer checks both: one for each piece would cost as much as sending.
+    """
+
+    def __init__(self, source: Source[Any], send: Send) -> None:
+        self.present = asyncio.timeout(None)
+        self.needs_sign_of_life = False
+        self.needs_check = False
+        self.is_stuck = False
+        self._source = source
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._sending_since: float | None = None
+        self._timer = self._loop.call_later(HEARTBEAT_EVERY_S, self._look)
+
+    async def send(self, body: bytes, *, more: bool = True) -> None:
+        """Sends a piece."""
+        self.needs_sign_of_life = False
+        self._sending_since = self._loop.time()
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        self._sending_since = None
+
+    async def listen(self, receive: Receive) -> None:
+        """Notices that the client has disconnected."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._leave()
+
+    def close(self) -> None:
+        """Stops the timer."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        pause = HEARTBEAT_EVERY_S
+        self.needs_check = True
+        if self._sending_since is None:
+            self.needs_sign_of_life = True
+            self._source.wake()
+        else:
+            pause = min(pause, self._sending_since + SLOWEST_READ_S - self._loop.time())
+        if pause > 0:
+            self._timer = self._loop.call_later(pause, self._look)
+        else:
+            self.is_stuck = True
+            self._leave()
+
+    def _leave(self) -> None:
+        if not self.present.expired():
+            self.present.reschedule(self._loop.time())

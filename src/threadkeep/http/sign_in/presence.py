@@ -1,0 +1,55 @@
+"""Who is signed in, now and for as long as a stream or a socket is open.
+
+A token expires, and a user can be deleted: requests are refused at once, what is open ends within a minute.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from starlette.requests import HTTPConnection
+
+from threadkeep.clock import Clock, system_clock
+from threadkeep.domain.errors import Forbidden, StorageError, Unauthenticated
+from threadkeep.domain.user import User
+from threadkeep.http.sign_in.methods import SignInMethod
+from threadkeep.ports.sign_in import Check, SignIn
+from threadkeep.services.services import Services
+
+log = logging.getLogger("threadkeep.http")
+
+
+class Presence(SignIn[HTTPConnection]):
+    """A sign-in that remembers deletions: a token issued before its user was deleted is refused."""
+
+    def __init__(
+        self, method: SignInMethod, services: Callable[[], Awaitable[Services]], clock: Clock = system_clock
+    ) -> None:
+        self._method = method
+        self._services = services
+        self._clock = clock
+
+    async def user(self, connection: HTTPConnection, /) -> User:
+        """The signed-in user; raises Unauthenticated if there is none, or none any more."""
+        user = await self._method.user(connection)
+        with suppress(StorageError):  # the request itself reports the outage
+            await (await self._services()).users.check_not_deleted(user)
+        return user
+
+    def checking(self, connection: Callable[[], HTTPConnection], user_id: str) -> Check:
+        """What checks, as often as it is called, that a user who is present now still is."""
+        since = self._clock()
+
+        async def check() -> None:
+            try:
+                user = await self._method.user(connection())
+                if user.id != user_id:
+                    raise Unauthenticated("Another user has signed in.")
+                await (await self._services()).users.check_not_deleted(user, present_since=since)
+            except (Unauthenticated, Forbidden):
+                raise
+            except Exception:
+                # Neither an outage nor a host's mistake signs anybody out: it is checked again soon.
+                log.warning("couldn't check whether a user is still signed in", exc_info=True)
+
+        return check

@@ -1,0 +1,1 @@
+"""Other people's programs on this machine: installed, confined, guarded."""

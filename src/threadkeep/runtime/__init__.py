@@ -1,0 +1,1 @@
+"""Who runs turns: nodes, leases, recovery, followers."""

@@ -1,0 +1,135 @@
+"""Follows a turn from any event on, on any node: used by streams, WebSockets and waiting requests."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from types import TracebackType
+from typing import Self
+
+from threadkeep.domain.errors import EventsExpired, TurnNotFound
+from threadkeep.domain.ids import ConversationId, TurnId
+from threadkeep.domain.turn import Turn
+from threadkeep.log.live import LiveLog
+from threadkeep.log.replies import replayed
+from threadkeep.log.values import whole_chunks
+from threadkeep.ports.payloads import PayloadStore
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.runtime.mirrors import Mirrors
+from threadkeep.runtime.running import NodeTurns
+
+ALL_SEEN = sys.maxsize
+"""The position of a reader who only waits for the end."""
+
+
+class Follower:
+    """One reader of one turn's log, within `async with`.
+
+    Iterating yields chunks as they are stored, with their values, at the reader's pace; no turn waits for it.
+    It yields an empty sequence when the reader is woken, and stops when no more will come.
+    """
+
+    def __init__(
+        self,
+        opening: Callable[[], AbstractAsyncContextManager[LiveLog]],
+        after: int,
+        payloads: PayloadStore,
+        conversation_id: ConversationId,
+    ) -> None:
+        self._open = opening
+        self._opening = opening()
+        self._conversation_id = conversation_id
+        self._seen = after
+        self._payloads = payloads
+        self._live: LiveLog
+
+    async def __aenter__(self) -> Self:
+        self._live = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opening.__aexit__(kind, exc, trace)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[LogChunk]:
+        chunks = self._live.since(self._seen)
+        if not chunks:
+            if self._live.moved and not self._live.ended:
+                await self._reopen()
+            elif self._live.closed:
+                raise StopAsyncIteration
+            else:
+                await self._live.changed()
+            chunks = self._live.since(self._seen)
+        if not chunks:
+            return ()
+        self._seen = chunks[-1].last_seq
+        return await whole_chunks(self._payloads, self._conversation_id, chunks)
+
+    async def _reopen(self) -> None:
+        """Continues to follow the turn after a hand-off."""
+        await self._opening.__aexit__(None, None, None)
+        self._opening = self._open()
+        self._live = await self._opening.__aenter__()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the turn's last event is here; if not, this node doesn't know how the turn continues."""
+        return self._live.ended
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the turn waits for its user."""
+        return self._live.paused
+
+    def wake(self) -> None:
+        """Makes a waiting reader look again."""
+        self._live.wake()
+
+
+class Following:
+    """Opens the logs of turns for their readers."""
+
+    def __init__(self, store: Store, running: NodeTurns, mirrors: Mirrors) -> None:
+        self._store = store
+        self._running = running
+        self._mirrors = mirrors
+
+    async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
+        """A turn's log for a reader who has seen its events up to `after`; None when nothing is left.
+
+        `from_first` yields all events anyway, for a reader who must see them again. The log of a turn that
+        ended long ago has been trimmed: it is rebuilt from the reply with new event numbers, so a reader who
+        has seen part of it gets EventsExpired.
+        """
+        first = 0 if from_first else after
+        if turn.is_active:
+            return self._follower(turn, lambda: self.watch(turn.id), first)
+        if after >= turn.last_event_seq:
+            return None
+        chunks = await self._store.log.read(turn.id, first) or [await self._replayed(turn, after)]
+        ended = LiveLog(turn.id)
+        ended.extend(chunks, ended=True)
+        return self._follower(turn, lambda: nullcontext(ended), first)
+
+    def _follower(
+        self, turn: Turn, opening: Callable[[], AbstractAsyncContextManager[LiveLog]], after: int
+    ) -> Follower:
+        return Follower(opening, after, self._store.payloads, turn.conversation_id)
+
+    def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
+        """A turn's log as stored, on whichever node it runs."""
+        running = self._running.get(turn_id)
+        return self._mirrors.open(turn_id) if running is None else nullcontext(running.log.live)
+
+    async def _replayed(self, turn: Turn, after: int) -> LogChunk:
+        if after:
+            raise EventsExpired("This turn's events are no longer stored. Read its message instead.")
+        reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
+        if reply is None:
+            raise TurnNotFound
+        return replayed(turn, reply)

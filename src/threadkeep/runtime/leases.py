@@ -1,0 +1,40 @@
+"""Leases: a node's right to write the turns that it runs, which lapses unless renewed."""
+
+import time
+
+from threadkeep.log.writer import TurnLost
+from threadkeep.ports.turn_log import LEASE_MS, Lease, TurnLogStore
+from threadkeep.runtime.running import NodeTurns
+
+FIRST_FENCE = 1
+
+
+def lease_of(node_id: str) -> Lease:
+    """The lease with which a node begins a turn or takes one over."""
+    return Lease(node_id, FIRST_FENCE, LEASE_MS)
+
+
+class Leases:
+    """Renews the leases of the turns that run here."""
+
+    def __init__(self, node_id: str, store: TurnLogStore, running: NodeTurns) -> None:
+        self._node_id = node_id
+        self._store = store
+        self._running = running
+
+    async def renew(self) -> None:
+        """Renews them, stops turns whose lease is lost, and picks up aborts whose signal was lost."""
+        ours = self._running.all()
+        if not ours:
+            return
+        asked_at = time.monotonic()
+        held = await self._store.renew(self._node_id, ours, LEASE_MS)
+        for turn_id, turn in ours.items():
+            if turn_id not in held:
+                turn.log.error = turn.log.error or TurnLost()
+                turn.control.stop.request("interrupt")
+                continue
+            turn.leased_until = asked_at + LEASE_MS / 1000
+            turn.control.nudge()  # a signal may be lost
+            if held[turn_id]:
+                turn.control.stop.request("abort")

@@ -1,0 +1,180 @@
+"""This process as one of the nodes that run turns."""
+
+import asyncio
+import contextlib
+from contextlib import AbstractContextManager
+
+from threadkeep.clock import Clock
+from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user_events import UserEvent
+from threadkeep.log.live import LiveLog
+from threadkeep.log.writer import LogWriter
+from threadkeep.loops import Loops, do_each
+from threadkeep.metrics import Metrics
+from threadkeep.ports.bus import Bus
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.ports.turns import WaitingEnd
+from threadkeep.runtime.following import Follower, Following
+from threadkeep.runtime.heartbeat import beat
+from threadkeep.runtime.leases import Leases
+from threadkeep.runtime.mirrors import Mirrors
+from threadkeep.runtime.next_turn import NextTurns
+from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
+from threadkeep.runtime.recovery import Recovery
+from threadkeep.runtime.runner import Runner
+from threadkeep.runtime.running import NodeTurns
+from threadkeep.runtime.signals import Signals
+from threadkeep.runtime.steering import SteeringMessages
+from threadkeep.runtime.turn_ends import TurnEnds
+from threadkeep.runtime.user_events import UserEvents
+from threadkeep.tasks import end_tasks
+
+ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then
+
+
+class Node:
+    """Runs turns, follows them on any node, and resumes those of dead nodes."""
+
+    def __init__(
+        self,
+        store: Store,
+        bus: Bus,
+        user_events: UserEvents,
+        clock: Clock,
+        metrics: Metrics,
+        loops: Loops,
+        *,
+        alone: bool,
+    ) -> None:
+        self.id = new_uuid()
+        self._store = store
+        self._running = NodeTurns()
+        self._mirrors = Mirrors(store, loops)
+        self._user_events = user_events
+        self._signals = Signals(
+            bus,
+            user_events,
+            on_wrote=self._mirrors.wake,
+            on_abort=lambda it: self._running.stop(it, "abort"),
+            on_answered=self._running.nudge,
+        )
+        self._writer = LogWriter(
+            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops
+        )
+        next_turns = NextTurns(self.id, store, self._writer)
+        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics)
+        steering = SteeringMessages(store, self._writer, self._signals, clock)
+        self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
+        self._following = Following(store, self._running, self._mirrors)
+        leases = Leases(self.id, store.log, self._running)
+        self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
+        # Separate, so that our leases don't expire while we take over many turns of a dead node.
+        self._beats = [
+            beat(loops, "renewal of leases", leases.renew),
+            beat(loops, "takeover of turns", self._recovery.recover_abandoned),
+            beat(loops, "expiry of approvals", self._recovery.end_expired),
+        ]
+
+    async def recover_abandoned(self) -> None:
+        """Takes over turns of dead nodes without waiting for the next heartbeat."""
+        await do_each({"takeover of turns": self._recovery.recover_abandoned})
+
+    def resume_with(self, resumer: Resumer) -> None:
+        """Starts taking over turns of dead nodes."""
+        self._runner.resume_with(resumer)
+
+    async def begin(self, prepared: PreparedTurn) -> None:
+        """Stores a turn and its first event, and runs it even if the request is cancelled."""
+        await self._runner.begin(prepared)
+
+    async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
+        """The end of a waiting turn whose user continues without answering; None if it isn't waiting."""
+        held = await self._store.log.waiting(turn_id)
+        return await self._runner.end_of_waiting(held) if held else None
+
+    async def resume(self, held: HeldTurn) -> None:
+        """Continues a turn whose user has answered; another node does if this one is ending."""
+        if self._runner.can_resume:
+            await self._runner.resume(held)
+        else:
+            await self._store.log.release(held.turn.id, held.fence)
+
+    async def answered(self, turn_id: TurnId) -> None:
+        """Notifies the node that runs a turn that its user has answered."""
+        self._running.nudge(turn_id)
+        await self._signals.answered(turn_id)
+
+    async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
+        """A turn's log for a reader who has seen its events up to `after`; None if nothing is left."""
+        return await self._following.follow(turn, after, from_first=from_first)
+
+    async def abort(self, turn_id: TurnId) -> bool:
+        """Aborts a turn, wherever it runs or waits; returns whether it has ended: its node may not respond.
+
+        If the turn waits and this node can't end it, being too old or itself ending, another one does.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ABORT_S):
+                live = await self._stop_once(turn_id)
+                # It just began to wait for its user, or moved to another node: stop it there.
+                while live.moved and not live.ended:
+                    live = await self._stop_once(turn_id)
+                return live.ended
+        return False
+
+    async def _stop_once(self, turn_id: TurnId) -> LiveLog:
+        """Stops a turn where it is now; returns its log once that is closed."""
+        if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
+            turn_id, "abort"
+        ):
+            await self._store.log.request_abort(turn_id)
+            await self._signals.abort(turn_id)
+        async with self._following.watch(turn_id) as live:
+            await live.until_closed()
+        return live
+
+    def lose(self, turn_id: TurnId) -> None:
+        """Drops a turn that runs here, as if this process had ended: it continues from its log."""
+        self._running.stop(turn_id, "hand_off")
+
+    @property
+    def running_count(self) -> int:
+        """How many turns run here."""
+        return self._running.count
+
+    def running_of(self, user_id: UserId) -> int:
+        """How many turns of a user run here or begin to."""
+        return self._runner.count_of(user_id)
+
+    def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
+        """An event that is set when a turn begins in a conversation or a change of it is announced."""
+        return self._signals.changes(conversation_id)
+
+    async def announce(self, event: UserEvent) -> None:
+        """Announces an event to the user's pages and the conversation's followers, on all nodes."""
+        await self._signals.changed(event)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether this process is ending and starts no more turns."""
+        return self._runner.is_draining
+
+    async def drain(self, grace_s: float) -> None:
+        """Starts no more turns and hands off those that run; a step in progress has `grace_s` to end.
+
+        Then disconnects all followers: waiting ones would delay the end of the process.
+        """
+        await self._runner.drain(grace_s)
+        self._user_events.close()
+        await self._mirrors.close()
+
+    async def close(self) -> None:
+        """Hands off the turns that run here, keeping their output, and stops following others."""
+        self._user_events.close()
+        self._signals.close()
+        await end_tasks(*(it.task for it in self._beats))
+        await self._runner.close()
+        await self._mirrors.close()
+        await self._writer.close()

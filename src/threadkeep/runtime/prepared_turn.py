@@ -1,0 +1,56 @@
+"""What services hand to a node: turns that are ready to begin, and how turns resume from their logs."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.loop import TurnStep
+from threadkeep.log.format import LogEntry
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.ports.turns import NewTurn
+from threadkeep.runtime.control import TurnControl
+
+Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
+"""The steps of a new turn, after its start."""
+
+
+async def _give_nothing_back() -> None:
+    """For turns that reserved nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTurn:
+    """A turn that is ready to begin: what to store, how it runs, and what follows it."""
+
+    new: NewTurn
+    steps: Steps
+    prepare_next: "PrepareNextTurn | None" = None
+    """Prepares the turn of a message that is queued behind this one."""
+    by_admin: bool = False
+    """Whether its user is an admin; if it resumes, it keeps their rights."""
+    give_back: Callable[[], Awaitable[None]] = _give_nothing_back
+    """Gives back what it reserved, if it doesn't begin after all."""
+
+
+PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[PreparedTurn]]
+"""Prepares the turn of a queued message, in a conversation whose previous turn has just completed.
+
+Raises ThreadkeepError if no turn can begin; then the queue is held.
+"""
+
+
+class Resumer(Protocol):
+    """Resumes turns from their logs."""
+
+    def steps(
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
+    ) -> AsyncGenerator[TurnStep]:
+        """The steps of a turn after the entries of its log; `is_takeover` if its node died."""
+        ...
+
+    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
+        """What prepares the turn after a resumed one."""
+        ...

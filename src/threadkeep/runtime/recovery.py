@@ -1,0 +1,113 @@
+"""Recovery: resumes turns whose node died or released them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from threadkeep.clock import Clock
+from threadkeep.domain.ids import TurnId
+from threadkeep.engine.stop import StopReason
+from threadkeep.logs import Subject, about
+from threadkeep.loops import SomeFailed, do_each
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LEASE_MS
+from threadkeep.runtime.heartbeat import BEAT_S
+from threadkeep.runtime.leases import lease_of
+from threadkeep.runtime.runner import Runner
+from threadkeep.runtime.running import NodeTurns
+
+MOST_AT_ONCE = 20
+"""How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
+LEASE_S = LEASE_MS / 1000
+OUTAGE_S = LEASE_S - BEAT_S
+"""After such an outage of the database, leases of running nodes have expired."""
+
+
+class TakeoverPause:
+    """Gives the other nodes time to renew their leases when the database comes back."""
+
+    def __init__(self) -> None:
+        self.reached_at: float | None = None
+        """When the database was reached last."""
+        self._ends_at: float | None = None
+
+    def is_over(self, now: float) -> bool:
+        """Whether turns may be taken over, now that the database has answered."""
+        was_out = self.reached_at is not None and now - self.reached_at > OUTAGE_S
+        self.reached_at = now
+        if self._ends_at is not None and now >= self._ends_at:
+            self._ends_at = None
+            return True  # also where the database is slow every time
+        if self._ends_at is None and was_out:
+            self._ends_at = now + LEASE_S
+        return self._ends_at is None
+
+
+class Recovery:
+    """Looks for turns that no node runs; `alone` means that there is no other node."""
+
+    def __init__(
+        self,
+        node_id: str,
+        store: Store,
+        running: NodeTurns,
+        runner: Runner,
+        clock: Clock,
+        *,
+        alone: bool,
+    ) -> None:
+        self._node_id = node_id
+        self._store = store
+        self._clock = clock
+        self._running = running
+        self._runner = runner
+        self._alone = alone
+        self._free = asyncio.Lock()
+        self._takeover_pause = TakeoverPause()
+
+    async def recover_abandoned(self) -> None:
+        """Takes over turns whose lease has expired, up to the limit; one call at a time."""
+        if not self._runner.can_resume:
+            return
+        async with self._free:
+            found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
+            if not self._alone and not self._takeover_pause.is_over(time.monotonic()):
+                return
+            lost = [it for it in found if self._running.get(it) is None]  # our own are merely late
+            try:
+                await _do_for_each(lost, self._recover)
+            finally:
+                self._takeover_pause.reached_at = time.monotonic()  # taking over may take long
+
+    async def end_expired(self) -> None:
+        """Ends turns whose user hasn't answered in time, up to the limit."""
+        if not self._runner.can_resume:
+            return
+        expired = await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE)
+        await _do_for_each(expired, partial(self.end_waiting, reason="expire"))
+
+    async def end_waiting(self, turn_id: TurnId, reason: StopReason) -> bool:
+        """Ends a turn that waits for its user; False if it isn't waiting."""
+        if not self._runner.can_resume:
+            return False
+        held = await self._store.log.adopt_waiting(turn_id, lease_of(self._node_id))
+        if held is not None:
+            await self._runner.resume(held, stop_reason=reason)
+        return held is not None
+
+    async def _recover(self, turn_id: TurnId) -> None:
+        held = await self._store.log.adopt(turn_id, lease_of(self._node_id), alone=self._alone)
+        if held is not None:
+            await self._runner.resume(held, is_takeover=True)
+
+
+async def _do_for_each(turn_ids: Iterable[TurnId], do: Callable[[TurnId], Awaitable[object]]) -> None:
+    """Does something for each turn, even if it fails for another."""
+
+    async def do_for(turn_id: TurnId) -> None:
+        with about(Subject(turn_id=turn_id)):
+            await do(turn_id)
+
+    if await do_each({f"looking after turn {it}": partial(do_for, it) for it in turn_ids}):
+        raise SomeFailed

@@ -1,0 +1,91 @@
+"""The turns that run on this node."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.engine.stop import StopReason
+from threadkeep.log.writer import TurnLog, TurnLost
+from threadkeep.ports.turn_log import LEASE_MS, HeldTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
+
+
+@dataclass(slots=True)
+class NodeTurn:
+    """A turn that runs here."""
+
+    held: HeldTurn
+    log: TurnLog
+    control: TurnControl
+    prepare_next: PrepareNextTurn | None
+    task: "asyncio.Task[None]" = field(init=False)
+    leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
+    """By this process's own clock, which is useless if the process was suspended."""
+
+
+class NodeTurns:
+    """The turns that run here, by id; each is removed when its task is done."""
+
+    def __init__(self) -> None:
+        self._turns: dict[TurnId, NodeTurn] = {}
+
+    def add(self, turn: NodeTurn) -> None:
+        """Adds a turn that has started to run."""
+        turn_id = turn.log.turn_id
+        self._turns[turn_id] = turn
+        turn.task.add_done_callback(lambda _: self._forget(turn))
+
+    def _forget(self, turn: NodeTurn) -> None:
+        if self._turns.get(turn.log.turn_id) is turn:
+            del self._turns[turn.log.turn_id]
+
+    def discard(self, log: TurnLog) -> None:
+        """Removes a turn by its closed log; the turn may already run here again, with another log."""
+        turn = self._turns.get(log.turn_id)
+        if turn is not None and turn.log is log:
+            del self._turns[log.turn_id]
+
+    def check_lease(self, turn_id: TurnId) -> None:
+        """Raises TurnLost if a turn's lease may have expired: another node may have taken it over."""
+        turn = self._turns.get(turn_id)
+        if turn is None or turn.leased_until < time.monotonic():
+            raise TurnLost
+
+    def get(self, turn_id: TurnId) -> NodeTurn | None:
+        """A turn, if it runs here."""
+        return self._turns.get(turn_id)
+
+    def all(self) -> dict[TurnId, NodeTurn]:
+        """The turns that run now."""
+        return dict(self._turns)
+
+    @property
+    def tasks(self) -> set["asyncio.Task[None]"]:
+        """The tasks of the turns that run now."""
+        return {turn.task for turn in self._turns.values()}
+
+    @property
+    def count(self) -> int:
+        """How many turns haven't ended; one whose end is visible no longer counts."""
+        return sum(not turn.log.live.ended for turn in self._turns.values())
+
+    def count_of(self, user_id: UserId) -> int:
+        """How many of a user's turns haven't ended."""
+        return sum(
+            turn.held.conversation.user_id == user_id and not turn.log.live.ended
+            for turn in self._turns.values()
+        )
+
+    def stop(self, turn_id: TurnId, reason: StopReason) -> bool:
+        """Stops a turn; returns whether it runs here."""
+        turn = self._turns.get(turn_id)
+        if turn is not None:
+            turn.control.stop.request(reason)
+        return turn is not None
+
+    def nudge(self, turn_id: TurnId) -> None:
+        """Makes a turn check for input from its user, if it runs here."""
+        if turn := self._turns.get(turn_id):
+            turn.control.nudge()

@@ -1,0 +1,107 @@
+"""Writes a running turn's steps to its log, and does what some of them ask for: end, pause, hand off."""
+
+import logging
+from collections.abc import AsyncGenerator
+
+from threadkeep.domain.errors import StorageConflict, StorageError
+from threadkeep.domain.events import ApprovalRequest, Done, Failed, Notice, Retrieval, UsageReported
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.engine.ending import INTERNAL_ERROR
+from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
+from threadkeep.engine.loop import HandOff, Pause, TurnStep
+from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.ports.store import Store
+from threadkeep.runtime.running import NodeTurn, NodeTurns
+from threadkeep.runtime.signals import Signals
+from threadkeep.runtime.turn_ends import RunNext, TurnEnds
+
+log = logging.getLogger("threadkeep.turns")
+
+
+class StepWriter:
+    """Stores the steps of this node's turns, then shows them."""
+
+    def __init__(
+        self, store: Store, running: NodeTurns, writer: LogWriter, turn_ends: TurnEnds, signals: Signals
+    ) -> None:
+        self._store = store
+        self._running = running
+        self._writer = writer
+        self._turn_ends = turn_ends
+        self._signals = signals
+
+    async def write(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep], run_next: RunNext) -> bool:
+        """Stores and shows a turn's steps, as far as possible; returns whether it resumes from its log."""
+        held, turn_log = turn.held, turn.log
+        previous = None
+        try:
+            async for step in steps:
+                match step:
+                    case Done() | Failed():
+                        await self._turn_ends.end(
+                            held, turn_log, step, prepare_next=turn.prepare_next, run_next=run_next
+                        )
+                    case Pause(requests):
+                        return not await self._pause(turn, requests)
+                    case HandOff():
+                        await self._hand_off(turn_log)
+                    case UsageReported() if held.attempts and isinstance(previous, CallFinished):
+                        await turn_log.add(step, at_once=True)
+                        await self._store.log.reset_attempts(held.turn.id, held.fence)
+                    case Dispatched() | InputAwaited():
+                        # Stored before the tools run, while the turn is still ours.
+                        await turn_log.add(step, at_once=True)
+                        self._running.check_lease(turn_log.turn_id)
+                    case Notice() | Retrieval(tool_call_id=None):
+                        # Stored before the receipt of the request: it numbers the passages found.
+                        await turn_log.add(step, at_once=True)
+                    case ApprovalRequest():
+                        await turn_log.add(step)
+                        await self._signals.asked(held, step.request_id)
+                    case _:
+                        await turn_log.add(step)
+                previous = step
+        except TurnLost:
+            log.warning("another node took over turn %s", held.turn.id)
+        except StorageError as exc:
+            # Nobody has seen what isn't stored. The lease will expire; then a node continues the turn.
+            log.error("couldn't store turn %s: %s", held.turn.id, exc.message)
+        except Exception:
+            log.exception("turn %s crashed", held.turn.id)
+            if not turn_log.live.ended:
+                await self._end_crashed(turn)
+        finally:
+            await steps.aclose()
+        return False
+
+    async def _pause(self, turn: NodeTurn, requests: frozenset[str]) -> bool:
+        """Makes the turn wait for its user; False if it continues immediately because they have answered."""
+        held = turn.held
+        await self._writer.flush(turn.log)
+        try:
+            paused = await persist(lambda: self._store.log.pause(held.turn.id, held.fence, requests))
+        except StorageConflict as exc:
+            # The first try may have stored it, and only the response was lost.
+            if await self._store.turns.status(held.turn.id) is not TurnStatus.WAITING:
+                raise TurnLost from exc
+            paused = "paused"
+        if paused == "aborting":
+            turn.control.stop.request("abort")
+        if paused == "paused":
+            log.info("turn is waiting for its user")
+            await self._signals.paused(held)
+        return paused == "paused"
+
+    async def _hand_off(self, turn_log: TurnLog) -> None:
+        await self._writer.flush(turn_log)
+        await persist(lambda: self._store.log.release(turn_log.turn_id, turn_log.fence))
+        log.info("turn handed off")
+
+    async def _end_crashed(self, turn: NodeTurn) -> None:
+        """Ends a turn after an internal error. If even that fails, its lease expires."""
+        try:
+            turn.log.release()
+            await self._writer.flush(turn.log)
+            await self._turn_ends.cut_off(turn.held, turn.log, INTERNAL_ERROR)
+        except Exception:
+            log.exception("couldn't end turn %s", turn.held.turn.id)

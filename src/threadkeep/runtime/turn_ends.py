@@ -1,0 +1,163 @@
+"""Stores a turn's end: its last events, its reply and the start of the next turn, in one commit."""
+
+import logging
+from collections.abc import Callable
+from itertools import count
+
+from threadkeep.clock import Clock
+from threadkeep.context.tool_results import TURN_ENDED
+from threadkeep.domain.conversation import EndedTurn
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.events import EventBody, Failed
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.ending import cut_off, last_events, stopped
+from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.metrics import Metrics
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn, LogChunk
+from threadkeep.ports.turns import WaitingEnd
+from threadkeep.runtime.next_turn import NextTurns
+from threadkeep.runtime.opened_turn import OpenedTurn
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
+from threadkeep.runtime.signals import Signals
+
+log = logging.getLogger("threadkeep.turns")
+
+TRIES_TO_PREPARE_NEXT = 5
+"""How often to prepare the next turn if something changes meanwhile; then the queue is held."""
+
+
+RunNext = Callable[[OpenedTurn], object]
+
+
+class TurnEnds:
+    """Ends turns that this node may write."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: LogWriter,
+        next_turns: NextTurns,
+        signals: Signals,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._next_turns = next_turns
+        self._signals = signals
+        self._clock = clock
+        self._metrics = metrics
+
+    async def end(
+        self,
+        held: HeldTurn,
+        turn_log: TurnLog,
+        *last: EventBody,
+        prepare_next: PrepareNextTurn | None = None,
+        run_next: RunNext | None = None,
+    ) -> None:
+        """Stores what is pending, the last events, the reply and the turn's end together, then shows them.
+
+        If a message is queued behind a completed turn, its turn begins in the same commit.
+        """
+        await self._writer.settle(turn_log)
+        chunk = turn_log.take(*last)
+        assert chunk is not None
+        reply = turn_log.folding.message(held.reply)
+        ended = held.conversation.end_turn(held.turn, reply, self._clock())
+        next_turn = await self._store_end(held, ended, chunk, prepare_next)
+        if next_turn is not None and run_next is not None:
+            run_next(next_turn)  # readers who see the end can follow the next turn
+        turn_log.live.extend([chunk], ended=True)
+        self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
+        self._metrics.turn_ended(ended.turn)
+        _log_end(ended.turn)
+        await self._signals.ended(ended, chunk)
+
+    async def _store_end(
+        self, held: HeldTurn, ended: EndedTurn, chunk: LogChunk, prepare_next: PrepareNextTurn | None
+    ) -> OpenedTurn | None:
+        """Stores the end, with the queue's next turn if there is one; retries while the queue changes."""
+        version, next_turn = 0, None
+        for tries in count(1):
+            try:
+                await self._store_once(ended, chunk, held.fence, version, next_turn)
+                return next_turn
+            except StorageConflict as exc:
+                # The first try may have stored it, and only the response was lost.
+                if await self._is_stored(chunk):
+                    return next_turn
+                await _give_back(next_turn)
+                state = await persist(lambda: self._store.queue.state_for(held.turn.id, held.fence))
+                if state is None or (next_turn is None and state.version == version):
+                    raise TurnLost from exc
+            except BaseException:
+                await _give_back(next_turn)
+                raise
+            version, next_turn = state.version, None
+            if state.first is not None and prepare_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
+                next_turn = await self._next_turns.open(held, ended, state.first, prepare_next)
+        return None
+
+    async def _store_once(
+        self, ended: EndedTurn, chunk: LogChunk, fence: int, version: int, next_turn: OpenedTurn | None
+    ) -> None:
+        stored = next_turn and next_turn.as_next
+        await persist(
+            lambda: self._store.turns.end(ended, chunk, fence, queue_version=version, next_turn=stored)
+        )
+
+    async def _is_stored(self, chunk: LogChunk) -> bool:
+        written = await persist(lambda: self._store.log.read(chunk.turn_id, chunk.first_seq - 1))
+        return [it.events for it in written] == [chunk.events]
+
+    def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
+        """The end of a waiting turn whose user continues without answering; stores nothing."""
+        open_calls = turn_log.folding.open_calls
+        last = last_events(
+            stopped(held.turn, "abort"),
+            open_calls=open_calls,
+            why=TURN_ENDED,
+            reported=turn_log.folding.usage,
+            unreported=None,
+            waiting={call.tool_call_id for call in open_calls},
+        )
+        chunk = turn_log.take(*last)
+        assert chunk is not None
+        reply = turn_log.folding.message(held.reply)
+        return WaitingEnd(held.conversation.end_turn(held.turn, reply, self._clock()), chunk, held.fence)
+
+    async def announce_end(self, end: WaitingEnd) -> None:
+        """Announces a turn's stored end."""
+        self._metrics.turn_ended(end.ended.turn)
+        _log_end(end.ended.turn)
+        await self._signals.ended(end.ended, end.chunk)
+
+    async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
+        """Ends a turn that can't continue; adds what its log lacks before its last event."""
+        folding = turn_log.folding
+        reply, open_iteration = folding.message(held.reply), folding.open_iteration
+        turn, sent = held.turn, None
+        if open_iteration is not None:
+            sent = await self._store.receipts.get(turn.conversation_id, turn.id)
+        last = cut_off(
+            failure,
+            reply,
+            folding.open_calls,
+            open_iteration=open_iteration,
+            request_tokens=sent[0].token_estimate if sent else 0,
+        )
+        await self.end(held, turn_log, *last)
+
+
+async def _give_back(next_turn: OpenedTurn | None) -> None:
+    if next_turn is not None:
+        await next_turn.prepared.give_back()
+
+
+def _log_end(turn: Turn) -> None:
+    status = f"{turn.status} {turn.error.code}" if turn.error else turn.status
+    took = (turn.ended_at or turn.started_at) - turn.started_at
+    seen = {"status": turn.status, "code": turn.error and turn.error.code, "duration_ms": took}
+    log.info("turn ended: %s after %d ms", status, took, extra={"fields": seen})

@@ -1,0 +1,1 @@
+"""How a text is split into the words that it is searched by."""

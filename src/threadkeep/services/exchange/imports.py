@@ -1,0 +1,204 @@
+"""Imports a file's content for a user: each conversation completely or not at all, nothing twice.
+
+Ids stay the same if they are free. If an id belongs to another user, because a file can be imported for two
+users, the item and everything that belongs to it get ids derived from the user's and the old ones, the same
+every time.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from threadkeep.clock import Clock
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.conversation import new_session_id
+from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.errors import InvalidRequest, StorageConflict, StorageError, ThreadkeepError
+from threadkeep.domain.ids import DocumentId, MemoryId, new_uuid
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.user import User
+from threadkeep.engine.json_values import TooDeep
+from threadkeep.jobs.documents import READ_JOB, read_job
+from threadkeep.ports.document_files import DocumentFiles
+from threadkeep.ports.exchange import (
+    Flawed,
+    ForeignConversation,
+    Found,
+    ImportSource,
+    KeptMemory,
+    KnownAgent,
+    OwnAgent,
+    WholeConversation,
+)
+from threadkeep.ports.jobs import Job, JobStore
+from threadkeep.ports.prompt_files import PromptFiles
+from threadkeep.ports.store import Store
+from threadkeep.services.exchange.agents import ImportedAgents
+from threadkeep.services.exchange.exports import document_name
+from threadkeep.services.exchange.files import foreign_files, keep_document, payload_content
+from threadkeep.services.exchange.ids import ImportIds
+from threadkeep.services.exchange.reassignment import make_searchable
+from threadkeep.services.exchange.report import ImportReport
+from threadkeep.services.file_intake import FileIntake
+from threadkeep.transfers.foreign import convert_conversation, foreign_id
+from threadkeep.transfers.imported import check_id, check_whole, with_new_ids
+
+MOST_MEMORIES = 100_000
+
+
+class Import:
+    """Imports one file for one user."""
+
+    def __init__(
+        self,
+        store: Store,
+        jobs: JobStore,
+        prompt_files: PromptFiles,
+        document_files: DocumentFiles,
+        intake: FileIntake,
+        clock: Clock,
+        user: User,
+    ) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._document_files = document_files
+        self._intake = intake
+        self._clock = clock
+        self._user = user
+        self.report = ImportReport()
+        self._import_ids = ImportIds(store, user.id)
+        self._agents = ImportedAgents(store, prompt_files, clock, user, self._import_ids, self.report)
+        self._documents: dict[str, str] = {}
+
+    async def take(self, source: ImportSource, agent_name: str | None) -> ImportReport:
+        """Imports everything in a file; leaves out flawed items and continues."""
+        if source.is_ours and agent_name is not None:
+            raise InvalidRequest("A Threadkeep export already names its agents; leave out --agent.")
+        agent = None if source.is_ours else await self._agents.named(agent_name)
+        for found in source.found():
+            try:
+                await self._take(source, found, agent)
+            except (StorageConflict, TooDeep) as exc:
+                self.report.leave_out(found, str(exc))
+            except StorageError:
+                raise  # the database is unreachable or full: nothing more can be done
+            except ThreadkeepError as exc:
+                self.report.leave_out(found, exc.message)
+        return self.report
+
+    async def _take(self, source: ImportSource, found: Found | Flawed, agent: Agent | None) -> None:
+        match found:
+            case Flawed():
+                self.report.left_out.append(found)
+            case OwnAgent():
+                await self._agents.take(found)
+            case KnownAgent():
+                await self._agents.meet(found)
+            case Document():
+                await self._take_document(source, found)
+            case KeptMemory():
+                await self._take_memory(found)
+            case WholeConversation():
+                agent_id = self._agents.id_of(found.conversation.agent_id)
+                whole = replace(found, conversation=replace(found.conversation, agent_id=agent_id))
+                await self._take_conversation(whole, lambda payload: payload_content(source, payload))
+            case ForeignConversation():
+                assert agent is not None
+                await self._take_foreign(source, found, agent)
+            case Briefing():
+                await self._take_briefing(found)
+
+    async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
+        """Imports another product's conversation; prepares its files only if it doesn't exist yet."""
+        _, is_there = await self._import_ids.find("conversation", foreign_id(found), self._user.id)
+        if is_there:
+            self.report.there += 1
+            return
+        async with foreign_files(
+            source, found, self._intake, self._user.id, self.report.notes.append
+        ) as files:
+            whole, contents = convert_conversation(found, self._user.id, agent.id, self._clock(), files.known)
+
+            def content(payload: Payload) -> bytes:
+                own = contents.get(payload.sha256)
+                return files.read(payload.sha256) if own is None else own
+
+            await self._take_conversation(whole, content)
+
+    async def _take_conversation(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> None:
+        if not whole.messages:
+            self.report.empty += 1
+            return
+        whole = check_whole(whole)
+        id_, is_there = await self._import_ids.find("conversation", whole.conversation.id, self._user.id)
+        if is_there:
+            self.report.there += 1
+            return
+        conversation = replace(
+            whole.conversation, user_id=self._user.id, session_id=new_session_id(), active_turn_id=None
+        )
+        # Even if it keeps its ids, it may cite a document that has another id here.
+        rename = self._import_ids.own_id if id_ != conversation.id else str
+        whole = with_new_ids(replace(whole, conversation=conversation), rename, self._documents)
+        is_main = await self._store.exchange.add(whole, content)
+        await make_searchable(self._store, whole.conversation.id)
+        self.report.count("conversation")
+        self.report.count("message", len(whole.messages))
+        if files := sum(isinstance(part, FilePart) for it in whole.messages for part in it.parts):
+            self.report.count("file", files)
+        if conversation.is_main and not is_main:
+            self.report.notes.append(
+                f"Conversation {conversation.title or conversation.id!r} was the main conversation, but "
+                "this agent already has one, so it was imported as a regular conversation."
+            )
+
+    async def _take_document(self, source: ImportSource, document: Document) -> None:
+        """Stores a document's file and queues it for processing, as if it had been uploaded."""
+        check_id(document.id)
+        agent_id = self._agents.id_of(document.agent_id)
+        id_, is_there = await self._import_ids.find("document", document.id, agent_id)
+        if is_there:
+            self._documents[document.id] = id_
+            self.report.there += 1
+            return
+        fresh = replace(
+            document,
+            id=DocumentId(id_),
+            agent_id=agent_id,
+            status=DocumentStatus.PROCESSING,
+            progress=0.0,
+            chunk_count=0,
+            error=None,
+            updated_at=self._clock(),
+        )
+        await keep_document(source, document_name(document), fresh, self._document_files)
+        kept = await self._store.documents.add(fresh)
+        self._documents[document.id] = kept.id
+        if kept.id != fresh.id:
+            await self._document_files.remove(agent_id, fresh.id)
+            self.report.there += 1
+            return
+        await self._jobs.add(Job(new_uuid(), READ_JOB, read_job(fresh, self._user.id)))
+        self.report.count("document")
+
+    async def _take_memory(self, kept: KeptMemory) -> None:
+        check_id(kept.memory.id)
+        id_, is_there = await self._import_ids.find("memory", kept.memory.id, self._user.id)
+        if is_there:
+            self.report.there += 1
+            return
+        agent_id, memory = self._agents.id_of(kept.agent_id), replace(kept.memory, id=MemoryId(id_))
+        await self._store.memories.add(self._user.id, agent_id, memory, most=MOST_MEMORIES)
+        self.report.count("memory")
+
+    async def _take_briefing(self, briefing: Briefing) -> None:
+        check_id(briefing.id)
+        if await self._store.briefings.get(self._user.id, briefing.id) is not None:
+            self.report.there += 1
+            return
+        card = await self._import_ids.card(briefing.message_id) if briefing.message_id else None
+        agent_id = self._agents.id_of(briefing.agent_id)
+        taken = replace(briefing, user_id=self._user.id, agent_id=agent_id, message_id=card)
+        await self._store.briefings.add(taken)
+        self.report.count("briefing")

@@ -1,0 +1,266 @@
+"""Sending: a user's message starts a turn or joins the queue; a reply is generated again."""
+
+from dataclasses import dataclass
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.clock import Clock
+from threadkeep.context.titles import title_of
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.errors import (
+    IdempotencyMismatch,
+    InvalidRequest,
+    MessageNotFound,
+    NothingToRegenerate,
+    StorageConflict,
+    TurnInProgress,
+)
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.message import Message, MessageRole, check_user_content
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.queued import QueuedMessage, WhenBusy
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.ports.idempotency import IdempotencyKey
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
+from threadkeep.ports.turns import NewTurn, QueueChange
+from threadkeep.runtime.node import Node
+from threadkeep.services.access import branch_up_to, own_conversation, own_message, to_message_id
+from threadkeep.services.turn_starts import TurnStarts
+
+TRIES = 5
+
+# No message looks like these, even one that quotes them.
+_SEND_HELD = "\0send held\n"
+_REGENERATE = "\0regenerate\n"
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that a user sends, and how."""
+
+    content: str
+    files: tuple[FilePart, ...] = ()
+    parent_id: str | UnsetType | None = UNSET
+    """The message that it follows, None for none; by default, the last one of the active path."""
+    tip_id: str | UnsetType | None = UNSET
+    """The last message that the client shows; the message is rejected if the path ends elsewhere."""
+    when_busy: WhenBusy = WhenBusy.REJECT
+    idempotency_key: str | None = None
+
+    @property
+    def key(self) -> IdempotencyKey | None:
+        """What a retry shares with the first attempt, except the tip, which that attempt may have moved."""
+        asked = self.content if self.parent_id is UNSET else f"{self.parent_id}\n{self.content}"
+        if self.when_busy is not WhenBusy.REJECT:
+            asked = f"{self.when_busy}\n{asked}"
+        if self.files:
+            asked = "\n".join([*(it.file_id for it in self.files), asked])
+        return IdempotencyKey.of(self.idempotency_key, asked)
+
+
+Sent = tuple[Turn, Conversation] | QueuedMessage
+"""The outcome of sending a message: a turn that answers it, or its place in the queue."""
+
+
+class Sending:
+    """The use cases that start turns."""
+
+    def __init__(self, store: Store, node: Node, starts: TurnStarts, clock: Clock) -> None:
+        self._store = store
+        self._node = node
+        self._starts = starts
+        self._clock = clock
+
+    async def send(self, user: User, conversation_id: str, message: NewMessage) -> Sent:
+        """Starts a turn that answers a user's message, or queues the message; the same key returns the same
+        result.
+
+        If messages are held, sends the first of them and queues this one behind them.
+        """
+        key = message.key
+        for _ in range(TRIES):
+            conversation = await own_conversation(self._store, user, conversation_id)
+            # Before anything else: what was sent stays sent, whatever the agent accepts by now.
+            if key and (found := await self._sent_before(conversation, key)):
+                return found
+            agent = await self._starts.agent_of(user, conversation)
+            most = agent.settings.max_message_chars
+            check_user_content(message.content, most=most, has_files=bool(message.files))
+            try:
+                return await self._send_once(user, agent, conversation, message, key)
+            except StorageConflict:
+                continue  # another writer was first: read and decide again
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    async def send_held(
+        self, user: User, conversation_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> tuple[Turn, Conversation]:
+        """Starts the turn of a held message; the other held messages follow it. The same key returns the
+        same turn.
+        """
+        key = IdempotencyKey.of(idempotency_key, f"{_SEND_HELD}{message_id.lower()}")
+        for _ in range(TRIES):
+            conversation = await own_conversation(self._store, user, conversation_id)
+            id_ = to_message_id(message_id)
+            if key and (found := await self._begun_before(conversation, key)):
+                return found
+            agent = await self._starts.agent_of(user, conversation)
+            conversation.check_idle()
+            held = await self._store.queue.waiting(conversation.id)
+            message = next((it for it in held if it.id == id_), None)
+            if message is None:
+                # The same request may have taken it just now.
+                if key and (found := await self._begun_before(conversation, key)):
+                    return found
+                raise MessageNotFound("This message isn't in the queue.")
+            begun = self._starts.of_queued(agent, conversation, message)
+            try:
+                return await self._starts.begin(user, agent, NewTurn(begun, key, QueueChange(message)))
+            except StorageConflict:
+                continue
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    async def regenerate(
+        self,
+        user: User,
+        conversation_id: str,
+        *,
+        message_id: str | None = None,
+        tip_id: str | UnsetType | None = UNSET,
+        idempotency_key: str | None = None,
+    ) -> tuple[Turn, Conversation]:
+        """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
+        same turn.
+        """
+        key = IdempotencyKey.of(idempotency_key, f"{_REGENERATE}{(message_id or '').lower()}")
+        for _ in range(TRIES):
+            conversation = await own_conversation(self._store, user, conversation_id)
+            if key and (found := await self._begun_before(conversation, key)):
+                return found
+            agent = await self._starts.agent_of(user, conversation)
+            conversation.check_idle()
+            if tip_id is not UNSET:
+                conversation.check_tip(tip_id)
+            reply = await self._reply_to_regenerate(conversation, message_id)
+            replaced = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
+            branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
+            if replaced is None or branch is None:
+                raise NothingToRegenerate("This reply doesn't answer a question.")
+            begun = conversation.regenerate(
+                replaced.user_message_id, branch, self._clock(), model=self._starts.model(agent)
+            )
+            try:
+                return await self._starts.begin(user, agent, NewTurn(begun, key))
+            except StorageConflict:
+                continue
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    async def _send_once(
+        self,
+        user: User,
+        agent: Agent,
+        conversation: Conversation,
+        message: NewMessage,
+        key: IdempotencyKey | None,
+    ) -> Sent:
+        """Sends a message in a conversation as it was read; StorageConflict if that has changed."""
+        waiting_end = None
+        if conversation.active_turn_id is not None:
+            waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
+            if waiting_end is None:
+                return await self._send_while_busy(conversation, message, key)
+            conversation = waiting_end.ended.conversation  # a user who continues no longer answers
+        branch = await self._branch(conversation, message)
+        # A message with its own position is sent there; held messages come after it.
+        held = await self._store.queue.waiting(conversation.id) if message.parent_id is UNSET else ()
+        if held:
+            added = self._queued(conversation, message)
+            begun = self._starts.of_queued(agent, conversation, held[0])
+            change = QueueChange(held[0], added, key)
+            await self._starts.begin(user, agent, NewTurn(begun, queue=change, waiting_end=waiting_end))
+            return added
+        begun = conversation.begin_turn(
+            message.content,
+            self._clock(),
+            files=message.files,
+            branch=branch,
+            model=self._starts.model(agent),
+            title=title_of(message.content, message.files),
+        )
+        return await self._starts.begin(user, agent, NewTurn(begun, key, waiting_end=waiting_end))
+
+    async def _send_while_busy(
+        self, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None
+    ) -> QueuedMessage:
+        """Queues a message behind the active turn; StorageConflict if that turn has ended."""
+        turn_id = conversation.active_turn_id
+        assert turn_id is not None
+        if message.when_busy is WhenBusy.REJECT:
+            conversation.check_idle()
+        if message.parent_id is not UNSET:
+            raise InvalidRequest("A queued message can't set `parentId`.", param="parentId")
+        if message.when_busy is WhenBusy.STEER and message.files:
+            raise InvalidRequest(
+                "A message with files can't steer a turn. Queue it instead.", param="whenBusy"
+            )
+        queued = self._queued(
+            conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
+        )
+        await self._store.queue.add(queued, turn_id, key)
+        await self._node.announce(
+            UserEvent(conversation.user_id, UserEventType.CONVERSATION_CHANGED, conversation.id)
+        )
+        return queued
+
+    def _queued(
+        self, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None
+    ) -> QueuedMessage:
+        return QueuedMessage.of(
+            conversation.id, message.content, self._clock(), steers_turn_id=steers, files=message.files
+        )
+
+    async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:
+        """The outcome of an earlier request with the same key."""
+        if (begun := await self._store.turns.find_by_key(conversation.id, key.name)) is not None:
+            turn, request_hash = begun
+            found: Sent = turn, conversation
+        elif (waiting := await self._store.queue.find_by_key(conversation.id, key.name)) is not None:
+            found, request_hash = waiting
+        else:
+            return None
+        if request_hash != key.request_hash:
+            raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
+        return found
+
+    async def _begun_before(
+        self, conversation: Conversation, key: IdempotencyKey
+    ) -> tuple[Turn, Conversation] | None:
+        """The turn of an earlier request that could only start one."""
+        found = await self._sent_before(conversation, key)
+        return None if isinstance(found, QueuedMessage) else found
+
+    async def _branch(self, conversation: Conversation, message: NewMessage) -> Branch | None:
+        """The branch that a message continues; None for the active path."""
+        if message.tip_id is not UNSET:
+            conversation.check_tip(message.tip_id)
+        if message.parent_id is UNSET or message.parent_id == conversation.tip_id:
+            return None
+        return await branch_up_to(self._store, conversation, message.parent_id)
+
+    async def _reply_to_regenerate(self, conversation: Conversation, message_id: str | None) -> Message:
+        if message_id is None:
+            reply = await self._latest_reply(conversation)
+        else:
+            reply = await own_message(self._store, conversation, message_id)
+        if reply is None or reply.role is not MessageRole.ASSISTANT:
+            raise NothingToRegenerate("There is no reply to regenerate.")
+        return reply
+
+    async def _latest_reply(self, conversation: Conversation) -> Message | None:
+        window = MessageWindow(newest_first=True)
+        latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
+        return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)

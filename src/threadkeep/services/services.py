@@ -1,0 +1,62 @@
+"""All services, as `http` and the protocols are given them."""
+
+from dataclasses import dataclass
+
+from threadkeep.loops import Loops
+from threadkeep.metrics import Metrics
+from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.store import Store
+from threadkeep.runtime.user_events import UserEvents
+from threadkeep.services.agent_copies import AgentCopies
+from threadkeep.services.agents import Agents
+from threadkeep.services.approvals import Approvals
+from threadkeep.services.branches import Branches
+from threadkeep.services.briefings import Briefings
+from threadkeep.services.compactions import Compactions
+from threadkeep.services.conversations import Conversations
+from threadkeep.services.documents import Documents
+from threadkeep.services.executions import Executions
+from threadkeep.services.files import Files
+from threadkeep.services.history import History
+from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.prompts import Prompts
+from threadkeep.services.queue import Queue
+from threadkeep.services.receipts import Receipts
+from threadkeep.services.reports import Reports
+from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sending import Sending
+from threadkeep.services.turns import Turns
+from threadkeep.services.usage import Usages
+from threadkeep.services.users import Users
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases, ready to be called."""
+
+    agents: Agents
+    agent_copies: AgentCopies
+    mcp_servers: McpServers
+    conversations: Conversations
+    documents: Documents
+    files: Files
+    history: History
+    turns: Turns
+    sending: Sending
+    approvals: Approvals
+    queue: Queue
+    branches: Branches
+    running_turns: RunningTurns
+    prompts: Prompts
+    executions: Executions
+    compactions: Compactions
+    briefings: Briefings
+    receipts: Receipts
+    reports: Reports
+    usages: Usages
+    users: Users
+    user_events: UserEvents
+    metrics: Metrics
+    loops: Loops
+    store: Store
+    gateway: Gateway | None

@@ -1,0 +1,1 @@
+"""The two databases, and copies of them."""

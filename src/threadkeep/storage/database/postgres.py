@@ -1,0 +1,358 @@
+"""PostgreSQL 14 and later, over psycopg 3 and its pool."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Literal, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import TextLoader
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from threadkeep.domain.errors import (
+    Forbidden,
+    SettingsError,
+    StorageConflict,
+    StorageRefused,
+    StorageUnavailable,
+)
+from threadkeep.storage.database.connector import Plan, Query, Row, Rows
+from threadkeep.storage.database.host_users import find_host_column, tie_users
+from threadkeep.storage.database.migrate import migrate, migrations
+from threadkeep.storage.database.snapshot import Snapshot
+
+log = logging.getLogger("threadkeep.storage")
+
+T = TypeVar("T")
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+_Pool = AsyncConnectionPool[Connection]
+
+WAIT_FOR_CONNECTION_S = 5.0
+LISTEN_CHECK_S = 15.0
+"""How often the connection that only listens must show that it isn't dead."""
+MOST_READ_S = 30.0
+"""A server that is frozen or cut off by the network never answers; reads stop waiting after this."""
+URGENT_CONNECTIONS = 2
+"""For work that must not wait behind slow reads: a node that fails to renew its leases loses its turns."""
+MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
+
+
+# Overrides the server's, the role's and the environment's: people write in every script.
+_ENCODING = "UTF8"
+_TIMEOUTS: dict[str, Any] = {
+    "connect_timeout": int(WAIT_FOR_CONNECTION_S),
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""So that a connection whose other end vanished is noticed. The database's URL can set others."""
+_UNREACHABLE = "Couldn't connect to the database. Try again in a moment."
+
+
+class ConnectionBroke(StorageUnavailable):
+    """A statement found its connection dead, or the server refused it; a new connection may work."""
+
+
+class PostgresDatabase:
+    """A PostgreSQL database. Dead connections are replaced; reads are retried once."""
+
+    dialect: Literal["postgres"] = "postgres"
+
+    def __init__(self, url: str, pool: _Pool, urgent_pool: _Pool) -> None:
+        self._url = url
+        self._pool = pool
+        self._urgent_pool = urgent_pool
+        self._checking = False
+
+    @staticmethod
+    async def open(
+        url: str, *, schema: str | None, pool_size: int, user_table: str | None = None
+    ) -> "PostgresDatabase":
+        """Connects, and migrates the database while other nodes wait."""
+        _check_url(url)
+
+        pool, urgent_pool = (_new_pool(url, schema, size) for size in (pool_size, URGENT_CONNECTIONS))
+        try:
+            await _migrate(url, schema, user_table)
+            await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
+            await urgent_pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
+        except psycopg.Error as exc:
+            await pool.close()
+            await urgent_pool.close()
+            raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
+        return PostgresDatabase(url, pool, urgent_pool)
+
+    @staticmethod
+    async def snapshot(url: str, *, schema: str | None) -> Snapshot:
+        """The database as of this moment, on its own connection."""
+        _check_url(url)
+        try:
+            connection = await _connect(url)
+        except psycopg.Error as exc:
+            raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
+
+        async def drive(plan: Plan[T]) -> T:
+            try:
+                return await _drive(connection, plan)
+            except psycopg.Error as exc:
+                raise StorageRefused(f"Couldn't read the database: {_for_operators(exc)}") from exc
+
+        try:
+            await _configure(connection, schema)
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        except BaseException:
+            await connection.close()
+            raise
+        return Snapshot("postgres", drive, connection.close)
+
+    async def fetch(self, query: Query) -> Rows:
+        """Runs one reading statement; retries once if the connection was dead."""
+        try:
+            async with self._reading() as connection:
+                return await _run(connection, query)
+        except ConnectionBroke:
+            async with self._reading() as connection:
+                return await _run(connection, query)
+
+    async def read(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan of reading statements on one connection; retries once if it was dead."""
+        try:
+            async with self._reading() as connection:
+                return await _drive(connection, plan())
+        except ConnectionBroke:
+            async with self._reading() as connection:
+                return await _drive(connection, plan())
+
+    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+        """Runs one statement as its own transaction: one round trip."""
+        async with self._connection(urgent=urgent) as connection:
+            return await _run(connection, query)
+
+    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+        """Runs a plan in one transaction."""
+        async with self._connection() as connection, connection.transaction():
+            return await _drive(connection, plan())
+
+    async def listen(self, channel: str) -> AsyncGenerator[str]:
+        """What other nodes send, on its own connection, until that breaks.
+
+        Yields an empty text when it starts to listen: earlier messages may have been missed.
+        """
+        try:
+            async with await _connect(self._url) as connection:
+                name = sql.Identifier(channel)
+                with _hanging_up_after(connection, WAIT_FOR_CONNECTION_S):
+                    await connection.execute(sql.SQL("LISTEN {}").format(name).as_bytes(connection))
+                yield ""
+                while True:
+                    async for notify in connection.notifies(timeout=LISTEN_CHECK_S):
+                        yield notify.payload
+                    with _hanging_up_after(connection, WAIT_FOR_CONNECTION_S):
+                        await connection.execute("SELECT 1")
+        except psycopg.Error as exc:
+            raise StorageUnavailable(f"The LISTEN connection broke: {_for_operators(exc)}") from exc
+
+    async def close(self) -> None:
+        """Lets running statements end and closes the connections."""
+        await self._pool.close()
+        await self._urgent_pool.close()
+
+    @asynccontextmanager
+    async def _connection(self, *, urgent: bool = False) -> AsyncGenerator[Connection]:
+        try:
+            async with (self._urgent_pool if urgent else self._pool).connection() as connection:
+                yield connection
+        except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
+            raise StorageConflict(
+                f"The database rejected the row: {exc.diag.message_primary or exc}."
+            ) from exc
+        except UnicodeEncodeError as exc:
+            raise StorageConflict(f"The database rejected the row: {exc}.") from exc
+        except PoolTimeout as exc:
+            raise StorageUnavailable(_UNREACHABLE) from exc
+        except psycopg.Error as exc:
+            if isinstance(exc, psycopg.OperationalError):
+                await self._replace_dead_connections()
+            raise ConnectionBroke(_for_clients(exc)) from exc
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncGenerator[Connection]:
+        async with self._connection() as connection:
+            with _hanging_up_after(connection, MOST_READ_S):
+                yield connection
+
+    async def _replace_dead_connections(self) -> None:
+        """After a server restart all idle connections are dead, not only the one that failed."""
+        if self._checking:
+            return
+        self._checking = True
+        try:
+            await self._pool.check()
+            await self._urgent_pool.check()
+        finally:
+            self._checking = False
+
+
+def _new_pool(url: str, schema: str | None, size: int) -> _Pool:
+    async def configure(connection: Connection) -> None:
+        await _configure(connection, schema)
+
+    return AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=size,
+        open=False,
+        timeout=WAIT_FOR_CONNECTION_S,
+        # Otherwise retries back off for minutes, long after the server is back.
+        reconnect_timeout=WAIT_FOR_CONNECTION_S,
+        configure=configure,
+        kwargs=_options(url),
+    )
+
+
+def _options(url: str) -> dict[str, Any]:
+    """How every connection is made."""
+    set_by_operator = conninfo_to_dict(url)
+    return {
+        "autocommit": True,
+        "cursor_factory": psycopg.AsyncRawCursor,
+        "application_name": "threadkeep",
+        "client_encoding": _ENCODING,
+        **{name: value for name, value in _TIMEOUTS.items() if name not in set_by_operator},
+    }
+
+
+async def _connect(url: str) -> Connection:
+    """A connection outside the pools."""
+    return await psycopg.AsyncConnection[tuple[Any, ...]].connect(url, **_options(url))
+
+
+async def _configure(connection: Connection, schema: str | None) -> None:
+    # Ids are text inside Threadkeep; numbers always have one type, so that each statement is prepared once,
+    # not once per size of number.
+    connection.adapters.register_loader("uuid", TextLoader)
+    connection.adapters.register_dumper(int, Int8Dumper)
+    if schema:
+        await connection.execute(
+            sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
+        )
+
+
+@contextmanager
+def _hanging_up_after(connection: Connection, seconds: float) -> Generator[None]:
+    """Stops waiting for a server that doesn't answer in time."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(seconds, _hang_up, connection)
+    try:
+        yield
+    except psycopg.OperationalError as exc:
+        if timer.when() > loop.time():
+            raise
+        raise StorageUnavailable(_UNREACHABLE) from exc
+    finally:
+        timer.cancel()
+
+
+def _hang_up(connection: Connection) -> None:
+    """Ends a connection from our side. Cancelling isn't enough: psycopg then waits for the server."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
+
+
+async def _run(connection: Connection, query: Query) -> Rows:
+    statement, values = query
+    try:
+        cursor = await connection.execute(
+            cast("LiteralString", statement.postgres), [values[name] for name in statement.postgres_names]
+        )
+    except (psycopg.IntegrityError, psycopg.DataError) as exc:
+        if statement.refusal is not None:
+            raise Forbidden(statement.refusal) from exc
+        raise
+    return await cursor.fetchall() if cursor.rownumber is not None else ()
+
+
+async def _drive(connection: Connection, plan: Plan[T]) -> T:
+    try:
+        query = next(plan)
+        while True:
+            query = plan.send(await _run(connection, query))
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:
+    async with await _connect(url) as connection:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != _ENCODING:
+            raise SettingsError(
+                f"The database uses the encoding {encoding}. Create one that uses UTF-8: createdb -E UTF8."
+            )
+        await _configure(connection, None)
+        async with _alone(connection):
+            # Before switching to our own schema: the host's table is resolved as the host resolves it.
+            host_column = await _drive(connection, find_host_column(user_table)) if user_table else None
+            if schema:
+                await _enter(connection, schema)
+            await _drive(connection, migrate(migrations("postgres")))
+            if host_column is not None:
+                await _tie_users(connection, host_column)
+
+
+@asynccontextmanager
+async def _alone(connection: Connection) -> AsyncGenerator[None]:
+    """A transaction during which no other node migrates."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
+        yield
+
+
+async def _enter(connection: Connection, schema: str) -> None:
+    """Switches to our own schema, which it creates if needed, until the transaction ends."""
+    name = sql.Identifier(schema)
+    await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
+    await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
+
+
+async def _tie_users(connection: Connection, host_column: Row) -> None:
+    try:
+        await _drive(connection, tie_users(host_column))
+    except (psycopg.IntegrityError, psycopg.DataError) as exc:
+        raise SettingsError(
+            "THREADKEEP_USER_TABLE: tk_users contains users that the table doesn't. Delete them or move "
+            "their conversations first. Nothing was changed."
+        ) from exc
+
+
+def _check_url(url: str) -> None:
+    """Refuses a malformed address, in our own words: libpq's would repeat the password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        parts = None
+    # An unescaped @ or / ends the password early, and the rest is parsed as the host or the database.
+    if parts is None or any("@" in str(parts.get(name)) for name in ("host", "dbname")):
+        raise SettingsError(
+            "The database URL is invalid. Use sqlite:///folder/file.db or "
+            "postgresql://user:password@host/database, and percent-encode special characters in the "
+            "password (@ as %40)."
+        )
+
+
+def _for_clients(error: psycopg.Error) -> str:
+    """The server's own message. libpq's connection errors name hosts and users, so they stay inside."""
+    message = error.diag.message_primary
+    return f"The database is unavailable: {message}." if message else _UNREACHABLE
+
+
+def _for_operators(error: psycopg.Error) -> str:
+    """The first line of an error, without the row's values, which may be a user's words."""
+    return error.diag.message_primary or str(error).split("\n", maxsplit=1)[0]

@@ -1,0 +1,1 @@
+"""Where large values and tools' files are stored."""

@@ -1,0 +1,271 @@
+"""Payloads in the database; their contents in a folder or in a table.
+
+A content is written before its row, and the row before whatever refers to it; they are removed in the
+opposite order. So a crash can leave contents that nothing names, but never a name without content.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from threadkeep.domain.errors import StorageRefused
+from threadkeep.domain.ids import FIRST_UUID, ContentId, ConversationId, PayloadId, UserId, is_uuid
+from threadkeep.domain.payload import Payload, PayloadKind, content_hash
+from threadkeep.ports.payloads import Lost
+from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement, with_clock, with_ids
+from threadkeep.storage.file_contents import FileContents
+
+log = logging.getLogger("threadkeep.storage")
+
+HOUR_MS = 60 * 60 * 1000
+MISSING = Lost("The content is missing.")
+DAMAGED = Lost("The content is damaged.")
+
+_COLUMNS = "id, conversation_id, kind, media_type, file_name, size, sha256, created_at"
+_INSERT = f"""INSERT INTO tk_payloads ({_COLUMNS})
+    VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)"""
+ADD = Statement(_INSERT)
+# A retry, after the reply to the first try was lost, finds the row.
+_KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
+
+
+# A conversation's payloads: its own, and the forms of the files that it uses, whose bytes are the user's.
+_FILE_FORMS = """SELECT form.id, used.conversation_id, form.kind, form.media_type,
+        CASE WHEN form.id = file.id THEN file.file_name END AS file_name, content.size, content.sha256,
+        file.created_at, content.id AS content_id
+    FROM tk_file_uses AS used
+    JOIN tk_files AS file ON file.id = used.file_id
+    JOIN tk_file_forms AS form ON form.file_id = file.id
+    JOIN tk_contents AS content ON content.id = form.content_id"""
+_OWN = f"SELECT {_COLUMNS}, CAST(NULL AS uuid) AS content_id FROM tk_payloads AS payload"
+
+
+def _all(payloads: str, forms: str) -> str:
+    """Payloads of both kinds, each with its condition."""
+    return f"{_OWN} WHERE {payloads} UNION ALL {_FILE_FORMS} WHERE {forms}"
+
+
+BY_ID = with_ids(
+    _all(
+        "id IN (IDS) AND conversation_id = :conversation_id",
+        "form.id IN (IDS) AND used.conversation_id = :conversation_id",
+    )
+)
+_ARTIFACTS = with_ids(
+    _all(
+        "id IN (IDS) AND conversation_id = :conversation_id AND kind = 'artifact'",
+        "form.id IN (IDS) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'",
+    )
+)
+NAMED = with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
+OF_CONVERSATION = Statement(
+    f"""{
+        _all(
+            "conversation_id = :conversation_id AND id > :after",
+            "used.conversation_id = :conversation_id AND form.id > :after",
+        )
+    } ORDER BY id LIMIT :limit"""
+)
+_OF_USER = """EXISTS (SELECT 1 FROM tk_conversations AS conversation
+    WHERE conversation.id = {}.conversation_id AND conversation.user_id = :user_id
+        AND conversation.deleted_at IS NULL)"""
+ARTIFACT = Statement(
+    f"""{
+        _all(
+            f"id = :id AND kind = 'artifact' AND {_OF_USER.format('payload')}",
+            f"form.id = :id AND form.kind = 'artifact' AND {_OF_USER.format('used')}",
+        )
+    } LIMIT 1"""
+)
+
+
+class Contents(Protocol):
+    """Where the bytes are, by conversation and hash."""
+
+    async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
+        """Stores a content; it is durable when this returns."""
+        ...
+
+    def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
+        """The same in a unit of work that creates the conversation; if that fails, a file remains."""
+        ...
+
+    async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
+        """Copies contents to a conversation that is about to be created, if they are outside the database."""
+        ...
+
+    def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
+        """The same in the unit of work that creates the conversation, if they are in the database."""
+        ...
+
+    async def read(self, payload: Payload) -> bytes | None:
+        """A content as found; None if there is none."""
+        ...
+
+    async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Removes the contents of conversations."""
+        ...
+
+    async def collect(self, database: Database) -> int:
+        """Removes contents older than an hour that no payload names."""
+        ...
+
+
+class SqlPayloads:
+    """The payloads of a database."""
+
+    def __init__(self, database: Database, contents: Contents, file_contents: FileContents) -> None:
+        self._database = database
+        self._contents = contents
+        self._file_contents = file_contents
+
+    async def add(self, payload: Payload, content: bytes) -> None:
+        """Stores a payload: first the content, then the row."""
+        await self._contents.write(payload.conversation_id, payload.sha256, content)
+        await self._database.execute(_KEEP(**payload_values(payload)))
+
+    async def load(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, bytes | Lost]:
+        """The contents of a conversation's payloads, each checked against its hash."""
+        found: dict[PayloadId, bytes | Lost] = dict.fromkeys(ids, MISSING)
+        for payload, content_id in await self._fetch(BY_ID, conversation_id, found):
+            content = await self._read(payload, content_id)
+            if content is not None:
+                intact = await asyncio.to_thread(content_hash, content) == payload.sha256
+                found[payload.id] = content if intact else DAMAGED
+        for payload_id, content in found.items():
+            if isinstance(content, Lost):
+                log.error("couldn't load payload %s: %s", payload_id, content.reason)
+        return found
+
+    async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
+        """A file in one of the user's conversations that is not deleted."""
+        rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
+        return to_payload(rows[0])[0] if rows else None
+
+    async def artifacts(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, Payload]:
+        """The records of a conversation's files."""
+        return {payload.id: payload for payload, _ in await self._fetch(_ARTIFACTS, conversation_id, ids)}
+
+    async def _fetch(
+        self, statement: Statement, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> list[tuple[Payload, ContentId | None]]:
+        asked = [it for it in ids if is_uuid(it)]  # an artifact's id can be another engine's
+        if not asked:
+            return []
+        query = statement(conversation_id=conversation_id, ids=to_json(asked))
+        return [to_payload(row) for row in await self._database.fetch(query)]
+
+    async def _read(self, payload: Payload, content_id: ContentId | None) -> bytes | None:
+        if content_id is None:
+            return await self._contents.read(payload)
+        try:
+            async with aclosing(self._file_contents.read(content_id, 0, payload.size)) as pieces:
+                return b"".join([piece async for piece in pieces])
+        except StorageRefused:
+            return None
+
+    async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Removes the contents of conversations that have been purged."""
+        await self._contents.forget(conversation_ids)
+
+    async def collect(self) -> int:
+        """Removes contents that no payload names."""
+        return await self._contents.collect(self._database)
+
+
+_WRITE = with_clock(
+    """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
+    VALUES (:conversation_id, :sha256, :content, {now})
+    ON CONFLICT (conversation_id, sha256) DO UPDATE SET content = excluded.content, written_at = {now}"""
+)
+_COPY = with_clock(
+    """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
+    SELECT :target, sha256, content, {now} FROM tk_payload_contents
+    WHERE conversation_id = :source AND sha256 = :sha256""",
+    postgres="""INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
+    SELECT :target::uuid, sha256, content, {now} FROM tk_payload_contents
+    WHERE conversation_id = :source AND sha256 = :sha256""",
+)
+READ = Statement(
+    """SELECT content FROM tk_payload_contents
+    WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
+)
+COLLECTED_AT_ONCE = 500
+_UNNAMED = f"""content.written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
+        SELECT 1 FROM tk_payloads AS payload
+        WHERE payload.conversation_id = content.conversation_id AND payload.sha256 = content.sha256)"""
+# A walk over all contents, some at a time: nothing tells which lost their payload in a crash.
+WALK = with_clock(
+    f"""SELECT content.conversation_id, content.sha256, {_UNNAMED} FROM tk_payload_contents AS content
+    WHERE (content.conversation_id, content.sha256) > (:conversation_id, :sha256)
+    ORDER BY content.conversation_id, content.sha256 LIMIT :limit"""
+)
+_COLLECT = with_clock(
+    f"""DELETE FROM tk_payload_contents AS content
+    WHERE content.conversation_id = :conversation_id AND content.sha256 = :sha256 AND {_UNNAMED}
+    RETURNING sha256"""
+)
+
+
+class TableContents:
+    """Contents in a table: every node has them, and purging their conversation cascades to them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def write(self, conversation_id: ConversationId, sha256: str, content: bytes) -> None:
+        """Stores a content."""
+        await self._database.execute(_WRITE(conversation_id=conversation_id, sha256=sha256, content=content))
+
+    def write_within(self, conversation_id: ConversationId, sha256: str, content: bytes) -> Plan[None]:
+        """Stores a content in a larger unit of work."""
+        yield _WRITE(conversation_id=conversation_id, sha256=sha256, content=content)
+
+    async def copy(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> None:
+        """Nothing: `copy_within` does it."""
+
+    def copy_within(self, source: ConversationId, target: ConversationId, names: Iterable[str]) -> Plan[None]:
+        """Copies contents within the database."""
+        for sha256 in names:
+            yield _COPY(source=source, target=target, sha256=sha256)
+
+    async def read(self, payload: Payload) -> bytes | None:
+        """A content as stored."""
+        rows = await self._database.fetch(
+            READ(conversation_id=payload.conversation_id, sha256=payload.sha256)
+        )
+        return bytes(rows[0][0]) if rows else None
+
+    async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
+        """Nothing: the purge deleted them."""
+
+    async def collect(self, database: Database) -> int:
+        """Removes contents that no payload names."""
+        removed, last = 0, {"conversation_id": FIRST_UUID, "sha256": ""}
+        while found := await database.fetch(WALK(**last, limit=COLLECTED_AT_ONCE)):
+            for conversation_id, sha256, is_unnamed in found:
+                last = {"conversation_id": conversation_id, "sha256": sha256}
+                if is_unnamed:
+                    removed += len(await database.execute(_COLLECT(**last)))
+        return removed
+
+
+def payload_values(payload: Payload) -> dict[str, Any]:
+    """A payload as a row."""
+    return {name: getattr(payload, name) for name in Payload.__slots__}
+
+
+def to_payload(row: Row) -> tuple[Payload, ContentId | None]:
+    """A row as a payload, and where its bytes are if they are a file's."""
+    id_, conversation_id, kind, media_type, file_name, size, sha256, created_at, content_id = row
+    payload = Payload(
+        id_, conversation_id, PayloadKind(kind), media_type, file_name, size, sha256, created_at
+    )
+    return payload, content_id

@@ -1,0 +1,1 @@
+"""Whole conversations from elsewhere: forks, imports, recordings."""

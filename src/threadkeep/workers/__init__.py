@@ -1,0 +1,1 @@
+"""Worker processes: started, confined, limited and ended in one way."""

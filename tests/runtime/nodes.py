@@ -1,0 +1,92 @@
+"""Nodes on one database, for tests."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+
+from tests.services.running import (
+    Fault,
+    faulty,
+)
+from threadkeep.clock import Clock, system_clock
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import AgentNotFound
+from threadkeep.domain.events import (
+    TurnEvent,
+)
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.ending import ABANDONED, cut_off
+from threadkeep.engine.fold import Folding
+from threadkeep.engine.loop import TurnStep
+from threadkeep.log.format import LogEntry
+from threadkeep.loops import Loops
+from threadkeep.metrics import Metrics
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn, Lease
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
+from threadkeep.runtime.user_events import UserEvents
+from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.database.connector import Database
+
+DEAD = Lease("a-dead-node", 1, 0)
+
+
+@dataclass
+class Nodes:
+    """Makes nodes on one database; each is as far from the others as processes are, but for the bus."""
+
+    store: Store
+    database: Database
+    made: list[Node] = field(default_factory=list[Node])
+
+    def start(
+        self,
+        *,
+        log: Fault | None = None,
+        beginning: Fault | None = None,
+        turns: Fault | None = None,
+        bus: LocalBus | None = None,
+        clock: Clock = system_clock,
+        alone: bool = False,
+    ) -> Node:
+        """Another node."""
+        store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
+        bus = bus or LocalBus()
+        node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
+        node.resume_with(GivesUp())
+        self.made.append(node)
+        return node
+
+
+class GivesUp:
+    """Ends turns that are taken over, with what there is of them; no other follows."""
+
+    async def steps(
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
+    ) -> AsyncGenerator[TurnStep]:
+        """The end."""
+        folding = Folding()
+        for entry in entries:
+            if isinstance(entry, TurnEvent):
+                folding.add(entry)
+        reply = folding.message(held.reply)
+        last = cut_off(
+            ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=0
+        )
+        for event in last:
+            yield event
+
+    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
+        """Nothing."""
+        return _no_next_turn
+
+
+async def _no_next_turn(previous: Turn, conversation: Conversation, message: QueuedMessage) -> PreparedTurn:
+    raise AgentNotFound
+
+
+def kinds(events: list[TurnEvent]) -> list[str]:
+    """The types of events."""
+    return [event.body.type for event in events]

@@ -1,0 +1,68 @@
+/** How a request fails: the server refuses it, or cannot be reached. */
+
+import { type ErrorAnswer } from "./schema";
+
+/** The server refused, and says why. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: unknown = null,
+    /** The field that it is about. */
+    readonly param: string | null = null,
+    /** When to try again, if the server says so. */
+    readonly retryAfterMs: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** The server cannot be reached. */
+export class Unreachable extends Error {}
+
+/** The code of an error response without one: a proxy sent it, or a network that wants a sign-in. */
+export const NO_CODE = "INTERNAL_ERROR";
+
+/** The error in an error response. */
+export function errorFrom(status: number, body: string, statusText = "", retryAfter: string | null = null): ApiError | Unreachable {
+  try {
+    const { error } = JSON.parse(body) as ErrorAnswer;
+    const seconds = Number(retryAfter ?? NaN);
+    return new ApiError(status, error.code, error.message, error.details, error.param, seconds >= 0 ? seconds * 1000 : null);
+  } catch {
+    // A proxy's own page: the server behind it is unreachable.
+    if (status >= 502) return new Unreachable(`${status}`);
+    return new ApiError(status, NO_CODE, statusText || String(status));
+  }
+}
+
+/** The file that the server does not have, if it refused for that reason. */
+export function missingFileIn(error: unknown): string | null {
+  if (!(error instanceof ApiError) || error.code !== "FILE_NOT_FOUND") return null;
+  return (error.details as { fileId?: string } | null)?.fileId ?? null;
+}
+
+/** Why something did not work, as a front end keeps it. */
+export interface Problem {
+  code: string;
+  message: string;
+  /** The file that the server does not have. */
+  fileId?: string;
+}
+
+/** The problem of a message that could not be sent; any other error is thrown on. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof ApiError) {
+    const { code, message } = error;
+    const fileId = missingFileIn(error);
+    return { code, message, ...(fileId && { fileId }) };
+  }
+  if (error instanceof Unreachable) return { code: "UNREACHABLE", message: error.message };
+  throw error;
+}
+
+/** The problem of a request that sends no message: no text can be lost. */
+export function requestProblemOf(error: unknown): Problem {
+  return error instanceof Unreachable ? { code: "SERVER_UNREACHABLE", message: error.message } : problemOf(error);
+}

@@ -1,0 +1,112 @@
+/** One attempt to bring an entry to the server, and what follows from its outcome. */
+
+import { ApiError, missingFileIn } from "../errors";
+import { type ConversationView } from "../schema";
+import { type Entries } from "./entries";
+import { laneOf, withoutCopy, type OutboxEntry, type OutgoingMessage } from "./entry";
+import { type OtherTabs, type OutboxTransport, type SentView } from "./ports";
+import { verdictOn } from "./verdict";
+
+export type OutboxEvent =
+  | { type: "waiting"; entry: OutboxEntry; unreachable: boolean }
+  /** The conversation of a first message exists. */
+  | { type: "created"; entry: OutgoingMessage; conversation: ConversationView }
+  /** The server has it; without an outcome, another tab knows more. */
+  | { type: "sent"; entry: OutboxEntry; outcome: SentView | null }
+  /** The server will never accept it. */
+  | { type: "refused"; entry: OutboxEntry; error: unknown }
+  /** Its user withdrew it. */
+  | { type: "withdrawn"; entry: OutboxEntry };
+
+/** What the lane does next: send its next entry, end, end until somebody signs in, or wait before it tries again. */
+export type NextStep = "more" | "done" | "signed-out" | { afterMs: number };
+
+export class Delivery {
+  constructor(
+    private readonly entries: Entries,
+    private readonly transport: OutboxTransport,
+    private readonly tabs: OtherTabs,
+    private readonly emit: (event: OutboxEvent) => void,
+  ) {}
+
+  /** One attempt at the first entry of a lane. The caller makes sure that no other tab makes one. */
+  async attempt(lane: string, signal: AbortSignal): Promise<NextStep> {
+    if (signal.aborted) return "done";
+    const [item] = this.entries.inLane(lane);
+    if (!item) return "done";
+    const latest = await this.entries.latest(item);
+    if (!latest) {
+      // Another tab has sent it while this one waited, and said so unless it was closed.
+      this.sentElsewhere(item.entry.id);
+      return "more";
+    }
+    if (signal.aborted) return "done";
+    this.entries.update(latest);
+    try {
+      const entry = await this.#prepared(latest, signal);
+      if (!entry) return "more";
+      const outcome = await this.transport.send(entry);
+      await this.entries.remove(entry.id);
+      this.entries.forget(entry.id);
+      if (!signal.aborted) this.emit({ type: "sent", entry, outcome });
+      return "more";
+    } catch (error) {
+      return signal.aborted ? "done" : this.#failed(item.entry.id, error, signal);
+    }
+  }
+
+  /** Another tab has sent it. */
+  sentElsewhere(id: string): void {
+    const item = this.entries.get(id);
+    if (!item) return;
+    this.entries.forget(id);
+    this.emit({ type: "sent", entry: item.entry, outcome: null });
+  }
+
+  /** The entry with what it needs on the server: its files and its conversation. Each step is stored.
+
+  Null if it was withdrawn meanwhile. */
+  async #prepared(entry: OutboxEntry, signal: AbortSignal): Promise<OutboxEntry | null> {
+    if (entry.kind === "decision") return entry;
+    let ready = entry;
+    for (const file of entry.files) {
+      if (file.kept) continue;
+      const kept = await this.transport.upload(file);
+      ready = { ...ready, files: ready.files.map((it) => (it.key === file.key ? { ...it, kept } : it)) };
+      if (!(await this.entries.keep(ready, signal))) return null;
+    }
+    if (ready.conversationId !== null) return ready;
+    const conversation = await this.transport.create(ready.agentId, ready.id);
+    ready = { ...ready, conversationId: conversation.id };
+    if (!(await this.entries.keep(ready, signal))) return null;
+    this.emit({ type: "created", entry: ready, conversation });
+    return ready;
+  }
+
+  async #failed(id: string, error: unknown, signal: AbortSignal): Promise<NextStep> {
+    const item = this.entries.get(id);
+    if (!item) return "more"; // withdrawn meanwhile
+    const uploadsAgain = withoutCopy(item.entry, missingFileIn(error));
+    if (uploadsAgain) {
+      await this.entries.keep(uploadsAgain, signal);
+      return "more";
+    }
+    const failures = item.failures + 1;
+    const verdict = verdictOn(error, failures);
+    if (verdict.kind === "final") {
+      this.entries.forget(id);
+      // Listeners return the text before the entry is removed, so that it is always in at least one place.
+      this.emit({ type: "refused", entry: item.entry, error });
+      await this.entries.remove(id);
+      return "more";
+    }
+    this.entries.update(item.entry, { failures });
+    const unreachable = !(error instanceof ApiError);
+    for (const { entry } of this.entries.inLane(laneOf(item.entry))) {
+      this.entries.update(entry, { state: "waiting" });
+      this.emit({ type: "waiting", entry, unreachable });
+    }
+    if (failures === 1) this.tabs.tell({ type: "waiting" });
+    return verdict.kind === "again" ? { afterMs: verdict.afterMs } : "signed-out";
+  }
+}

@@ -1,0 +1,118 @@
+/** The user's entries: in memory, in the store, and as they are shown. */
+
+import { Store } from "../store";
+import { compareEntries, laneOf, type OutboxEntry } from "./entry";
+import { type EntryStore, type OtherTabs, type StoredEntry } from "./ports";
+
+/** An entry as it is shown. */
+export interface OutboxItem extends StoredEntry {
+  /** `waiting`: an attempt failed, and the next one comes later. */
+  state: "sending" | "waiting";
+  /** How many attempts have failed. */
+  failures: number;
+}
+
+/** Whether its user can withdraw it: it waits, or nothing of it is on its way but files. */
+export function canWithdraw({ entry, state }: OutboxItem): boolean {
+  return state === "waiting" || (entry.kind === "message" && entry.files.some(({ kept }) => !kept));
+}
+
+/** The items of a conversation. */
+export function itemsIn(items: readonly OutboxItem[], conversationId: string): readonly OutboxItem[] {
+  return items.filter(({ entry }) => entry.conversationId === conversationId);
+}
+
+export class Entries {
+  /** In the order in which they were written. */
+  readonly items = new Store<readonly OutboxItem[]>([]);
+  #byId = new Map<string, OutboxItem>();
+  #newest = -Infinity;
+
+  constructor(
+    private readonly store: EntryStore,
+    private readonly tabs: OtherTabs,
+  ) {}
+
+  get(id: string): OutboxItem | undefined {
+    return this.#byId.get(id);
+  }
+
+  inLane(lane: string): OutboxItem[] {
+    return this.items.get().filter(({ entry }) => laneOf(entry) === lane);
+  }
+
+  /** A time after that of every other entry, also if the clock was set back: entries are sent in this order. */
+  timeAfterAll(now: number): number {
+    const others = [...this.#byId.values()].map(({ entry }) => entry.createdAt);
+    return (this.#newest = Math.max(now, ...[this.#newest, ...others].map((it) => it + 1)));
+  }
+
+  /** Stores an entry; returns whether it outlives the page. */
+  async put(entry: OutboxEntry): Promise<boolean> {
+    return this.store.put(entry).catch(() => false);
+  }
+
+  /** All entries in the store, of whichever user. */
+  async stored(): Promise<StoredEntry[]> {
+    return this.store.all();
+  }
+
+  /** Adds stored entries; returns those that wait, since they are behind one that does. */
+  hold(stored: readonly StoredEntry[]): OutboxEntry[] {
+    const waiting: OutboxEntry[] = [];
+    for (const { entry, lasts } of stored) {
+      const lane = laneOf(entry);
+      const state = [...this.#byId.values()].some((it) => it.state === "waiting" && laneOf(it.entry) === lane) ? "waiting" : "sending";
+      this.#byId.set(entry.id, { entry, lasts, state, failures: 0 });
+      if (state === "waiting") waiting.push(entry);
+    }
+    this.#publish();
+    return waiting;
+  }
+
+  /** An entry as another tab may have stored it meanwhile; undefined if it is gone. */
+  async latest({ entry, lasts }: OutboxItem): Promise<OutboxEntry | undefined> {
+    // If the store can't tell, it is sent: its key keeps it from happening twice.
+    return lasts ? this.store.get(entry.id).catch(() => entry) : entry;
+  }
+
+  /** Stores how far an entry has got; false if it was withdrawn: then it must not return. */
+  async keep(entry: OutboxEntry, signal: AbortSignal): Promise<boolean> {
+    if (!this.#byId.has(entry.id) || signal.aborted) return false;
+    const lasts = await this.put(entry);
+    if (signal.aborted) return false;
+    if (!this.#byId.has(entry.id)) {
+      await this.remove(entry.id);
+      return false;
+    }
+    this.update(entry, { lasts });
+    return true;
+  }
+
+  update(entry: OutboxEntry, changes: Partial<OutboxItem> = {}): void {
+    const item = this.#byId.get(entry.id);
+    if (!item) return;
+    this.#byId.set(entry.id, { ...item, entry, ...changes });
+    this.#publish();
+  }
+
+  /** Removes it from memory. */
+  forget(id: string): void {
+    if (this.#byId.delete(id)) this.#publish();
+  }
+
+  forgetAll(): void {
+    this.#byId.clear();
+    this.#publish();
+  }
+
+  /** Removes it from the store. */
+  async remove(id: string): Promise<void> {
+    await this.store.remove(id).catch(() => {}); // if it stays, its key keeps it from happening twice
+    this.tabs.tell({ type: "gone", id });
+  }
+
+  #publish(): void {
+    this.items.set([...this.#byId.values()].toSorted((a, b) => compareEntries(a.entry, b.entry)));
+  }
+}

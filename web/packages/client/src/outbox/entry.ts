@@ -1,0 +1,89 @@
+/** What the user has sent and the server has not acknowledged. Pure. */
+
+import { type AnswerBody } from "../schema";
+import { type KeptFile } from "../turn/files";
+
+/** Whose entry it is, and on which server: it is never sent as somebody else, or elsewhere. */
+export interface Account {
+  server: string;
+  userId: string;
+}
+
+export interface OutgoingFile {
+  /** Identifies it until the server has it. */
+  key: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  /** The file as the server has it; null until it is uploaded. */
+  kept: KeptFile | null;
+  /** Its content, if this device has it: the server forgets a file that no message uses. */
+  source: Blob | null;
+}
+
+interface EntryHead {
+  /** Also the `Idempotency-Key`: however often it is sent, it happens once. */
+  id: string;
+  account: Account;
+  createdAt: number;
+}
+
+export interface OutgoingMessage extends EntryHead {
+  kind: "message";
+  /** Null until its conversation, which is new, has been created. */
+  conversationId: string | null;
+  /** The conversation's agent; null for the default one. */
+  agentId: string | null;
+  content: string;
+  files: readonly OutgoingFile[];
+  /** The end of the path as the user saw it. */
+  tip?: string | null;
+  /** The message that it replaces, and the one which both follow. */
+  edited?: { id: string; parentId: string | null };
+  /** What to do while a turn runs. */
+  whenBusy?: "queue" | "steer";
+  /** The turn that it steers. */
+  steers?: string;
+}
+
+/** What the user decided about a turn's request. */
+export interface OutgoingDecision extends EntryHead {
+  kind: "decision";
+  conversationId: string;
+  turnId: string;
+  requestId: string;
+  body: AnswerBody;
+}
+
+export type OutboxEntry = OutgoingMessage | OutgoingDecision;
+
+/** What the user has written, before the outbox makes an entry of it. */
+export type NewEntry = NewMessage | Omit<OutgoingDecision, keyof EntryHead>;
+export type NewMessage = Omit<OutgoingMessage, keyof EntryHead>;
+
+/** Entries of one lane are sent in the order in which they were written. */
+export function laneOf(entry: OutboxEntry): string {
+  if (entry.kind === "decision") return `decision.${entry.requestId}`;
+  return entry.conversationId === null ? `new.${entry.id}` : `conversation.${entry.conversationId}`;
+}
+
+export function isOf({ account }: OutboxEntry, { server, userId }: Account): boolean {
+  return account.server === server && account.userId === userId;
+}
+
+/** Sorts entries in the order in which they were written. */
+export function compareEntries(a: OutboxEntry, b: OutboxEntry): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+}
+
+/** The entry without the server's copy of a file, if this device can upload it again. */
+export function withoutCopy(entry: OutboxEntry, fileId: string | null): OutgoingMessage | null {
+  if (entry.kind !== "message" || fileId === null) return null;
+  if (!entry.files.some((it) => it.kept?.fileId === fileId && it.source)) return null;
+  return { ...entry, files: entry.files.map((it) => (it.kept?.fileId === fileId ? { ...it, kept: null } : it)) };
+}
+
+/** A file as it is shown before the server has it: by name. */
+export function shownFile({ key, fileName, size, kept }: OutgoingFile): KeptFile {
+  return kept ?? { fileId: key, fileName, mediaType: "", size, width: null, height: null };
+}

@@ -1,0 +1,46 @@
+/** What the outbox needs from where it runs. */
+
+import { type ConversationView, type QueuedView, type StartedTurnView, type SteeredView } from "../schema";
+import { type KeptFile } from "../turn/files";
+import { type OutboxEntry, type OutgoingFile } from "./entry";
+
+/** Where entries outlive the page. */
+export interface EntryStore {
+  all(): Promise<StoredEntry[]>;
+  /** Undefined only if it is not there; throws if it can't be read. */
+  get(id: string): Promise<OutboxEntry | undefined>;
+  /** Whether it will still be there after a reload. */
+  put(entry: OutboxEntry): Promise<boolean>;
+  remove(id: string): Promise<void>;
+}
+
+export interface StoredEntry {
+  entry: OutboxEntry;
+  /** Whether it outlives the page. */
+  lasts: boolean;
+}
+
+/** How entries reach the server. */
+export interface OutboxTransport {
+  upload(file: OutgoingFile): Promise<KeptFile>;
+  /** The same key never creates a second conversation. */
+  create(agentId: string | null, key: string): Promise<ConversationView>;
+  send(entry: OutboxEntry): Promise<SentView>;
+}
+
+/** The outcome of sending: the message started a turn, is queued, or joins the running turn. */
+export type SentView = StartedTurnView | QueuedView | SteeredView;
+
+/** The other tabs with an outbox of the same store. */
+export interface OtherTabs {
+  /** Runs `work` while no other tab runs work of the same name. */
+  alone<T>(name: string, work: () => Promise<T>): Promise<T>;
+  /** Calls `Outbox.heard` in the other tabs. */
+  tell(message: OutboxTabMessage): void;
+}
+
+export type OutboxTabMessage =
+  | { type: "stored" }
+  | { type: "waiting" }
+  /** It is no longer an entry: the server has it, has refused it, or its user withdrew it. */
+  | { type: "gone"; id: string };

@@ -1,0 +1,46 @@
+/** Brings the outbox's entries to the server. */
+
+import { type ApiClient } from "../api-client";
+import { type ConversationView, type MessageBody } from "../schema";
+import { type KeptFile } from "../turn/files";
+import { type OutboxEntry, type OutgoingFile } from "./entry";
+import { type OutboxTransport, type SentView } from "./ports";
+
+/** A server accepts a message within milliseconds; a connection that is silent for this long is dead. */
+const PATIENCE_MS = 40_000;
+
+export interface ServerTransportOptions {
+  upload: (file: OutgoingFile) => Promise<KeptFile>;
+  /** The agent of a new conversation for which the user chose none. */
+  defaultAgentId: () => Promise<string>;
+}
+
+export function serverTransport(api: ApiClient, { upload, defaultAgentId }: ServerTransportOptions): OutboxTransport {
+  /** A request that can be repeated, and is if nothing comes back in time. */
+  const once = <T>(path: string, body: object, key: string): Promise<T> =>
+    api.send<T>("POST", path, body, { "Idempotency-Key": key }, AbortSignal.timeout(PATIENCE_MS));
+  return {
+    upload,
+    create: async (agentId, key) =>
+      once<ConversationView>(`/api/agents/${agentId ?? (await defaultAgentId())}/conversations`, {}, key),
+    send: (entry) => once<SentView>(pathOf(entry), bodyOf(entry), entry.id),
+  };
+}
+
+function pathOf(entry: OutboxEntry): string {
+  if (entry.kind === "decision") return `/api/turns/${entry.turnId}/approvals/${entry.requestId}`;
+  return `/api/conversations/${entry.conversationId}/messages`;
+}
+
+function bodyOf(entry: OutboxEntry): object {
+  if (entry.kind === "decision") return entry.body;
+  const { content, files, tip, edited, whenBusy } = entry;
+  const body: MessageBody = {
+    content,
+    ...(files.length && { files: files.flatMap(({ kept }) => (kept ? [kept.fileId] : [])) }),
+    ...(tip !== undefined && { tip }),
+    ...(edited && { parentId: edited.parentId }),
+    ...(whenBusy && { whenBusy }),
+  };
+  return body;
+}

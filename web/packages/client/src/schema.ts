@@ -1,0 +1,1130 @@
+// Made from the OpenAPI document by scripts/page_types.py; do not edit.
+
+/** The turn that was stopped; `IDLE` if none was running. */
+export interface AbortView {
+  status: "GENERATION_ABORTED" | "IDLE";
+  turnId?: string | null;
+  messageId?: string | null;
+  content?: string | null;
+}
+
+/** The agent to create. */
+export interface AgentBody {
+  name: string;
+  description?: string;
+  primaryRoleId?: string;
+  systemPrompt?: string;
+  model?: string | null;
+  visibility?: Visibility;
+  settings?: AgentSettingsBody;
+}
+
+/** An agent with all its MCP servers, built-in and its own; for its owner and admins. */
+export interface AgentDetailView {
+  id: string;
+  name: string;
+  description: string;
+  visibility: Visibility;
+  isDefault: boolean;
+  createdAt: string;
+  updatedAt: string;
+  ownerId: string | null;
+  primaryRoleId?: string;
+  systemPrompt?: string;
+  model?: string | null;
+  settings?: AgentSettingsView;
+  version?: number;
+  mcpServers?: McpServerView[];
+}
+
+/** The fields to change: a JSON merge patch (RFC 7396), in which null restores the default. */
+export interface AgentPatch {
+  name?: string;
+  description?: string | null;
+  primaryRoleId?: string | null;
+  systemPrompt?: string | null;
+  model?: string | null;
+  visibility?: Visibility | null;
+  settings?: Record<string, unknown> | null;
+}
+
+/** An agent's limits and behavior; 0 means no limit. */
+export interface AgentSettingsBody {
+  retrievalTopK?: number;
+  retrievalThreshold?: number;
+  retrievalMode?: RetrievalMode;
+  contextMessages?: number;
+  contextThoughts?: boolean;
+  maxMessageChars?: number;
+  maxIterations?: number;
+  generationTimeoutS?: number;
+  conversationMode?: ConversationMode;
+  compactionThreshold?: number;
+  autoCompact?: boolean;
+  temperature?: number | null;
+  maxTokens?: number | null;
+  toolResultTokens?: number;
+  mcpServers?: Record<string, {   type?: "http" | "stdio" | "streamable-http" | null;   command?: string | null;   args?: string[];   env?: Record<string, string>;   cwd?: string | null;   url?: string | null;   headers?: Record<string, string>;   disabled?: boolean;   timeoutS?: number;   scope?: "agent" | "conversation" | "user";   trustAnnotations?: boolean; }>;
+  onCrash?: OnCrash;
+  approvalTimeoutS?: number;
+  askUser?: boolean;
+  tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
+}
+
+/** An agent's limits and behavior; 0 means no limit. */
+export interface AgentSettingsView {
+  retrievalTopK: number;
+  retrievalThreshold: number;
+  retrievalMode: RetrievalMode;
+  contextMessages: number;
+  contextThoughts: boolean;
+  maxMessageChars: number;
+  maxIterations: number;
+  generationTimeoutS: number;
+  conversationMode: ConversationMode;
+  compactionThreshold: number;
+  autoCompact: boolean;
+  temperature: number | null;
+  maxTokens: number | null;
+  toolResultTokens: number;
+  mcpServers: Record<string, McpServerSettingsView>;
+  onCrash: OnCrash;
+  approvalTimeoutS: number;
+  askUser: boolean;
+  tools: Record<string, ToolRuleView>;
+}
+
+/** An agent. Only its owner and admins see its prompt, model and settings.
+
+    `ownerId` is null for the default agent, which nobody owns. */
+export interface AgentView {
+  id: string;
+  name: string;
+  description: string;
+  visibility: Visibility;
+  isDefault: boolean;
+  createdAt: string;
+  updatedAt: string;
+  ownerId: string | null;
+  primaryRoleId?: string;
+  systemPrompt?: string;
+  model?: string | null;
+  settings?: AgentSettingsView;
+  version?: number;
+}
+
+/** The user's answer. */
+export interface AnswerBody {
+  action: "allow" | "answer" | "deny" | "edit";
+  scope?: ApprovalScope;
+  arguments?: Record<string, unknown> | null;
+  content?: unknown;
+}
+
+/** The user's answer. */
+export interface AnswerView {
+  action: ApprovalAction;
+  at: string;
+  content?: unknown;
+}
+
+/** How a request ended; users can't choose `expire`. */
+export type ApprovalAction = "allow" | "answer" | "deny" | "edit" | "expire";
+
+/** What a turn waits for: approval of a tool call, an answer for the model, or one for an MCP server. */
+export type ApprovalKind = "elicitation" | "question" | "tool";
+
+/** What an approval covers: this call, or every call of this tool in the conversation. */
+export type ApprovalScope = "conversation" | "once";
+
+/** A turn's request to its user; it stays open until the user answers or it expires. */
+export interface ApprovalView {
+  requestId: string;
+  turnId: string;
+  conversationId: string;
+  kind: ApprovalKind;
+  message: string;
+  createdAt: string;
+  expiresAt: string;
+  toolCallId?: string;
+  toolName?: string;
+  server?: string;
+  arguments?: Record<string, unknown>;
+  schema?: Record<string, unknown>;
+  url?: string;
+}
+
+/** The open requests of your turns, oldest first. */
+export interface ApprovalsView {
+  items: ApprovalView[];
+}
+
+/** Who changed which agent, and which of its fields. */
+export interface AuditEntryView {
+  id: string;
+  at: string;
+  actorId: string;
+  action: string;
+  agentId: string | null;
+  details: Record<string, unknown>;
+}
+
+/** The briefing to send. */
+export interface BriefingBody {
+  agentId: string;
+  userId: string;
+  title: string;
+  summary: string;
+  priority: Priority;
+  data?: Record<string, unknown> | null;
+  actions?: Record<string, unknown>[];
+}
+
+/** A briefing shown in a conversation. */
+export interface BriefingCardView {
+  briefingId: string;
+  title: string;
+  summary: string;
+  priority: string;
+  sentAt: string;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+}
+
+/** A notice from an agent. `messageId` is its card in the conversation, if there is one. */
+export interface BriefingView {
+  id: string;
+  agentId: string;
+  domainId: string;
+  userId: string;
+  title: string;
+  summary: string;
+  priority: Priority;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+  messageId: string | null;
+  createdAt: string;
+  readAt: string | null;
+}
+
+/** The request for approval of a tool call; without `action` while it is open. */
+export interface CallApprovalView {
+  requestId: string;
+  message: string;
+  expiresAt: string;
+  action?: ApprovalAction;
+  scope?: ApprovalScope;
+  at?: string;
+  arguments?: Record<string, unknown>;
+}
+
+/** A briefing shown in a conversation. */
+export interface CardPartView {
+  type: "card";
+  briefingId: string;
+  title: string;
+  summary: string;
+  priority: string;
+  sentAt: string;
+  data: Record<string, unknown> | null;
+  actions: Record<string, unknown>[];
+  iteration: number;
+  superseded?: boolean;
+}
+
+/** The user's message. */
+export interface ChatBody {
+  content?: string | null;
+  files?: string[];
+}
+
+/** A source; sources are numbered in order of arrival. */
+export interface CitationBody {
+  title: string;
+  snippet?: string;
+  score?: number;
+  url?: string | null;
+  fileName?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+}
+
+/** A source that the answer cites as [index]. */
+export interface CitationView {
+  index: number;
+  title: string;
+  snippet: string;
+  score: number;
+  url?: string | null;
+  fileName?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+}
+
+/** How to compact. */
+export interface CompactBody {
+  keepLast?: number | null;
+}
+
+/** A summary that replaces the messages `fromSeq` to `toSeq` in the context; they stay archived. */
+export interface CompactionView {
+  id: string;
+  summary: string;
+  archivedCount: number;
+  fromSeq: number;
+  toSeq: number;
+  tokensBefore: number;
+  tokensAfter: number;
+  createdAt: string;
+}
+
+/** The component's new text; an empty one removes it. */
+export interface ComponentBody {
+  text: string;
+}
+
+/** A part of the system prompt. Only the agent's owner and admins see `text`. */
+export interface ComponentReceiptView {
+  name: string;
+  sha256: string;
+  length: number;
+  truncated: boolean;
+  text?: string;
+}
+
+/** What the content is: a text, or a briefing shown as a card. */
+export type ContentType = "briefing_card" | "text";
+
+/** An entry of a model's history. */
+export interface ContextMessageView {
+  role: string;
+  content: string;
+}
+
+/** The latest messages, ready to send to a model; a summary of archived ones comes first. */
+export interface ContextView {
+  messages: ContextMessageView[];
+}
+
+/** The conversation to create. */
+export interface ConversationBody {
+  title?: string | null;
+  metadata?: Record<string, unknown>;
+}
+
+/** A conversation with its latest messages, oldest first; `nextCursor` continues with older ones. */
+export interface ConversationDetailView {
+  id: string;
+  agentId: string;
+  domainId: string;
+  userId: string;
+  title: string | null;
+  status: ListedStatus;
+  isMain: boolean;
+  pinned: boolean;
+  metadata: Record<string, unknown>;
+  activeTurnId: string | null;
+  messageCount: number;
+  startedAt: string;
+  createdAt: string;
+  updatedAt: string;
+  lastMessageAt: string | null;
+  deletedAt?: string;
+  purgeAt?: string;
+  sessionId?: string;
+  messages: MessageView[];
+  nextCursor: string | null;
+  summary: string | null;
+  queued: QueuedMessageView[];
+}
+
+/** Whether a user may have conversations besides the main one. */
+export type ConversationMode = "multiple" | "single";
+
+/** The fields to change: a JSON merge patch. A null `title` removes the user's own title. */
+export interface ConversationPatch {
+  title?: string | null;
+  status?: ConversationStatus;
+  pinned?: boolean;
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Whether it is active, or its owner has archived it. */
+export type ConversationStatus = "active" | "archived";
+
+/** A conversation without its messages. Only create and detail responses include `sessionId`.
+
+    In the list of deleted conversations, each has `deletedAt` and `purgeAt`: you can restore it until then. */
+export interface ConversationView {
+  id: string;
+  agentId: string;
+  domainId: string;
+  userId: string;
+  title: string | null;
+  status: ListedStatus;
+  isMain: boolean;
+  pinned: boolean;
+  metadata: Record<string, unknown>;
+  activeTurnId: string | null;
+  messageCount: number;
+  startedAt: string;
+  createdAt: string;
+  updatedAt: string;
+  lastMessageAt: string | null;
+  deletedAt?: string;
+  purgeAt?: string;
+  sessionId?: string;
+}
+
+/** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
+
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
+export interface DayUsageView {
+  date: string;
+  agentId: string;
+  turns: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  estimated: boolean;
+}
+
+/** A document is processed, then ready or failed; a failed one can be retried. */
+export type DocumentStatus = "failed" | "processing" | "ready";
+
+/** A document: `ready` to search, still `processing`, or `failed` with the reason. */
+export interface DocumentView {
+  id: string;
+  agentId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  status: DocumentStatus;
+  progress: number;
+  chunkCount: number;
+  error: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** The documents created from the files; a file that was already added returns its existing document. */
+export interface DocumentsView {
+  items: DocumentView[];
+}
+
+/** The shape of every error. */
+export interface ErrorAnswer {
+  error: ErrorBody;
+}
+
+/** What went wrong. */
+export interface ErrorBody {
+  code: string;
+  message: string;
+  requestId: string;
+  param?: string | null;
+  details?: unknown;
+}
+
+/** A question, and the work done to answer it. */
+export interface ExchangeView {
+  asked: MessageView | null;
+  answered: MessageView | null;
+}
+
+/** A tool that a node used. */
+export interface ExecutedToolBody {
+  toolName: string;
+  arguments?: Record<string, unknown>;
+  server?: string;
+  result?: unknown;
+  error?: string | null;
+  status?: ToolCallStatus;
+  durationMs?: number | null;
+  toolCallId?: string | null;
+}
+
+/** An event of a run. `ExecutionStarted` has the user's `input`, `NodeCompleted` its `node`,
+    `ExecutionCompleted` the `output`, `ExecutionFailed` the `error`. */
+export interface ExecutionEventBody {
+  id: string;
+  type: ExecutionEventType;
+  runId: string;
+  at: number;
+  input?: string | null;
+  node?: string | null;
+  detail?: string;
+  durationMs?: number;
+  tools?: ExecutedToolBody[];
+  output?: string;
+  citations?: CitationBody[];
+  artifactIds?: string[];
+  usage?: ExecutionUsageBody | null;
+  model?: string | null;
+  error?: string | null;
+}
+
+/** What an engine reports about a run. */
+export type ExecutionEventType = "ExecutionCancelled" | "ExecutionCompleted" | "ExecutionFailed" | "ExecutionStarted" | "NodeCompleted";
+
+/** Tokens spent. */
+export interface ExecutionUsageBody {
+  inputTokens: number;
+  outputTokens: number;
+  estimated?: boolean;
+}
+
+/** Events of one or more runs. */
+export interface ExecutionsBody {
+  events: ExecutionEventBody[];
+}
+
+/** A whole conversation. */
+export interface ExportView {
+  conversation: ConversationView;
+  messages: MessageView[];
+  exportedAt: string;
+}
+
+/** Why a message failed. */
+export interface FailureView {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+/** A file that the user attached, an image that a tool returned, or output of another engine's run. */
+export interface FilePartView {
+  type: "file";
+  fileId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  iteration: number;
+  width?: number | null;
+  height?: number | null;
+  pages?: number | null;
+  toolCallId?: string | null;
+  isElsewhere?: boolean;
+  superseded?: boolean;
+}
+
+/** A file that a tool returned; download it with `GET /api/artifacts/{id}`. */
+export interface FileView {
+  artifactId: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+}
+
+/** Where to fork. */
+export interface ForkBody {
+  messageId: string;
+}
+
+/** The server's status. */
+export interface HealthView {
+  status: string;
+  version: string;
+}
+
+/** The position of a match, in characters. */
+export interface HighlightView {
+  begin: number;
+  end: number;
+}
+
+/** A matching passage of a document. */
+export interface HitView {
+  chunkId: string;
+  documentId: string;
+  source: string;
+  page: number | null;
+  heading: string | null;
+  text: string;
+  score: number;
+}
+
+/** The matches, best first. */
+export interface HitsView {
+  items: HitView[];
+  notice: string | null;
+}
+
+/** Its status in lists: active or archived, or deleted until it is purged. */
+export type ListedStatus = "active" | "archived" | "deleted";
+
+/** A server as its owner configured it: a program (`command`) or an address (`url`). */
+export interface McpServerSettingsView {
+  command?: string;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  url?: string;
+  headers?: Record<string, string>;
+  disabled?: boolean;
+  timeoutS?: number;
+  scope?: ServerScope;
+  trustAnnotations?: boolean;
+}
+
+/** An agent's server and its status. Built-in servers are `readOnly` and have no settings. */
+export interface McpServerView {
+  command?: string;
+  args?: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  url?: string;
+  headers?: Record<string, string>;
+  disabled?: boolean;
+  timeoutS?: number;
+  scope?: ServerScope;
+  trustAnnotations?: boolean;
+  name: string;
+  source: ServerSource;
+  readOnly: boolean;
+  status: ServerState;
+  changed: boolean;
+  error?: string;
+  tools?: McpToolView[];
+  stderr?: string;
+}
+
+/** A tool that a server offers. */
+export interface McpToolView {
+  name: string;
+  description: string;
+}
+
+/** The signed-in user. */
+export interface MeView {
+  id: string;
+  role: UserRole;
+}
+
+/** The user's message, and where it goes. */
+export interface MessageBody {
+  content?: string | null;
+  files?: string[];
+  parentId?: string | null;
+  tip?: string | null;
+  whenBusy?: WhenBusy;
+}
+
+/** Who wrote it. Tool calls are records of their own, not messages. */
+export type MessageRole = "assistant" | "system" | "user";
+
+/** A message's state: it is pending, streams, and ends; a reply may be regenerated. */
+export type MessageStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "OVERWRITTEN" | "PENDING" | "STREAMING";
+
+/** An entry of a conversation: its parts, in order of arrival.
+
+    `content` is their text, with a blank line where a tool call or another model call comes between, or an
+    object for a briefing card. `thoughtProcess`, `citations`, `artifactIds` and `toolCalls` are also views of
+    the parts. */
+export interface MessageView {
+  id: string;
+  conversationId: string;
+  seq: number;
+  parentId: string | null;
+  siblings?: SiblingsView;
+  turnId: string | null;
+  runId: string | null;
+  role: MessageRole;
+  contentType: ContentType;
+  content: string | BriefingCardView;
+  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | NoticePartView)[];
+  status: MessageStatus;
+  thoughtProcess: ThoughtStepView[];
+  citations: CitationView[];
+  artifactIds: string[];
+  toolCalls: ToolCallView[];
+  tokenCount: number | null;
+  usage: UsageView | null;
+  model: string | null;
+  archived: boolean;
+  createdAt: string;
+  completedAt: string | null;
+  error?: FailureView;
+}
+
+/** Something is unavailable; the turn continued. */
+export interface NoticePartView {
+  type: "notice";
+  code: string;
+  message: string;
+  iteration: number;
+  superseded?: boolean;
+}
+
+/** What happens to a turn whose node dies: another node continues it, or it ends. */
+export type OnCrash = "continue" | "interrupt";
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_AgentView {
+  items: AgentView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_AuditEntryView {
+  items: AuditEntryView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_BriefingView {
+  items: BriefingView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_CompactionView {
+  items: CompactionView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_ConversationView {
+  items: ConversationView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_DocumentView {
+  items: DocumentView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_MessageView {
+  items: MessageView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_RunningTurnView {
+  items: RunningTurnView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_SearchHitView {
+  items: SearchHitView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_ToolResultView {
+  items: ToolResultView[];
+  nextCursor: string | null;
+}
+
+/** A passage of a document; `chunkId` is the one that search results and citations have. */
+export interface PassageView {
+  chunkId: string;
+  position: number;
+  page: number | null;
+  heading: string | null;
+  text: string;
+}
+
+/** Some passages of a document, in order, and how many it has. */
+export interface PassagesView {
+  items: PassageView[];
+  total: number;
+}
+
+/** Which branch to select. */
+export interface PathBody {
+  messageId: string;
+  tip?: string | null;
+}
+
+/** How urgent a briefing is; P0 is the most urgent. */
+export type Priority = "P0" | "P1" | "P2" | "P3";
+
+/** A part of a system prompt as the model receives it; `leftOut` characters did not fit.
+
+    Files come first (files shared by all agents have names like `shared/RULES.md`), then the agent's own
+    `systemPrompt` and its `role`. */
+export interface PromptComponentView {
+  name: string;
+  text: string;
+  length: number;
+  truncated: boolean;
+  leftOut: number;
+  editable: boolean;
+}
+
+/** A problem with the prompt. */
+export interface PromptNoticeView {
+  code: string;
+  message: string;
+}
+
+/** An agent's system prompt, with its parts in order. `editable` lists the files that you can change. */
+export interface PromptView {
+  components: PromptComponentView[];
+  length: number;
+  editable: string[];
+  notices: PromptNoticeView[];
+}
+
+/** A question from the model or an MCP server; without `answer` while it is open. */
+export interface QuestionPartView {
+  type: "question";
+  requestId: string;
+  message: string;
+  expiresAt: string;
+  iteration: number;
+  toolCallId?: string | null;
+  schema?: Record<string, unknown> | null;
+  url?: string | null;
+  answer?: AnswerView;
+  superseded?: boolean;
+}
+
+/** The new text. */
+export interface QueuedMessagePatch {
+  content: string;
+}
+
+/** A queued message. It is sent when the turn before it has completed. */
+export interface QueuedMessageView {
+  messageId: string;
+  content: string;
+  files: FilePartView[];
+  createdAt: string;
+  held: boolean;
+  steers?: true;
+}
+
+/** A message that was queued. */
+export interface QueuedView {
+  queued?: true;
+  messageId: string;
+}
+
+/** Whether the server can serve requests, and which background loops keep failing. */
+export interface ReadinessView {
+  status: string;
+  version: string;
+  failing: string[];
+}
+
+/** What the model received in a turn; enough to rebuild the same request.
+
+    `sha256` identifies the system prompt and the messages: if it is the same, the model received the same. */
+export interface ReceiptView {
+  turnId: string;
+  sha256: string;
+  model: string | null;
+  components: ComponentReceiptView[];
+  summary: string | null;
+  messageIds: string[];
+  thoughts: boolean;
+  tools: string[];
+  temperature: number | null;
+  maxTokens: number | null;
+  tokenEstimate: number;
+  droppedMessages: number;
+  shortenedResults: string[];
+  files: SentFileView[];
+  prefixShare: number | null;
+}
+
+/** Which answer to regenerate. */
+export interface RegenerateBody {
+  messageId?: string | null;
+  tip?: string | null;
+}
+
+/** A conversation as a report; with `toolName`, only that tool's calls. */
+export interface ReportView {
+  conversation: ConversationView;
+  agentName: string;
+  toolName: string | null;
+  exchanges: ExchangeView[];
+  files: FileView[];
+  madeAt: string;
+}
+
+/** A matching passage of a document, or a memory. */
+export interface RetrievalHitView {
+  source: string;
+  text: string;
+  score: number;
+  chunkId?: string | null;
+  documentId?: string | null;
+  page?: number | null;
+  url?: string | null;
+  fileName?: string | null;
+}
+
+/** When to search the documents: when the model calls the tool, or automatically for every message. */
+export type RetrievalMode = "auto" | "tool";
+
+/** Passages found before the reply or by a tool call. */
+export interface RetrievalPartView {
+  type: "retrieval";
+  query: string;
+  hits: RetrievalHitView[];
+  iteration: number;
+  toolCallId?: string | null;
+  superseded?: boolean;
+}
+
+/** The status of a run: its turn, once both its start and its end have arrived. */
+export interface RunView {
+  runId: string;
+  turnId: string | null;
+}
+
+/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
+export interface RunningTurnView {
+  id: string;
+  conversationId: string;
+  userId: string;
+  agentId: string;
+  nodeId: string;
+  model: string | null;
+  startedAt: string;
+  state: "aborting" | "running" | "stalled";
+}
+
+/** The runs that the events belong to. */
+export interface RunsView {
+  items: RunView[];
+}
+
+/** A matching message or, without `messageId`, a conversation with a matching title. */
+export interface SearchHitView {
+  conversationId: string;
+  agentId: string;
+  title: string | null;
+  messageId: string | null;
+  seq: number | null;
+  role: MessageRole | null;
+  snippet: string;
+  highlights: HighlightView[];
+  createdAt: string;
+  onPath: boolean;
+}
+
+/** A file sent to the model as is, with its estimated cost in tokens. */
+export interface SentFileView {
+  type: "document" | "image";
+  fileName: string;
+  tokens: number;
+}
+
+/** Who shares one process or connection: all users of an agent, one user, or one conversation. */
+export type ServerScope = "agent" | "conversation" | "user";
+
+/** Who added a server: the product for everyone, the product where needed, or the owner. */
+export type ServerSource = "builtin" | "system" | "user";
+
+/** A server's state. `idle` starts when needed, `inactive` has nothing to offer this agent. */
+export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
+
+/** The messages with the same parent: versions of a question, or answers to it. */
+export interface SiblingsView {
+  ids: string[];
+  index: number;
+}
+
+/** The conversation that the briefing opened. */
+export interface StartedConversationView {
+  conversationId: string;
+  conversation_id: string;
+  messageId: string;
+}
+
+/** A turn that has started. */
+export interface StartedTurnView {
+  turnId: string;
+  userMessageId: string;
+  assistantMessageId: string;
+}
+
+/** A message added to the running turn; if the turn ends first, it is queued. */
+export interface SteeredView {
+  steered?: true;
+  turnId: string;
+  messageId: string;
+}
+
+/** A turn that an admin stopped; `IDLE` if it had already ended. */
+export interface StoppedTurnView {
+  turnId: string;
+  status: "GENERATION_ABORTED" | "IDLE";
+}
+
+/** Text that the user or the model wrote. */
+export interface TextPartView {
+  type: "text";
+  text: string;
+  iteration: number;
+  superseded?: boolean;
+}
+
+/** The model's reasoning; `title` names a step of another engine's run. */
+export interface ThoughtPartView {
+  type: "thought";
+  text: string;
+  startedAt: string;
+  durationMs: number;
+  iteration: number;
+  title?: string | null;
+  superseded?: boolean;
+}
+
+/** One step of the agent's reasoning. */
+export interface ThoughtStepView {
+  kind: string;
+  title: string;
+  detail: string;
+  startedAt: string;
+  durationMs: number;
+  toolCallId?: string | null;
+}
+
+/** Whether a tool runs freely, only when the user allows it, or never. */
+export type ToolAccess = "allow" | "ask" | "deny";
+
+/** A tool call with its result. */
+export interface ToolCallPartView {
+  type: "tool_call";
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  durationMs: number | null;
+  iteration: number;
+  error?: string;
+  chartData?: unknown;
+  artifactIds?: string[];
+  approval?: CallApprovalView;
+  superseded?: boolean;
+}
+
+/** The status of a call; every call ends in exactly one of the states other than `running`. */
+export type ToolCallStatus = "denied" | "error" | "interrupted" | "ok" | "running" | "timeout" | "unknown";
+
+/** A tool call. */
+export interface ToolCallView {
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  durationMs: number | null;
+  error?: string;
+  chartData?: unknown;
+}
+
+/** What a call does: it only reads, has the same effect however often it runs, or more each time. */
+export type ToolEffect = "idempotent" | "read" | "write";
+
+/** A tool call, and where it was made. */
+export interface ToolResultView {
+  toolCallId: string;
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: ToolCallStatus;
+  result: unknown;
+  durationMs: number | null;
+  error?: string;
+  chartData?: unknown;
+  conversationId: string;
+  turnId: string;
+  runId: string | null;
+  messageId: string;
+  createdAt: string;
+}
+
+/** Whether tools run freely, only with the user's approval, or never; and the effect of a call. */
+export interface ToolRuleView {
+  access?: ToolAccess;
+  effect?: ToolEffect;
+}
+
+/** A turn runs, may wait for its user, and ends in one of three ways. */
+export type TurnStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "RUNNING" | "WAITING";
+
+/** A turn's status. */
+export interface TurnView {
+  id: string;
+  runId: string | null;
+  conversationId: string;
+  userMessageId: string;
+  assistantMessageId: string;
+  status: TurnStatus;
+  model: string | null;
+  startedAt: string;
+  endedAt: string | null;
+  usage: UsageView | null;
+  error: FailureView | null;
+}
+
+/** A file for a message. */
+export interface UploadedFileView {
+  id: string;
+  fileName: string;
+  mediaType: string;
+  size: number;
+  width?: number | null;
+  height?: number | null;
+}
+
+/** The files, in the order in which they were sent. */
+export interface UploadedFilesView {
+  items: UploadedFileView[];
+}
+
+/** Your usage, oldest day first. */
+export interface UsageReportView {
+  items: DayUsageView[];
+}
+
+/** Tokens spent; `estimated` if the provider gave no numbers.
+
+    `inputTokens` counts all of the input, including what the provider read from its cache or wrote to it. */
+export interface UsageView {
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  estimated: boolean;
+}
+
+/** `admin` manages agents and users; it does not open other people's conversations. */
+export type UserRole = "admin" | "user";
+
+/** A message that steered the turn, at the point where it joined. */
+export interface UserTextPartView {
+  type: "user_text";
+  messageId: string;
+  text: string;
+  iteration: number;
+  superseded?: boolean;
+}
+
+/** Who may talk to an agent: its owner, or everyone. */
+export type Visibility = "private" | "public";
+
+/** A turn that is waiting for its user. */
+export interface WaitingTurnView {
+  status: "WAITING";
+  turnId: string;
+  approvals: ApprovalView[];
+}
+
+/** What to do with a message that arrives while the agent answers. */
+export type WhenBusy = "queue" | "reject" | "steer";

@@ -1,0 +1,69 @@
+/** What the user tells a conversation: messages, decisions, and to stop. */
+
+import { canWithdraw } from "../outbox/entries";
+import { type OutgoingFile } from "../outbox/entry";
+import { type Outbox } from "../outbox/outbox";
+import { type AbortView, type AnswerBody } from "../schema";
+import { type Message } from "../turn/parts";
+import { type ThreadContext } from "./context";
+import { type Outgoing } from "./outgoing";
+import { type Reading } from "./reading";
+import { isRunning, isWaiting, mustQueue, tipOf } from "./state";
+
+export interface SendOptions {
+  /** The message that it replaces. */
+  edited?: Message | null;
+  /** Whether it joins the turn that runs; one with files cannot. */
+  steers?: boolean;
+  files?: readonly OutgoingFile[];
+}
+
+export class Sending {
+  constructor(
+    private readonly thread: ThreadContext,
+    private readonly outbox: Outbox,
+    private readonly reading: Reading,
+    private readonly outgoing: Outgoing,
+  ) {}
+
+  /** Sends a message, at the end or in place of `edited`; false if that isn't possible now. True once the outbox has it.
+
+  While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
+  async send(content: string, { edited = null, steers = false, files = [] }: SendOptions = {}): Promise<boolean> {
+    const state = this.thread.current;
+    if (state.sending || state.choosing) return false;
+    const queues = !edited && mustQueue(state);
+    if (!queues && isRunning(state) && !isWaiting(state)) return false;
+    const tip = tipOf(state);
+    const agentId = state.conversation?.agentId ?? null;
+    const turnId = steers ? state.live?.message.turnId : undefined;
+    const position = queues
+      ? { whenBusy: steers ? ("steer" as const) : ("queue" as const), ...(turnId && { steers: turnId }) }
+      : { tip, ...(edited && { edited: { id: edited.id, parentId: edited.parentId } }) };
+    const entry = this.outbox.prepare({ kind: "message", conversationId: this.thread.id, agentId, content, files, ...position });
+    if (!queues && !edited) await this.reading.showLatest();
+    this.reading.outdate();
+    this.outgoing.show(entry);
+    await this.outbox.add(entry);
+    return true;
+  }
+
+  /** Sends the user's decision on a request of a turn; false if the user withdrew it before it could be sent. */
+  async decide(turnId: string, requestId: string, body: AnswerBody): Promise<boolean> {
+    this.outgoing.listen();
+    return this.outbox.deliver({ kind: "decision", conversationId: this.thread.id, turnId, requestId, body });
+  }
+
+  /** Stops the turn; or withdraws the message that could not be sent yet. */
+  async stop(): Promise<void> {
+    const { sendingId } = this.thread.current;
+    const item = this.outbox.items.get().find(({ entry }) => entry.id === sendingId);
+    if (item && canWithdraw(item)) return this.outbox.withdraw(item.entry.id);
+    this.thread.dispatch({ type: "stopping" });
+    try {
+      await this.thread.api.send<AbortView>("POST", this.thread.path("/abort"));
+    } catch (error) {
+      await this.thread.fail(error);
+    }
+  }
+}

@@ -1,0 +1,91 @@
+/** One open conversation: its state, and what the user can do in it. */
+
+import { type ApiClient } from "../api-client";
+import { type OutgoingMessage } from "../outbox/entry";
+import { type ConversationPatch, type ConversationView } from "../schema";
+import { type Store } from "../store";
+import { Branches } from "./branches";
+import { ThreadContext } from "./context";
+import { Following, type FollowingOptions } from "./following";
+import { Outgoing, type OutgoingOptions } from "./outgoing";
+import { Queue } from "./queue";
+import { Reading } from "./reading";
+import { Sending } from "./sending";
+import { type ThreadState } from "./state";
+
+export interface ThreadOptions extends FollowingOptions, OutgoingOptions {
+  api: ApiClient;
+}
+
+export class Thread {
+  readonly state: Store<ThreadState>;
+  readonly reading: Reading;
+  readonly sending: Sending;
+  readonly branches: Branches;
+  readonly queue: Queue;
+  #context: ThreadContext;
+  #following: Following;
+  #outgoing: Outgoing;
+
+  constructor(
+    readonly id: string,
+    options: ThreadOptions,
+  ) {
+    const context = new ThreadContext(id, options.api);
+    const refresh = () => this.reading.refresh();
+    const followActiveTurn = () => this.#following.followActiveTurn();
+    this.state = context.state;
+    this.reading = new Reading(context, (sessionId) => {
+      this.#following.subscribe(sessionId);
+      followActiveTurn();
+    });
+    this.#following = new Following(context, options, refresh);
+    this.#outgoing = new Outgoing(context, options, refresh, followActiveTurn);
+    this.sending = new Sending(context, options.outbox, this.reading, this.#outgoing);
+    this.branches = new Branches(context, this.reading, this.#outgoing, followActiveTurn);
+    this.queue = new Queue(context, this.reading);
+    this.#context = context;
+  }
+
+  /** It is shown: reads the latest messages and follows the turn that runs, if one does. */
+  async join(): Promise<void> {
+    this.#context.open();
+    this.#following.watch();
+    this.#outgoing.listen();
+    if (this.state.get().conversation === null) this.#context.dispatch({ type: "opening" });
+    this.#outgoing.forgetSettled();
+    if (!this.state.get().sending) await this.reading.refresh();
+    this.#outgoing.showWaiting();
+  }
+
+  /** It is no longer shown. The turn continues without us. */
+  leave(): void {
+    this.#context.close();
+    this.#following.stop();
+    this.#outgoing.stop();
+  }
+
+  /** Shows a new conversation with its first message, which the outbox sends. */
+  begin(conversation: ConversationView, first: OutgoingMessage): void {
+    this.#context.dispatch({ type: "created", conversation });
+    this.#outgoing.listen();
+    // An agent may have one conversation with each user: then it is loaded before anything is added.
+    if (!conversation.messageCount) this.#outgoing.show(first);
+  }
+
+  async change(patch: ConversationPatch): Promise<void> {
+    const conversation = await this.#context.api.send<ConversationView>("PATCH", this.#context.path(), patch);
+    this.#context.dispatch({ type: "changed", conversation });
+  }
+
+  /** Another client has set the title. */
+  retitle(title: string | null): void {
+    const { conversation } = this.state.get();
+    if (conversation && conversation.title !== title) this.#context.dispatch({ type: "changed", conversation: { ...conversation, title } });
+  }
+
+  /** Hides the problem that is shown. */
+  dismiss(): void {
+    this.#context.dispatch({ type: "dismissed" });
+  }
+}

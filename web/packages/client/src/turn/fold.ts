@@ -1,0 +1,256 @@
+/** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
+
+import { type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema";
+import { type EventImage, type RetrievalHit, type TurnEvent } from "./events";
+import { type Message, type Part, type PartOf } from "./parts";
+import { requestOf } from "./requests";
+
+export interface ToolProgress {
+  progress: number;
+  total?: number;
+  message?: string;
+}
+
+/** A reply in progress. */
+export interface LiveReply {
+  message: Message;
+  lastSeq: number;
+  /** Whether its last part, a text or a thought, is still being written. */
+  isGrowing: boolean;
+  /** The model call that runs, from 1. */
+  iteration: number;
+  progress: Record<string, ToolProgress>;
+  /** How many parts there were each time the turn was continued after an interruption. */
+  resumedAt: readonly number[];
+}
+
+/** A reply before its first event: the events bring everything that was known of it. */
+export function startReply(message: Message): LiveReply {
+  return {
+    message: { ...message, parts: [], usage: null, tokenCount: null },
+    lastSeq: 0,
+    isGrowing: false,
+    iteration: 0,
+    progress: {},
+    resumedAt: [],
+  };
+}
+
+export function foldAll(reply: LiveReply, events: readonly TurnEvent[]): LiveReply {
+  return events.reduce(fold, reply);
+}
+
+/** The reply after one more event; an event that was seen before changes nothing. */
+export function fold(reply: LiveReply, event: TurnEvent): LiveReply {
+  if (event.seq <= reply.lastSeq) return reply;
+  return { ...apply(reply, event), lastSeq: event.seq };
+}
+
+function apply(reply: LiveReply, event: TurnEvent): LiveReply {
+  const { iteration } = reply;
+  switch (event.type) {
+    case "turn_start":
+      return withMessage(reply, { status: "STREAMING", model: event.model ?? reply.message.model });
+    case "iteration_start":
+      return { ...close(reply, event.at), iteration: event.iteration };
+    case "iteration_restart":
+      return { ...supersede(close(reply, event.at), event.iteration), iteration: event.iteration };
+    case "turn_resumed": {
+      const closed = close(reply, event.at);
+      return { ...closed, resumedAt: [...reply.resumedAt, closed.message.parts.length] };
+    }
+    case "user_message": {
+      const { message_id: messageId, content: text } = event;
+      return append(close(reply, event.at), { type: "user_text", messageId, text, iteration });
+    }
+    case "approval_request":
+      return request(close(reply, event.at), event);
+    case "approval_response":
+      return respond(reply, event);
+    case "text":
+    case "thought":
+      return grow(reply, event.type, event.text, event.at);
+    case "retrieval": {
+      const { query, tool_call_id: toolCallId } = event;
+      const part: PartOf<"retrieval"> = { type: "retrieval", query, hits: event.hits.map(hitOf), iteration };
+      return append(close(reply, event.at), toolCallId == null ? part : { ...part, toolCallId });
+    }
+    case "tool_call":
+      return append(close(reply, event.at), {
+        type: "tool_call",
+        toolCallId: event.tool_call_id,
+        toolName: event.tool_name,
+        server: event.server,
+        arguments: event.arguments,
+        status: "running",
+        result: null,
+        durationMs: null,
+        iteration,
+      });
+    case "tool_progress": {
+      const { tool_call_id: id, progress, total, message } = event;
+      return { ...reply, progress: { ...reply.progress, [id]: { progress, total, message } } };
+    }
+    case "tool_result":
+      return endCall(reply, event);
+    case "notice": {
+      const { code, message } = event;
+      return append(close(reply, event.at), { type: "notice", code, message, iteration });
+    }
+    case "usage":
+      return spend(close(reply, event.at), event);
+    case "done":
+      return withMessage(close(reply, event.at), { status: event.status, completedAt: time(event.at) });
+    case "error": {
+      const { code, message, retryable } = event;
+      const error = { code, message, retryable };
+      return withMessage(close(reply, event.at), { status: "FAILED", completedAt: time(event.at), error });
+    }
+    default:
+      // A server that was updated while this page is open sends what the page doesn't know: it is skipped.
+      event satisfies never;
+      return reply;
+  }
+}
+
+function grow(reply: LiveReply, type: "text" | "thought", text: string, at: number): LiveReply {
+  const last = reply.message.parts.at(-1);
+  if (reply.isGrowing && last?.type === type) return withLast(reply, until({ ...last, text: last.text + text }, at));
+  const { iteration } = reply;
+  const part: Part =
+    type === "text" ? { type, text, iteration } : { type, text, startedAt: time(at), durationMs: 0, iteration };
+  return { ...append(close(reply, at), part), isGrowing: true };
+}
+
+/** Something else begins: the text or thought that was being written is complete. */
+function close(reply: LiveReply, at: number): LiveReply {
+  const last = reply.message.parts.at(-1);
+  if (!reply.isGrowing || !last) return reply;
+  return { ...withLast(reply, until(last, at)), isGrowing: false };
+}
+
+/** A part as long as it has taken up to now; only thoughts have a duration of their own. */
+function until(part: Part, at: number): Part {
+  if (part.type !== "thought") return part;
+  // Clocks are set back, and nodes have their own.
+  return { ...part, durationMs: Math.max(at - Date.parse(part.startedAt), 0) };
+}
+
+function endCall(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
+  const ended = withResult(reply, event);
+  return (event.images ?? []).reduce((shown, it) => append(shown, imagePart(it, event.tool_call_id, reply.iteration)), ended);
+}
+
+function imagePart(image: EventImage, toolCallId: string, iteration: number): FilePartView {
+  const { file_id: fileId, file_name: fileName, media_type: mediaType, size, width, height } = image;
+  return { type: "file", fileId, fileName, mediaType, size, width, height, toolCallId, iteration };
+}
+
+function withResult(reply: LiveReply, event: TurnEvent & { type: "tool_result" }): LiveReply {
+  return withPart(
+    reply,
+    (part) => part.type === "tool_call" && part.toolCallId === event.tool_call_id,
+    (part) => ({
+      ...(part as ToolCallPartView),
+      status: event.status,
+      result: event.result ?? null,
+      durationMs: event.duration_ms,
+      ...(event.error !== undefined && { error: event.error }),
+      ...(event.chart_data !== undefined && { chartData: event.chart_data }),
+      ...(event.artifact_ids?.length && { artifactIds: event.artifact_ids }),
+    }),
+  );
+}
+
+/** A model call is made again: what there was of it stays visible and counts for nothing. */
+function supersede(reply: LiveReply, iteration: number): LiveReply {
+  const parts = reply.message.parts.map((part) => (part.iteration === iteration ? { ...part, superseded: true } : part));
+  return withMessage(reply, { parts });
+}
+
+/** The turn asks its user: about a tool call, which has the request, or for an answer. */
+function request(reply: LiveReply, event: TurnEvent & { type: "approval_request" }): LiveReply {
+  const { request_id: requestId, message, tool_call_id: toolCallId, schema, url } = event;
+  const expiresAt = time(event.expires_at);
+  if (event.kind === "tool" && toolCallId !== undefined)
+    return withPart(
+      reply,
+      (part) => part.type === "tool_call" && part.toolCallId === toolCallId,
+      (part) => ({ ...(part as ToolCallPartView), approval: { requestId, message, expiresAt } }),
+    );
+  return append(reply, {
+    type: "question",
+    requestId,
+    message,
+    expiresAt,
+    iteration: reply.iteration,
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...(schema !== undefined && { schema }),
+    ...(url !== undefined && { url }),
+  });
+}
+
+function respond(reply: LiveReply, event: TurnEvent & { type: "approval_response" }): LiveReply {
+  const { request_id: id, action, scope = "once", arguments: edited, content } = event;
+  const at = time(event.at);
+  return withPart(
+    reply,
+    (part) => requestOf(part)?.requestId === id,
+    (part) => {
+      if (part.type === "question")
+        return { ...part, answer: { action, at, ...(content !== undefined && { content }) } };
+      const call = part as ToolCallPartView;
+      const approval = { ...call.approval!, action, scope, at, ...(edited !== undefined && { arguments: edited }) };
+      return { ...call, approval };
+    },
+  );
+}
+
+function spend(reply: LiveReply, event: TurnEvent & { type: "usage" }): LiveReply {
+  const spent = reply.message.usage;
+  // A log that an older version wrote does not know of caches.
+  const usage = {
+    inputTokens: (spent?.inputTokens ?? 0) + event.input_tokens,
+    outputTokens: (spent?.outputTokens ?? 0) + event.output_tokens,
+    cacheReadTokens: (spent?.cacheReadTokens ?? 0) + (event.cache_read_tokens ?? 0),
+    cacheWriteTokens: (spent?.cacheWriteTokens ?? 0) + (event.cache_write_tokens ?? 0),
+    estimated: (spent?.estimated ?? false) || event.estimated,
+  };
+  return withMessage(reply, { usage, tokenCount: usage.outputTokens });
+}
+
+function hitOf(hit: RetrievalHit): RetrievalHitView {
+  return {
+    source: hit.source,
+    text: hit.text,
+    score: hit.score,
+    ...(hit.chunk_id != null && { chunkId: hit.chunk_id }),
+    ...(hit.document_id != null && { documentId: hit.document_id }),
+    ...(hit.page != null && { page: hit.page }),
+    ...(hit.url != null && { url: hit.url }),
+    ...(hit.file_name != null && { fileName: hit.file_name }),
+  };
+}
+
+function append(reply: LiveReply, part: Part): LiveReply {
+  return withMessage(reply, { parts: [...reply.message.parts, part] });
+}
+
+function withLast(reply: LiveReply, part: Part): LiveReply {
+  return withMessage(reply, { parts: reply.message.parts.with(-1, part) });
+}
+
+/** The reply with its latest such part changed. */
+function withPart(reply: LiveReply, isWanted: (part: Part) => boolean, change: (part: Part) => Part): LiveReply {
+  const { parts } = reply.message;
+  const at = parts.findLastIndex(isWanted);
+  return at < 0 ? reply : withMessage(reply, { parts: parts.with(at, change(parts[at]!)) });
+}
+
+function withMessage(reply: LiveReply, change: Partial<Message>): LiveReply {
+  return { ...reply, message: { ...reply.message, ...change } };
+}
+
+function time(at: number): string {
+  return new Date(at).toISOString();
+}

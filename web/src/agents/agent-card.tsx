@@ -1,0 +1,112 @@
+import { type AgentView, type MeView } from "@threadkeep/client";
+import { Copy, Ellipsis, Globe, Lock, MessageSquarePlus, Settings, Share2, Trash2 } from "lucide-react";
+
+import { api } from "../api/api";
+import { isGuide, refreshAgents } from "../state/agents";
+import { confirmed } from "../state/confirmation";
+import { go, hrefOf } from "../state/route";
+import { toast } from "../state/toasts";
+import { Menu, type MenuItem } from "../ui/menu";
+import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
+
+interface Props {
+  agent: AgentView;
+  me: MeView;
+}
+
+export function AgentCard({ agent, me }: Props) {
+  const words = useWords();
+  const { id, name, ownerId, visibility, isDefault } = agent;
+  const isMine = ownerId === me.id;
+  const owner = ownerId === null ? words.builtIn : isMine ? words.you : ownerId;
+  const description = isGuide(agent) ? words.guideDescription : agent.description;
+  const [VisibilityIcon, who] = visibility === "public" ? ([Globe, words.public] as const) : ([Lock, words.private] as const);
+  return (
+    <li className="card agent-card">
+      <div className="row">
+        <h2 id={`name-${id}`} dir="auto" title={name}>
+          {name}
+        </h2>
+        {isDefault && <span className="badge">{words.defaultAgent}</span>}
+        <AgentMenu agent={agent} isMine={isMine} />
+      </div>
+      {description && (
+        <p className="about" dir="auto">
+          {description}
+        </p>
+      )}
+      <p className="facts-line">
+        <span dir="auto">{owner}</span>
+        <span>
+          <VisibilityIcon aria-hidden /> {who}
+        </span>
+      </p>
+      <a
+        className="button"
+        id={`start-${id}`}
+        href={hrefOf({ name: "new", agentId: id })}
+        aria-labelledby={`start-${id} name-${id}`}
+      >
+        <MessageSquarePlus aria-hidden /> {words.startChat}
+      </a>
+    </li>
+  );
+}
+
+function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
+  const words = useWords();
+  const { id, name, visibility, isDefault } = agent;
+  const path = `/api/agents/${id}`;
+  // The server shows settings to those who may change them.
+  const mayChange = agent.settings !== undefined;
+  const run = (work: () => Promise<void>) => () => {
+    work().catch((error: unknown) => toastProblem(words, error));
+  };
+  const duplicate = async () => {
+    const made = await api.send<AgentView>("POST", `${path}/duplicate`);
+    await refreshAgents();
+    toast(words.duplicated(name), { label: words.open, run: () => go({ name: "agent", id: made.id }) });
+  };
+  const share = async () => {
+    if (visibility === "private" && isMine) {
+      const question = {
+        title: words.shareAgent(name),
+        text: words.sharePrivate,
+        action: words.makePublic,
+        isHarmless: true,
+      };
+      if (!(await confirmed(question))) return;
+      await api.send("PATCH", path, { visibility: "public" });
+      await refreshAgents();
+    }
+    const link = new URL(hrefOf({ name: "new", agentId: id }), document.baseURI).href;
+    // Without TLS there is no clipboard API: then show the link for copying.
+    if (!("clipboard" in navigator)) return toast(link);
+    await navigator.clipboard.writeText(link);
+    toast(words.linkCopied);
+  };
+  const remove = async () => {
+    const question = { title: words.deleteNamedAgent(name), text: words.deleteAgentSure, action: words.delete };
+    if (!(await confirmed(question))) return;
+    await api.send("DELETE", path);
+    await refreshAgents();
+    toast(words.deleted(name));
+  };
+  const items: (MenuItem | false)[] = [
+    mayChange && { label: words.settings, icon: Settings, run: () => go({ name: "agent", id }) },
+    mayChange && { label: words.duplicate, icon: Copy, run: run(duplicate) },
+    { label: words.share, icon: Share2, run: run(share) },
+  ];
+  const dangerous: (MenuItem | false)[] = [
+    mayChange && !isDefault && { label: words.delete, icon: Trash2, isDangerous: true, run: run(remove) },
+  ];
+  return (
+    <Menu
+      label={words.moreActionsFor(name)}
+      groups={[items, dangerous].map((group) => ({ items: group.filter((it) => it !== false) }))}
+    >
+      <Ellipsis aria-hidden />
+    </Menu>
+  );
+}

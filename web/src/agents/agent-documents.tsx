@@ -1,0 +1,149 @@
+import { requestProblemOf, type ApiRequest, type DocumentView, type PageView_DocumentView, type Problem } from "@threadkeep/client";
+import { Upload } from "lucide-react";
+import { useCallback, useEffect, useRef, useState, type DragEvent } from "react";
+
+import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
+import { confirmed } from "../state/confirmation";
+import { ProblemBar, describeProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
+import { DocumentRow } from "./document-row";
+import { DocumentSearch } from "./document-search";
+import { UploadRow } from "./upload-row";
+import { useDocumentUploads } from "./use-document-uploads";
+
+const LOOK_EVERY_MS = 1200;
+const KINDS = ".pdf,.docx,.html,.htm,.md,.markdown,.txt,.csv";
+
+const NONE: readonly DocumentView[] = [];
+
+/** What an agent can search. */
+export function AgentDocuments({ agentId }: { agentId: string }) {
+  const words = useWords();
+  const path = `/api/agents/${agentId}/documents`;
+  const read = useCallback((signal: AbortSignal) => readAll(path, signal), [path]);
+  const { loaded, again } = useLoaded(read);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [documents, setDocuments] = useState(NONE);
+  useEffect(() => {
+    if (loaded.state === "ready") setDocuments(loaded.value);
+    // Keep the documents shown last, and try again until the server is back.
+    else if (loaded.state === "loading" || loaded.problem.code !== "SERVER_UNREACHABLE") setDocuments(NONE);
+  }, [loaded]);
+  const isBusy = documents.some((it) => it.status === "processing");
+  useEffect(() => {
+    if (!isBusy) return;
+    const timer = setInterval(() => void again(), LOOK_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [isBusy, again]);
+
+  const change = async (what: string, request: ApiRequest) => {
+    try {
+      await api.request(what, request);
+      setProblem(null);
+    } catch (error) {
+      setProblem(requestProblemOf(error));
+    }
+    await again();
+  };
+  const remove = async ({ id, fileName }: DocumentView) => {
+    const question = { title: words.deleteDocument(fileName), text: words.deleteDocumentSure, action: words.delete };
+    if (await confirmed(question)) await change(`${path}/${id}`, { method: "DELETE" });
+  };
+  const { uploads, add, retry, dismiss } = useDocumentUploads(path, documents, again);
+  const active = uploads.filter(({ status }) => status.state === "waiting" || status.state === "uploading").length;
+  const refused = uploads.length - active;
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    const leaving = new AbortController();
+    // If a file is dropped outside the target, the browser would open it in place of the page.
+    const ignore = (event: globalThis.DragEvent) => event.dataTransfer?.types.includes("Files") && event.preventDefault();
+    window.addEventListener("dragover", ignore, { signal: leaving.signal });
+    window.addEventListener("drop", ignore, { signal: leaving.signal });
+    return () => leaving.abort();
+  }, []);
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    add([...event.dataTransfer.files]);
+  };
+  return (
+    <div
+      className="form documents"
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(event.dataTransfer.types.includes("Files"));
+      }}
+      onDragLeave={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+      }}
+      onDrop={drop}
+    >
+      <p className="hint">{words.documentsHint}</p>
+      <DropZone isOver={over} onFiles={add} />
+      <p className="hint" role="status">
+        {active > 0 ? words.uploading(active) : refused > 0 ? words.filesNotAdded(refused) : ""}
+      </p>
+      {uploads.length > 0 && (
+        <ul className="cards" aria-label={words.uploads}>
+          {uploads.map((it) => (
+            <UploadRow key={it.key} upload={it} onRetry={() => retry(it)} onDismiss={() => dismiss(it)} />
+          ))}
+        </ul>
+      )}
+      {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      {loaded.state === "failed" && <p className="hint">{describeProblem(words, loaded.problem)}</p>}
+      {documents.length > 0 && (
+        <ul className="cards">
+          {documents.map((it) => (
+            <DocumentRow
+              key={it.id}
+              document={it}
+              onRetry={() => void change(`${path}/${it.id}/retry`, { method: "POST" })}
+              onDelete={() => void remove(it)}
+            />
+          ))}
+        </ul>
+      )}
+      {documents.some((it) => it.status === "ready") && <DocumentSearch agentId={agentId} />}
+    </div>
+  );
+}
+
+async function readAll(path: string, signal: AbortSignal): Promise<DocumentView[]> {
+  const found: DocumentView[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: PageView_DocumentView = await api.get(path, { limit: 200, cursor }, signal);
+    found.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor);
+  return found;
+}
+
+function DropZone({ isOver, onFiles }: { isOver: boolean; onFiles: (files: readonly File[]) => void }) {
+  const words = useWords();
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <div className="drop" data-over={isOver}>
+      <Upload aria-hidden />
+      <p>{words.dropFiles}</p>
+      <button type="button" onClick={() => input.current?.click()}>
+        {words.chooseFiles}
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        accept={KINDS}
+        aria-label={words.documents}
+        className="unseen"
+        tabIndex={-1}
+        onChange={(event) => {
+          onFiles([...(event.target.files ?? [])]);
+          event.target.value = "";
+        }}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,175 @@
+import {
+  ApiError,
+  requestProblemOf,
+  type AgentBody,
+  type AgentDetailView,
+  type AgentPatch,
+  type AgentView,
+  type MeView,
+  type Problem,
+} from "@threadkeep/client";
+import { useCallback, useState } from "react";
+
+import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
+import { MissingPage } from "../pages/missing-page";
+import { refreshAgents } from "../state/agents";
+import { confirmed } from "../state/confirmation";
+import { go, hrefOf } from "../state/route";
+import { toast } from "../state/toasts";
+import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
+import { ProblemBar, describeProblem } from "../ui/problem-bar";
+import { Tabs } from "../ui/tabs";
+import { TopBar } from "../ui/top-bar";
+import { useWords, type Words } from "../words";
+import { AgentDocuments } from "./agent-documents";
+import { AgentGeneral } from "./agent-general";
+import { AgentLimits } from "./agent-limits";
+import { AgentPrompt } from "./agent-prompt";
+import { AgentServers } from "./agent-servers";
+
+interface Props {
+  /** `new` to create an agent. */
+  id: string;
+  me: MeView;
+  onMenu: () => void;
+}
+
+/** Changes an agent; throws the error. */
+export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
+
+const toAgents = (words: Words) => ({ href: hrefOf({ name: "agents" }), label: words.backToAgents });
+
+const NEW: AgentBody = { name: "", description: "", systemPrompt: "", visibility: "private", primaryRoleId: "assistant" };
+
+export function AgentPage({ id, onMenu }: Props) {
+  return id === "new" ? <NewAgent onMenu={onMenu} /> : <KnownAgent id={id} onMenu={onMenu} />;
+}
+
+function NewAgent({ onMenu }: { onMenu: () => void }) {
+  const words = useWords();
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useLeaveQuestion(words);
+  const create = async (body: AgentBody) => {
+    const made = await api.send<AgentView>("POST", "/api/agents", body);
+    forgetUnsaved();
+    refreshAgents().catch(() => {}); // read again when they are needed
+    go({ name: "agent", id: made.id });
+  };
+  return (
+    <div className="page">
+      <TopBar title={words.newAgent} onMenu={onMenu} back={toAgents(words)} />
+      <div className="content">
+        {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+        <AgentGeneral
+          agent={NEW}
+          action={words.createAgent}
+          onSave={create}
+          onProblem={(error) => setProblem(requestProblemOf(error))}
+        />
+      </div>
+    </div>
+  );
+}
+
+function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
+  const words = useWords();
+  const { loaded, again, set } = useLoaded(
+    useCallback((signal: AbortSignal) => api.get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
+  );
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const unsaved = useUnsavedTabs();
+  useLeaveQuestion(words);
+  if (loaded.state === "failed" && loaded.problem.code === "AGENT_NOT_FOUND") return <MissingPage what="agent" onMenu={onMenu} />;
+  if (loaded.state !== "ready")
+    return (
+      <div className="page">
+        <TopBar title={words.agentSettings} onMenu={onMenu} back={toAgents(words)} />
+        <p className="hint">{loaded.state === "loading" ? words.loading : describeProblem(words, loaded.problem)}</p>
+      </div>
+    );
+  const agent = loaded.value;
+  const change: Change = async (patch) => {
+    const headers: Record<string, string> = agent.version === undefined ? {} : { "If-Match": `"${agent.version}"` };
+    const response = await api.request(`/api/agents/${id}`, { method: "PATCH", body: patch, headers });
+    const changed = (await response.json()) as AgentDetailView;
+    set(changed);
+    setProblem(null);
+    void refreshAgents();
+    return changed;
+  };
+  const save = async (patch: AgentPatch) => {
+    await change(patch);
+    toast(words.saved);
+  };
+  const refused = (error: unknown) => void reloadOnConflict(error, words, again).then(setProblem);
+  const remove = async () => {
+    const question = { title: words.deleteAgent, text: words.deleteAgentSure, action: words.delete };
+    if (!(await confirmed(question))) return;
+    try {
+      await api.send("DELETE", `/api/agents/${id}`);
+    } catch (error) {
+      return setProblem(requestProblemOf(error));
+    }
+    forgetUnsaved();
+    refreshAgents().catch(() => {}); // read again when they are needed
+    go({ name: "agents" });
+  };
+  return (
+    <div className="page">
+      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu} back={toAgents(words)}>
+        <button type="button" onClick={() => go({ name: "new", agentId: id })}>
+          {words.startChat}
+        </button>
+      </TopBar>
+      {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      {agent.settings ? (
+        <Tabs
+          key={agent.id}
+          tabs={[
+            {
+              name: words.general,
+              isChanged: unsaved.has("general"),
+              content: (
+                <AgentGeneral
+                  agent={agent}
+                  action={words.save}
+                  onSave={(_, changes) => save(changes)}
+                  onProblem={refused}
+                  onDelete={agent.isDefault ? undefined : () => void remove()}
+                />
+              ),
+            },
+            {
+              name: words.prompt,
+              isChanged: unsaved.has("prompt"),
+              content: <AgentPrompt agentId={agent.id} version={agent.version} />,
+            },
+            {
+              name: words.tools,
+              isChanged: unsaved.has("tools"),
+              content: <AgentServers agent={agent} onChange={change} />,
+            },
+            { name: words.documents, content: <AgentDocuments agentId={agent.id} /> },
+            {
+              name: words.limits,
+              isChanged: unsaved.has("limits"),
+              content: <AgentLimits settings={agent.settings} onSave={save} onProblem={refused} />,
+            },
+          ]}
+        />
+      ) : (
+        <p className="hint">{words.onlyOwner}</p>
+      )}
+    </div>
+  );
+}
+
+/** Shows somebody else's change instead of losing it; what was typed stays on top of it. */
+async function reloadOnConflict(error: unknown, words: Words, again: () => Promise<void>): Promise<Problem> {
+  if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") {
+    await again();
+    return { code: error.code, message: words.changedMeanwhile };
+  }
+  return requestProblemOf(error);
+}

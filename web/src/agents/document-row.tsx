@@ -1,0 +1,35 @@
+import { type DocumentView } from "@threadkeep/client";
+import { RotateCcw, Trash2 } from "lucide-react";
+
+import { IconButton } from "../ui/icon-button";
+import { useWords } from "../words";
+import { bytes } from "../words/format";
+
+interface Props {
+  document: DocumentView;
+  onRetry: () => void;
+  onDelete: () => void;
+}
+
+export function DocumentRow({ document, onRetry, onDelete }: Props) {
+  const words = useWords();
+  const { fileName, size, status, progress, chunkCount, error } = document;
+  return (
+    <li className="card server" data-status={status}>
+      <div className="row">
+        <span className="file">
+          <strong dir="auto">{fileName}</strong>{" "}
+          <small>
+            {bytes(size)}
+            {status === "ready" && ` · ${words.passages(chunkCount)}`}
+          </small>
+        </span>
+        <span className="status">{words.documentStatus[status]}</span>
+        {status === "failed" && <IconButton icon={RotateCcw} label={words.retryDocument(fileName)} onClick={onRetry} />}
+        <IconButton icon={Trash2} label={words.deleteDocument(fileName)} onClick={onDelete} />
+      </div>
+      {status === "processing" && <progress value={progress} aria-label={words.documentStatus.processing} />}
+      {error && <p className="wrong">{error}</p>}
+    </li>
+  );
+}

@@ -1,0 +1,54 @@
+/** The page's way to its server. Addresses are relative to the page, which may be mounted below a path. */
+
+import { ApiClient, ConversationSocket, Store, pause } from "@threadkeep/client";
+
+const TOKEN = "threadkeep.token";
+
+/** The token of the user who signed in: in memory and for this tab; open tabs share it. */
+export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
+
+export function setToken(value: string | null): void {
+  if (value === null) sessionStorage.removeItem(TOKEN);
+  else sessionStorage.setItem(TOKEN, value);
+  token.set(value);
+}
+
+const GIVEN = /^#token=([\w.~+/=-]+)$/;
+
+/** Keeps the token that `threadkeep open` put into the address, and removes it from there; false if there is none. */
+export function takeGivenToken(): boolean {
+  const given = GIVEN.exec(location.hash)?.[1];
+  if (given === undefined) return false;
+  history.replaceState(null, "", location.pathname + location.search);
+  setToken(given);
+  return true;
+}
+
+let unauthorized = () => {};
+
+/** Calls `listener` when the server no longer accepts our token. */
+export function whenUnauthorized(listener: () => void): void {
+  unauthorized = listener;
+}
+
+export function onUnauthorized(): void {
+  unauthorized();
+}
+
+export const api = new ApiClient({
+  baseUrl: () => document.baseURI,
+  token: token.get,
+  onUnauthorized,
+  pause: pauseUntilOnline,
+});
+
+export const socket = new ConversationSocket(api);
+
+/** Waits; shorter when the browser says that the network is back. */
+async function pauseUntilOnline(ms: number, signal?: AbortSignal): Promise<void> {
+  const online = new AbortController();
+  const wake = () => online.abort();
+  window.addEventListener("online", wake);
+  await pause(ms, signal ? AbortSignal.any([signal, online.signal]) : online.signal);
+  window.removeEventListener("online", wake);
+}

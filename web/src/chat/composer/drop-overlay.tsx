@@ -1,0 +1,73 @@
+import { Upload } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+
+import { useWords } from "../../words";
+
+/** During a drag, the browser sends many events per second; after this long without one, the files have left. */
+const GONE_AFTER_MS = 1500;
+
+/** Accepts files dropped anywhere on the page, and shows so during a drag. */
+export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }) {
+  const words = useWords();
+  const [over, setOver] = useState(false);
+  const latest = useRef(onDrop);
+  useEffect(() => {
+    latest.current = onDrop;
+  });
+  useEffect(() => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
+    let isRefused = false;
+    const end = () => {
+      clearTimeout(timer);
+      isOver = isRefused = false;
+      setOver(false);
+    };
+    const show = () => {
+      clearTimeout(timer);
+      timer = setTimeout(end, GONE_AFTER_MS);
+      isOver = true;
+      setOver(!isRefused);
+    };
+    const listen = (type: "dragenter" | "dragover" | "drop", hear: (data: DataTransfer) => void) =>
+      window.addEventListener(
+        type,
+        (event) => {
+          if (!event.dataTransfer?.types.includes("Files")) return;
+          event.preventDefault(); // the browser would open the file in place of the page
+          if (!document.querySelector("dialog[open]")) hear(event.dataTransfer);
+        },
+        { signal },
+      );
+    listen("dragenter", show);
+    listen("dragover", show);
+    listen("drop", (data) => {
+      const isTaken = !isRefused;
+      end();
+      if (isTaken) latest.current(data);
+    });
+    window.addEventListener("dragleave", ({ relatedTarget }) => relatedTarget === null && end(), { signal });
+    const refuse = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || !isOver) return;
+      event.stopPropagation(); // it isn't meant for the running turn
+      isRefused = true;
+      setOver(false);
+    };
+    window.addEventListener("keydown", refuse, { signal, capture: true });
+    return () => {
+      leaving.abort();
+      clearTimeout(timer);
+    };
+  }, []);
+  if (!over) return null;
+  return (
+    <div className="drop-overlay">
+      <p>
+        <Upload aria-hidden />
+        {words.dropToAttach}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,10 @@
+import { useChunk } from "../../hooks/use-chunk";
+import { type Attachment } from "../../state/attachments";
+
+const loadTray = () => import("./attachment-tray");
+
+/** The files of a draft; the code for them is loaded with the first one. */
+export function LazyAttachments(props: { draftKey: string; attachments: readonly Attachment[] }) {
+  const tray = useChunk(loadTray, props.attachments.length > 0);
+  return tray && <tray.AttachmentTray {...props} />;
+}

@@ -1,0 +1,140 @@
+import { problemOf, type Thread, type OutgoingFile, type Problem } from "@threadkeep/client";
+import { useEffect, useMemo, useRef, useState } from "react";
+
+import { useSelected, useStore } from "../hooks/use-store";
+import { LazyImageViewer } from "../overlays/lazy-image-viewer";
+import { LazyMissingPage } from "../pages/lazy-missing-page";
+import { agents, chosenAgent, refreshAgents } from "../state/agents";
+import { conversations } from "../state/conversations";
+import { newDraftKey, readDraft } from "../state/drafts";
+import { openThread } from "../state/open-thread";
+import { outbox } from "../state/outbox";
+import { go, type Route } from "../state/route";
+import { ProblemBar } from "../ui/problem-bar";
+import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
+import { Composer } from "./composer/composer";
+import { ThreadView } from "./thread-view";
+import { UnsentMessage } from "./unsent-message";
+import { Welcome } from "./welcome";
+
+type At = Extract<Route, { name: "new" | "conversation" }>;
+
+/** A conversation, or a new one. */
+export function ConversationPage({ at, onMenu }: { at: At; onMenu: () => void }) {
+  // The thread that was just started is the next one to open.
+  const [begun, setBegun] = useState<Thread | null>(null);
+  if (at.name === "conversation")
+    return <OpenThread key={at.id} at={at} begun={begun?.id === at.id ? begun : null} onMenu={onMenu} />;
+  return <NewThread agentId={at.agentId} onBegun={setBegun} onMenu={onMenu} />;
+}
+
+interface OpenProps {
+  at: Extract<Route, { name: "conversation" }>;
+  begun: Thread | null;
+  onMenu: () => void;
+}
+
+function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenProps) {
+  const thread = useMemo(() => begun ?? openThread(id), [id, begun]);
+  const [joined, setJoined] = useState(false);
+  useEffect(() => {
+    void thread.join().then(() => setJoined(true));
+    return () => thread.leave();
+  }, [thread]);
+  /** Where the opened message was searched for. */
+  const [lookedAt, setLookedAt] = useState<number | undefined>();
+  useEffect(() => {
+    if (joined && seq !== undefined) void thread.reading.showAt(seq).then(() => setLookedAt(seq));
+  }, [thread, joined, seq]);
+  // Pass titles set by the model or elsewhere on to the list.
+  const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
+  useEffect(() => {
+    if (listed) thread.retitle(listed.title);
+  }, [thread, listed]);
+  return (
+    <ThreadView
+      thread={thread}
+      seq={seq}
+      branchId={seq === lookedAt ? branchId : undefined}
+      turnId={turnId}
+      onMenu={onMenu}
+    />
+  );
+}
+
+const noImages = () => [];
+
+interface NewProps {
+  agentId: string | null;
+  onBegun: (thread: Thread) => void;
+  onMenu: () => void;
+}
+
+function NewThread({ agentId, onBegun, onMenu }: NewProps) {
+  const words = useWords();
+  const all = useStore(agents);
+  const agent = chosenAgent(all, agentId);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  // Not the loaded agent: what is typed before the list of agents has loaded must stay.
+  const draftKey = newDraftKey(agentId);
+  const first = useStore(outbox.items).find(({ entry }) => entry.kind === "message" && entry.conversationId === null && entry.agentId === agentId);
+  /** The message that was written here. */
+  const begunId = useRef<string | null>(null);
+  useEffect(
+    () =>
+      outbox.on((event) => {
+        const { type, entry } = event;
+        if (entry.kind !== "message" || entry.agentId !== agentId) return;
+        if (type === "refused" && entry.conversationId === null) setProblem(problemOf(event.error));
+        // One of an earlier visit leads there, too, unless the user is writing something else by now.
+        if (type !== "created" || (entry.id !== begunId.current && readDraft(draftKey))) return;
+        const thread = openThread(event.conversation.id);
+        thread.begin(event.conversation, event.entry);
+        onBegun(thread);
+        go({ name: "conversation", id: thread.id });
+      }),
+    [agentId, draftKey, onBegun],
+  );
+  const isMissing = agentId !== null && !agent;
+  /** The agent that the server doesn't show us, either. */
+  const [unknownId, setUnknownId] = useState<string | null>(null);
+  useEffect(() => {
+    if (!isMissing) return;
+    refreshAgents() // created elsewhere since the list was loaded
+      .then(() => setUnknownId(agentId))
+      .catch(() => {});
+  }, [isMissing, agentId]);
+  const begin = async (content: string, files: readonly OutgoingFile[] = []): Promise<boolean> => {
+    if (first) return false;
+    setProblem(null);
+    const entry = outbox.prepare({ kind: "message", conversationId: null, agentId, content, files });
+    begunId.current = entry.id;
+    await outbox.add(entry);
+    return true;
+  };
+  if (isMissing && unknownId === agentId) return <LazyMissingPage what="agent" onMenu={onMenu} />;
+  return (
+    <div className="thread">
+      <TopBar onMenu={onMenu} title="" />
+      {first ? (
+        <div className="scroller">
+          <div className="messages">
+            <UnsentMessage item={first} />
+          </div>
+        </div>
+      ) : (
+        <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
+      )}
+      {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      <Composer
+        draftKey={draftKey}
+        placeholder={words.placeholder(agent?.name ?? "")}
+        limit={agent?.settings?.maxMessageChars ?? 0}
+        running={first !== undefined}
+        onSend={(text, _, files) => begin(text, files)}
+      />
+      <LazyImageViewer images={noImages} />
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import { Download } from "lucide-react";
+import { useCallback } from "react";
+
+import { download, fileInfo } from "../../api/download";
+import { useLoaded } from "../../hooks/use-loaded";
+import { toastProblem } from "../../ui/problem-bar";
+import { useWords } from "../../words";
+import { bytes } from "../../words/format";
+
+/** Files that tools returned in a turn. */
+export function ToolFiles({ ids }: { ids: readonly string[] }) {
+  const words = useWords();
+  return (
+    <div className="files" role="group" aria-label={words.files}>
+      {ids.map((id, index) => (
+        <FileButton key={id} id={id} otherwise={words.file(index + 1)} />
+      ))}
+    </div>
+  );
+}
+
+/** Files that only another engine has: their ids there. */
+export function FilesElsewhere({ ids }: { ids: readonly string[] }) {
+  const words = useWords();
+  return (
+    <ul className="files" aria-label={words.files}>
+      {ids.map((id, index) => (
+        <li key={index} className="name" dir="auto">
+          {id}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
+  const words = useWords();
+  const path = `/api/artifacts/${id}`;
+  const { loaded } = useLoaded(useCallback((signal: AbortSignal) => fileInfo(path, signal), [path]));
+  const info = loaded.state === "ready" ? loaded.value : null;
+  const get = async () => {
+    try {
+      await download(path, {}, id);
+    } catch (error) {
+      toastProblem(words, error);
+    }
+  };
+  return (
+    <button type="button" onClick={() => void get()}>
+      <Download aria-hidden />
+      <span className="name">{info?.name || otherwise}</span>
+      {info && (
+        <small>
+          {info.type} · {bytes(info.size)}
+        </small>
+      )}
+    </button>
+  );
+}

@@ -1,0 +1,136 @@
+import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type LiveReply, type Message, type Part } from "@threadkeep/client";
+import { GitFork, History, Info, RefreshCw } from "lucide-react";
+import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
+
+import { liveActivity, shownSegments } from "../../turn/activity";
+import { segmentKey, type Segment } from "../../turn/segments";
+import { CopyButton } from "../../ui/copy-button";
+import { IconButton } from "../../ui/icon-button";
+import { useWords } from "../../words";
+import { MessageTime } from "../message-time";
+import { type Decide } from "../requests/use-decision";
+import { LazyCitations } from "./lazy-citations";
+import { ReplyEnding } from "./reply-ending";
+import { ReplyPart } from "./reply-part";
+import { Sources } from "./sources";
+
+interface Props {
+  /** Whose documents it may cite. */
+  agentId?: string;
+  message: Message;
+  live: LiveReply | null;
+  isLast: boolean;
+  running: boolean;
+  /** Whether the path can't be changed now. */
+  busy: boolean;
+  onRegenerate: () => void;
+  onContinue: (text: string) => void;
+  onDecide: Decide;
+  onFork?: () => void;
+  onDetails: (turnId: string) => void;
+  /** The choice of versions. */
+  children?: ReactNode;
+}
+
+export function Reply({ agentId, message, live, isLast, running, busy, children, ...actions }: Props) {
+  const { onRegenerate, onContinue, onDecide, onFork, onDetails } = actions;
+  const words = useWords();
+  const article = useRef<HTMLElement>(null);
+  /** The number of the source that the user opened. */
+  const [source, setSource] = useState<number | null>(null);
+  const { parts, turnId } = message;
+  const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
+  const liveAt = running ? liveActivity(segments) : -1;
+  const citations = useMemo(() => citationsOf(parts), [parts]);
+  const waiting = useMemo(() => waitingCalls(parts), [parts]);
+  const isAsking = running && waitsForUser(parts);
+  const hasText = segments.some((it) => it.kind === "text");
+  return (
+    <article ref={article} className="reply" aria-label={words.replied}>
+      {segments.map((segment, index) => (
+        <Fragment key={segmentKey(segment)}>
+          {isContinued(live, segments, index) && <Continued />}
+          <div className="part" data-kind={segment.kind}>
+            <ReplyPart
+              segment={segment}
+              growing={running && live !== null && live.isGrowing && segment.to === parts.length - 1}
+              live={index === liveAt}
+              running={running}
+              waiting={waiting}
+              progress={live?.progress}
+              sources={citations.at(-1)?.index ?? 0}
+              onSource={setSource}
+              onDecide={onDecide}
+            />
+          </div>
+        </Fragment>
+      ))}
+      {isContinued(live, segments, segments.length) && <Continued />}
+      {running && !isAsking && liveAt < 0 && isIdle(parts) && (
+        <p className="waiting">
+          <span className="dots" aria-hidden>
+            <i />
+            <i />
+            <i />
+          </span>
+          <span className="unseen">{words.thinking}</span>
+        </p>
+      )}
+      {citations.length > 0 && !running && <Sources citations={citations} onOpen={setSource} />}
+      {citations.length > 0 && (
+        <LazyCitations agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
+      )}
+      {!running && (
+        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
+      )}
+      {(!running || turnId) && (
+        <div className="actions">
+          {!running && (
+            <>
+              {children}
+              {hasText && <CopyButton text={contentOf(parts)} />}
+              <IconButton
+                icon={RefreshCw}
+                label={words.regenerate}
+                unavailable={busy ? words.regenerateBusy : undefined}
+                onClick={onRegenerate}
+              />
+              {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
+            </>
+          )}
+          {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
+          {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
+        </div>
+      )}
+    </article>
+  );
+}
+
+function Continued() {
+  const words = useWords();
+  return (
+    <p className="ending" data-kind="continued">
+      <History aria-hidden /> {words.continued}
+    </p>
+  );
+}
+
+/** Whether the turn was continued before a segment, or within the one above it; what is superseded says so itself. */
+function isContinued(live: LiveReply | null, segments: readonly Segment[], index: number): boolean {
+  if (!live || segments[index - 1]?.kind === "superseded") return false;
+  return live.resumedAt.some((at) => firstFrom(segments, at) === index);
+}
+
+/** The first segment that begins there or below; their number if none does. */
+function firstFrom(segments: readonly Segment[], at: number): number {
+  const found = segments.findIndex((it) => it.from >= at);
+  return found < 0 ? segments.length : found;
+}
+
+/** Whether nothing shows that the reply is in progress: no text or thought is being written, and no tool is running. */
+function isIdle(parts: readonly Part[]): boolean {
+  const last = parts.at(-1);
+  if (last?.superseded) return true;
+  if (last?.type === "text" || last?.type === "thought") return isBlank(last.text);
+  return !parts.some((part) => part.type === "tool_call" && part.status === "running");
+}

@@ -1,0 +1,224 @@
+import {
+  contentOf,
+  filesOf,
+  imagesOf,
+  isRunning,
+  isWaiting,
+  type AgentView,
+  type ConversationPatch,
+  type Message,
+  type OutgoingFile,
+  type Thread,
+} from "@threadkeep/client";
+import { useEffect, useState } from "react";
+
+import { useFocusAfterClose } from "../hooks/use-focus-after-close";
+import { useSelected, useStore } from "../hooks/use-store";
+import { LazyImageViewer } from "../overlays/lazy-image-viewer";
+import { LazyMissingPage } from "../pages/lazy-missing-page";
+import { agents, isGuide } from "../state/agents";
+import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
+import { refreshConversations } from "../state/conversations";
+import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
+import { outbox } from "../state/outbox";
+import { closeTurn, go, hrefOf, openTurn } from "../state/route";
+import { toast } from "../state/toasts";
+import { ProblemBar, toastProblem } from "../ui/problem-bar";
+import { RenameForm } from "../ui/rename-form";
+import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
+import { BranchBar } from "./branch-bar";
+import { Composer } from "./composer/composer";
+import { Ideas } from "./ideas";
+import { MessageList } from "./message-list";
+import { ThreadMenu } from "./thread-menu";
+import { LazyTurnDrawer } from "./turn/lazy-turn-drawer";
+import { isDemonstration } from "./welcome";
+
+interface Props {
+  thread: Thread;
+  /** The message that the user opened. */
+  seq: number | undefined;
+  /** Its id, if it is known to have been on another branch. */
+  branchId: string | undefined;
+  /** The turn whose details are open. */
+  turnId: string | undefined;
+  onMenu: () => void;
+}
+
+export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
+  const words = useWords();
+  // Select only what changes seldom: just the list renders the streaming text.
+  const conversation = useSelected(thread.state, (it) => it.conversation);
+  const problem = useSelected(thread.state, (it) => it.problem);
+  const stopping = useSelected(thread.state, (it) => it.stopping);
+  const isLost = useSelected(thread.state, (it) => it.connection === "lost");
+  const running = useSelected(thread.state, isRunning);
+  const sending = useSelected(thread.state, (it) => it.sending);
+  const waiting = useSelected(thread.state, isWaiting);
+  const held = useSelected(thread.state, (it) => it.queued.some(({ held }) => held));
+  const all = useStore(agents);
+  const [renaming, setRenaming] = useState(false);
+  const [edited, setEdited] = useState<Message | null>(null);
+  // Each has its own draft: what was typed before returns when the edit ends.
+  useFocusAfterClose(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
+  const draftOf = (message: Message | null) => draftKeyOf(thread.id, message?.id);
+  // A version that was refused or withdrawn can be edited again.
+  useEffect(
+    () =>
+      outbox.on(({ type, entry }) => {
+        if ((type !== "refused" && type !== "withdrawn") || entry.kind !== "message" || entry.conversationId !== thread.id) return;
+        const before = entry.edited && messageOf(thread, entry.edited.id);
+        if (before) setEdited(before);
+      }),
+    [thread],
+  );
+  const agent = all.find((it) => it.id === conversation?.agentId);
+  const title = conversation?.title || (conversation ? words.untitled : "");
+  const isArchived = conversation?.status === "archived";
+
+  const edit = (message: Message) => {
+    const draftKey = draftOf(message);
+    if (!readDraft(draftKey) && !attachmentsOf(draftKey).get().length) {
+      keepDraft(draftKey, contentOf(message.parts));
+      keepFiles(draftKey, filesOf(message.parts));
+    }
+    setEdited(message);
+  };
+  const endEdit = () => {
+    if (edited) {
+      forgetDraft(draftOf(edited));
+      dropAttachments(draftOf(edited));
+    }
+    setEdited(null);
+  };
+  const post = async (text: string, steers: boolean, files: readonly OutgoingFile[]) => {
+    const sent = await thread.sending.send(text, { edited, steers, files });
+    if (sent) setEdited(null);
+    return sent;
+  };
+  const sendIdea = (idea: string) => {
+    document.getElementById("main")?.focus(); // the button disappears
+    void thread.sending.send(idea);
+  };
+  const change = (patch: ConversationPatch) => {
+    thread.change(patch).catch((error: unknown) => toastProblem(words, error));
+  };
+  const fork = async (message: Message) => {
+    try {
+      const made = await thread.branches.fork(message.id);
+      void refreshConversations();
+      go({ name: "conversation", id: made.id });
+      toast(words.forked, { label: words.back, run: () => go({ name: "conversation", id: thread.id }) });
+    } catch (error) {
+      toastProblem(words, error);
+    }
+  };
+
+  // Escape stops wherever the focus is, unless it closes something or belongs to a field; the composer has its own.
+  useEffect(() => {
+    if (!running) return;
+    const stop = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && !event.isComposing && !isForSomethingElse(event)) void thread.sending.stop();
+    };
+    // Before a menu closes itself: then it would no longer be seen here.
+    window.addEventListener("keydown", stop, { capture: true });
+    return () => window.removeEventListener("keydown", stop, { capture: true });
+  }, [thread, running]);
+
+  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <LazyMissingPage what="conversation" onMenu={onMenu} />;
+  if (!conversation && problem)
+    return (
+      <div className="thread">
+        <TopBar title={words.conversation} onMenu={onMenu} />
+        <ProblemBar problem={problem} onDismiss={() => go({ name: "new", agentId: null })} />
+      </div>
+    );
+  return (
+    <div className="thread">
+      <TopBar title={title} subtitle={!renaming && agent && <AgentLink agent={agent} />} onMenu={onMenu}>
+        {conversation && !renaming && (
+          <ThreadMenu thread={thread} conversation={conversation} running={running} onRename={() => setRenaming(true)} />
+        )}
+        {renaming && (
+          <RenameForm
+            title={conversation?.title ?? ""}
+            onDone={(next) => {
+              setRenaming(false);
+              if (next !== null) change({ title: next || null });
+            }}
+          />
+        )}
+      </TopBar>
+      {isArchived && (
+        <p className="banner quiet">
+          {words.isArchived}{" "}
+          <button type="button" className="link" onClick={() => change({ status: "active" })}>
+            {words.unarchive}
+          </button>
+        </p>
+      )}
+      {isLost && (
+        <p className="banner" role="status">
+          {words.connectionLost}
+        </p>
+      )}
+      <MessageList
+        thread={thread}
+        seq={seq}
+        editedId={edited?.id}
+        onEdit={edit}
+        onFork={agent?.settings?.conversationMode === "single" ? undefined : (message) => void fork(message)}
+        onDetails={openTurn}
+      />
+      {branchId !== undefined && seq !== undefined && <BranchBar thread={thread} messageId={branchId} seq={seq} />}
+      {problem && (
+        <ProblemBar problem={problem} onDismiss={() => thread.dismiss()} onShowPath={() => void thread.branches.showPath()} />
+      )}
+      {isGuide(agent) && !running && !sending && !edited && (
+        <Ideas ideas={words.guideIdeas} onIdea={sendIdea} />
+      )}
+      <Composer
+        draftKey={draftOf(edited)}
+        placeholder={words.placeholder(agent?.name ?? "")}
+        limit={agent?.settings?.maxMessageChars ?? 0}
+        running={running}
+        stopping={stopping}
+        disabled={!conversation}
+        queues={!sending && !edited}
+        waiting={waiting}
+        note={held ? words.heldHint : isDemonstration && !isGuide(agent) ? words.demonstrationShort : ""}
+        onCancelEdit={edited ? endEdit : undefined}
+        onSend={post}
+        onStop={() => void thread.sending.stop()}
+      />
+      <p className="unseen" role="status">
+        {waiting ? words.waitingForYou : running && !sending ? words.running : ""}
+      </p>
+      <LazyImageViewer images={() => imagesOf(thread.state.get().messages)} />
+      <LazyTurnDrawer conversationId={thread.id} turnId={turnId} onClose={closeTurn} />
+    </div>
+  );
+}
+
+/** A message of the path, also while another version of it is being sent. */
+function messageOf(thread: Thread, id: string): Message | undefined {
+  const { messages, shownBefore } = thread.state.get();
+  return (shownBefore?.messages ?? messages).find((it) => it.id === id);
+}
+
+/** The agent's name, which leads to its settings; the Guide has none. */
+function AgentLink({ agent }: { agent: AgentView }) {
+  const words = useWords();
+  if (isGuide(agent)) return agent.name;
+  return (
+    <a href={hrefOf({ name: "agent", id: agent.id })} title={words.agentSettings}>
+      {agent.name}
+    </a>
+  );
+}
+
+function isForSomethingElse({ target }: KeyboardEvent): boolean {
+  const isField = target instanceof Element && target.matches("input, textarea, select, .found a");
+  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay, [role=tooltip]") !== null;
+}

@@ -1,0 +1,22 @@
+import { useEffect } from "react";
+
+import { useStore } from "../hooks/use-store";
+import { loadSession, session } from "../state/session";
+import { PageFrame } from "./page-frame";
+import { ServerUnreachable } from "./server-unreachable";
+import { SignIn } from "./sign-in";
+
+export function App() {
+  const current = useStore(session);
+  useEffect(() => void loadSession(), []);
+  switch (current.state) {
+    case "asking":
+      return null;
+    case "unreachable":
+      return <ServerUnreachable />;
+    case "out":
+      return <SignIn refused={current.refused} />;
+    case "in":
+      return <PageFrame key={current.me.id} me={current.me} />;
+  }
+}

@@ -1,0 +1,31 @@
+import { useStore } from "../hooks/use-store";
+import { language, setLanguage, setTheme, theme, type Language } from "../state/preferences";
+import { useWords } from "../words";
+
+/** Language, and light or dark. */
+export function Appearance() {
+  const words = useWords();
+  const isDark = useStore(theme) === "dark";
+  return (
+    <div className="appearance">
+      <select
+        aria-label={words.language}
+        value={useStore(language)}
+        onChange={(event) => setLanguage(event.target.value as Language)}
+      >
+        <option value="en">English</option>
+        <option value="zh">中文</option>
+      </select>
+      <button
+        type="button"
+        role="switch"
+        aria-checked={isDark}
+        className="switch"
+        onClick={() => setTheme(isDark ? "light" : "dark")}
+      >
+        <span>{words.darkMode}</span>
+        <i aria-hidden />
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+import { ApiError, type ConversationView } from "@threadkeep/client";
+
+import { api } from "../api/api";
+import { useInactiveConversations } from "../hooks/use-inactive-conversations";
+import { confirmed } from "../state/confirmation";
+import { restoreConversation } from "../state/conversations";
+import { go } from "../state/route";
+import { toast } from "../state/toasts";
+import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
+import { relativeTime, untilDay } from "../words/format";
+import { InactiveList } from "./inactive-list";
+
+/** Deleted conversations, until the server purges them. */
+export function DeletedPage({ onMenu }: { onMenu: () => void }) {
+  const words = useWords();
+  const { list, again, more } = useInactiveConversations("deleted");
+  const run = async (work: () => Promise<unknown>) => {
+    try {
+      await work();
+    } catch (error) {
+      toastProblem(words, error);
+    } finally {
+      await again();
+    }
+  };
+  const titleOf = ({ title }: ConversationView) => title || words.untitled;
+  const restore = async (it: ConversationView) => {
+    await restoreConversation(it.id);
+    toast(words.restoredOne(titleOf(it)), { label: words.open, run: () => go({ name: "conversation", id: it.id }) });
+  };
+  const purge = async (it: ConversationView) => {
+    const question = { title: words.deleteForever, text: words.deleteForeverSure(titleOf(it)), action: words.deleteForever };
+    if (!(await confirmed(question))) return;
+    try {
+      await api.send("DELETE", `/api/conversations/${it.id}?purge=true&ifDeleted=true`);
+    } catch (error) {
+      // In another tab, while the question was open.
+      if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") toast(words.restoredMeanwhile(titleOf(it)));
+      else throw error;
+    }
+  };
+  const whenOf = ({ deletedAt, purgeAt }: ConversationView) => {
+    const ago = deletedAt && (relativeTime(deletedAt, words.locale, Date.now()) || words.justNow);
+    return [ago && words.deletedWhen(ago), purgeAt && words.purgedWhen(untilDay(purgeAt, words.locale, Date.now()))]
+      .filter(Boolean)
+      .join(" · ");
+  };
+  return (
+    <InactiveList
+      title={words.recentlyDeleted}
+      explanation={words.deletedHint}
+      empty={words.noDeleted}
+      list={list}
+      onAgain={again}
+      onMore={more}
+      onMenu={onMenu}
+      titleOf={(it) => <span dir="auto">{titleOf(it)}</span>}
+      whenOf={whenOf}
+      actionsOf={(it) => (
+        <>
+          <button type="button" aria-label={words.restoreNamed(titleOf(it))} onClick={() => void run(() => restore(it))}>
+            {words.restore}
+          </button>
+          <button
+            type="button"
+            className="danger"
+            aria-label={words.deleteForeverNamed(titleOf(it))}
+            onClick={() => void run(() => purge(it))}
+          >
+            {words.deleteForever}
+          </button>
+        </>
+      )}
+    />
+  );
+}

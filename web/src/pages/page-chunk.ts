@@ -1,0 +1,12 @@
+/** The pages beside the conversation: loaded when the user goes there. */
+
+import "../styles/page-chunk.css";
+
+export { AgentPage } from "../agents/agent-page";
+export { AgentsPage } from "../agents/agents-page";
+export { ArchivePage } from "./archive-page";
+export { BriefingsPage } from "./briefings-page";
+export { DeletedPage } from "./deleted-page";
+export { MissingPage } from "./missing-page";
+export { SettingsPage } from "./settings-page";
+export { UsagePage } from "./usage-page";

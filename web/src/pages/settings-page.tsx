@@ -1,0 +1,71 @@
+import { type HealthView, type MeView } from "@threadkeep/client";
+
+import { api, token } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
+import { useSignOut } from "../hooks/use-sign-out";
+import { useStore } from "../hooks/use-store";
+import { overlay } from "../state/overlay";
+import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
+import { Fact } from "../ui/fact";
+import { Field } from "../ui/field";
+import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
+
+const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
+
+/** Settings of the user and the page; an agent's are on its own page. */
+export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
+  const words = useWords();
+  const signOut = useSignOut();
+  const isSignedIn = useStore(token) !== null;
+  const { loaded } = useLoaded(readHealth);
+  return (
+    <div className="page">
+      <TopBar title={words.settings} onMenu={onMenu} />
+      <div className="content settings">
+        <section aria-labelledby="settings-account">
+          <h2 id="settings-account">{words.account}</h2>
+          <dl className="facts">
+            <Fact name={words.userId} value={me.id} />
+            <Fact name={words.userRole} value={words.userRoles[me.role]} />
+          </dl>
+          {isSignedIn && (
+            <button type="button" onClick={signOut}>
+              {words.signOut}
+            </button>
+          )}
+        </section>
+        <section aria-labelledby="settings-appearance">
+          <h2 id="settings-appearance">{words.appearance}</h2>
+          <div className="columns">
+            <Field label={words.language}>
+              <select value={useStore(language)} onChange={(event) => setLanguage(event.target.value as Language)}>
+                <option value="en">English</option>
+                <option value="zh">中文</option>
+              </select>
+            </Field>
+            <Field label={words.theme}>
+              <select value={useStore(themeChoice)} onChange={(event) => setTheme(event.target.value as ThemeChoice)}>
+                <option value="system">{words.themeSystem}</option>
+                <option value="light">{words.light}</option>
+                <option value="dark">{words.dark}</option>
+              </select>
+            </Field>
+          </div>
+        </section>
+        <section aria-labelledby="settings-keys">
+          <h2 id="settings-keys">{words.keyboard}</h2>
+          <button type="button" onClick={() => overlay.set("shortcuts")}>
+            {words.shortcuts}
+          </button>
+        </section>
+        {loaded.state === "ready" && (
+          <section aria-labelledby="settings-about">
+            <h2 id="settings-about">{words.about}</h2>
+            <p>{words.serverVersion(loaded.value.version)}</p>
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}

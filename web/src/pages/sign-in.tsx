@@ -1,0 +1,84 @@
+import { useState, type FormEvent } from "react";
+
+import { loadSession, isLocal, signIn } from "../state/session";
+import { Logo } from "../ui/logo";
+import { useWords } from "../words";
+import { Appearance } from "./appearance";
+
+/** Within an application that signs people in itself, a token would be of no use. */
+const isEmbedded = document.documentElement.dataset["embedded"] === "True";
+
+const USUAL_PORT = "8710";
+
+export function SignIn({ refused }: { refused: boolean }) {
+  return (
+    <main className="alone">
+      {isEmbedded ? <Elsewhere /> : <TokenForm refused={refused} />}
+      <Appearance />
+    </main>
+  );
+}
+
+function Elsewhere() {
+  const words = useWords();
+  return (
+    <div className="sign-in">
+      <h1>
+        <Logo /> Threadkeep
+      </h1>
+      <p>{words.signInElsewhere}</p>
+      <button type="button" className="primary" onClick={() => void loadSession()}>
+        {words.retry}
+      </button>
+    </div>
+  );
+}
+
+function TokenForm({ refused }: { refused: boolean }) {
+  const words = useWords();
+  const [given, setGiven] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (given.trim()) void signIn(given);
+  };
+  return (
+    <form className="sign-in" onSubmit={submit}>
+      <h1>
+        <Logo /> Threadkeep
+      </h1>
+      <p>{isLocal ? withCode(words.signInLocal(openCommand())) : words.signInHint}</p>
+      <label>
+        {words.token}
+        <input
+          type="password"
+          value={given}
+          onChange={(event) => setGiven(event.target.value)}
+          autoComplete="off"
+          spellCheck={false}
+          aria-invalid={refused}
+          autoFocus
+        />
+      </label>
+      {refused && (
+        <p role="alert" className="wrong">
+          {words.tokenRefused}
+        </p>
+      )}
+      <button type="submit" className="primary" disabled={!given.trim()}>
+        {words.signIn}
+      </button>
+      {!isLocal && <p className="hint">{withCode(words.signInOperator)}</p>}
+    </form>
+  );
+}
+
+/** The command that opens this page with the token. */
+function openCommand(): string {
+  const { port } = location;
+  return port && port !== USUAL_PORT ? `threadkeep open --port ${port}` : "threadkeep open";
+}
+
+/** A sentence with commands, each between two backticks. */
+function withCode(sentence: string) {
+  return sentence.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part));
+}

@@ -1,0 +1,56 @@
+import { type MeView } from "@threadkeep/client";
+import { Archive, BarChart3, ChevronsUpDown, Keyboard, LogOut, Settings, Trash2 } from "lucide-react";
+
+import { token } from "../api/api";
+import { useSignOut } from "../hooks/use-sign-out";
+import { useStore } from "../hooks/use-store";
+import { overlay } from "../state/overlay";
+import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
+import { go } from "../state/route";
+import { isLocal } from "../state/session";
+import { Menu, type MenuGroup } from "../ui/menu";
+import { useWords } from "../words";
+
+/** The signed-in user's menu: settings, usage, archived and deleted conversations. */
+export function ProfileMenu({ me }: { me: MeView }) {
+  const words = useWords();
+  const signOut = useSignOut();
+  const isSignedIn = useStore(token) !== null;
+  const spoken = useStore(language);
+  const worn = useStore(themeChoice);
+  const name = isSignedIn && !isLocal ? me.id : words.you;
+  const groups: MenuGroup[] = [
+    {
+      items: [
+        { label: words.settings, icon: Settings, run: () => go({ name: "settings" }) },
+        { label: words.usage, icon: BarChart3, run: () => go({ name: "usage" }) },
+        { label: words.archivedConversations, icon: Archive, run: () => go({ name: "archive" }) },
+        { label: words.recentlyDeleted, icon: Trash2, run: () => go({ name: "deleted" }) },
+        { label: words.shortcuts, icon: Keyboard, run: () => overlay.set("shortcuts") },
+      ],
+    },
+    {
+      label: words.language,
+      items: [
+        { label: "English", checked: spoken === "en", run: () => setLanguage("en") },
+        { label: "中文", checked: spoken === "zh", run: () => setLanguage("zh") },
+      ],
+    },
+    {
+      label: words.theme,
+      items: [
+        { label: words.light, checked: worn === "light", run: () => setTheme("light") },
+        { label: words.dark, checked: worn === "dark", run: () => setTheme("dark") },
+        { label: words.themeSystem, checked: worn === "system", run: () => setTheme("system") },
+      ],
+    },
+    { items: isSignedIn ? [{ label: words.signOut, icon: LogOut, run: signOut }] : [] },
+  ];
+  return (
+    <Menu label={words.profile(name)} className="row profile" hasTip={false} groups={groups}>
+      <span className="face" aria-hidden data-letter={[...name][0]?.toUpperCase()} />
+      <span className="title">{name}</span>
+      <ChevronsUpDown aria-hidden />
+    </Menu>
+  );
+}

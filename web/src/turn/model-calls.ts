@@ -1,0 +1,30 @@
+/** The model calls of a turn, each with its cost. Pure. */
+
+import { type EventUsage, type TurnEvent } from "@threadkeep/client";
+
+export interface ModelCall {
+  /** From 1. */
+  iteration: number;
+  /** How long it took, according to the log. */
+  ms: number | null;
+  /** Missing if it was cut off, or the log was deleted. */
+  usage: EventUsage | null;
+}
+
+export function modelCallsOf(events: readonly TurnEvent[]): ModelCall[] {
+  const calls: ModelCall[] = [];
+  let from = 0;
+  for (const event of events) {
+    if (event.type === "iteration_start" || event.type === "iteration_restart") {
+      calls.push({ iteration: event.iteration, ms: null, usage: null });
+      from = event.at;
+    }
+    const call = calls.at(-1);
+    // A log that was made from the message has one sum for all calls.
+    if (event.type === "usage" && call && !event.replayed) {
+      call.usage = event;
+      call.ms = Math.max(0, event.at - from);
+    }
+  }
+  return calls;
+}

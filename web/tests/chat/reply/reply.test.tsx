@@ -1,0 +1,358 @@
+import {
+  EMPTY_THREAD,
+  isRunning,
+  reduce,
+  type Message,
+  type Part,
+  type Thread,
+  type ThreadState,
+  type ToolCallPartView,
+  type TurnEvent,
+} from "@threadkeep/client";
+import { act } from "react";
+import { describe, expect, it, vi } from "vitest";
+
+import { RECORDINGS, begun, recording, type Recording } from "../../../packages/client/tests/recordings";
+import { Sources } from "../../../src/chat/reply/sources";
+import { ToolStep } from "../../../src/chat/reply/tool-step";
+import { ThreadMessage, type MessageActions } from "../../../src/chat/thread-message";
+import { UserMessage } from "../../../src/chat/user-message";
+import { respond, click, draw, press, type Drawn } from "../../draw";
+
+const ignored = () => {};
+
+/** The last message of a conversation, as the list draws it. */
+function last(state: ThreadState, thread: Partial<Thread> = {}, actions: Partial<MessageActions> = {}) {
+  return (
+    <ThreadMessage
+      message={state.messages.at(-1)!}
+      live={state.live}
+      isLast
+      isWanted={false}
+      isEdited={false}
+      running={isRunning(state)}
+      busy={isRunning(state)}
+      thread={thread as Thread}
+      onChoose={ignored}
+      onEdit={ignored}
+      onDetails={ignored}
+      {...actions}
+    />
+  );
+}
+
+const ended = (...messages: Message[]): ThreadState => ({ ...EMPTY_THREAD, messages });
+
+/** A conversation in which the turn of a recording has just begun. */
+function beginning(it: Recording): { state: ThreadState; turnId: string } {
+  const live = begun(it);
+  return { state: { ...EMPTY_THREAD, messages: [live.message], live }, turnId: it.events[0]!.turn_id };
+}
+
+/** What stands in a reply, from top to bottom. */
+function order(drawn: Drawn): string[] {
+  return [...drawn.place.querySelectorAll<HTMLElement>(".part .markdown, [role=group], .chart, .notice-line, .waiting")].map(
+    (it) => it.getAttribute("aria-label") ?? it.textContent!,
+  );
+}
+
+const said = (text: string): Part[] => [{ type: "text", text, iteration: 0 }];
+
+/** Of a call that nobody is asked about. */
+const quiet = { isWaiting: false, open: true };
+
+/** Opens the first activity: what shows its steps is loaded then. */
+async function openActivity(drawn: Drawn): Promise<HTMLElement> {
+  const details = drawn.allNamed<HTMLDetailsElement>("Activity")[0]!;
+  await act(async () => {
+    details.open = true;
+    details.dispatchEvent(new Event("toggle"));
+    await import("../../../src/chat/reply/activity-steps");
+  });
+  return details;
+}
+
+const lines = (drawn: Drawn) => drawn.allNamed("Activity").map((it) => it.querySelector("summary")!.textContent);
+
+const toolCall: ToolCallPartView = recording("everything, completed").message.parts.find((it) => it.type === "tool_call")!;
+
+it.each(RECORDINGS)("draws every step of a turn, and leaves what it has drawn where it is: $name", (it) => {
+  let { state, turnId } = beginning(it);
+  const drawn = draw(last(state));
+  let before: Element[] = [];
+  for (const event of it.events) {
+    state = reduce(state, { type: "events", turnId, events: [event] });
+    drawn.again(last(state));
+    const after = [...drawn.place.querySelectorAll(".part")];
+    // What is superseded is put together.
+    if (event.type !== "iteration_restart") expect(after.filter((part) => before.includes(part))).toEqual(before);
+    before = after;
+  }
+  state = reduce(state, { type: "ended", turnId });
+  drawn.again(last(state));
+  const afterReload = draw(last(ended(it.message)));
+  expect(order(drawn)).toEqual(order(afterReload));
+  expect(drawn.named("Regenerate").isConnected).toBe(true);
+});
+
+it("shows text, thoughts and tools in the order in which they arrived", () => {
+  const drawn = draw(last(ended(recording("text, tool, thought, tool, text").message)));
+  expect(order(drawn)).toEqual([
+    "I look at the numbers first.",
+    "Activity",
+    "Chart",
+    "Activity",
+    "Revenue grew.",
+  ]);
+  expect(lines(drawn)).toEqual(["Used sales", "Used read"]);
+});
+
+it("shows what calls made together gave below their line", () => {
+  const drawn = draw(last(ended(recording("parallel calls that end in another order").message)));
+  expect(order(drawn)).toEqual([
+    "All three.",
+    "Activity",
+    "Chart",
+    "It grew [1].",
+    "Sources",
+  ]);
+  expect(lines(drawn)).toEqual(["Used sales ×2, searched documents · 1 failed"]);
+});
+
+it("says what happens now, in the line of the activity where there is one", () => {
+  const some = recording("text, tool, thought, tool, text");
+  let { state, turnId } = beginning(some);
+  const drawn = draw(last(state));
+  const told = some.events.map((event) => {
+    state = reduce(state, { type: "events", turnId, events: [event] });
+    drawn.again(last(state));
+    return drawn.place.querySelector(".waiting, [data-live] summary")?.textContent ?? "";
+  });
+  expect(told.filter((it, index) => it !== told[index - 1])).toEqual([
+    "Thinking…",
+    "",
+    "Using sales…",
+    "Thinking…",
+    "Now the",
+    "Now the handbook.",
+    "Using read…",
+    "Thinking…",
+    "",
+  ]);
+});
+
+it("folds thoughts to one line, and tells no duration that nobody notices", async () => {
+  const drawn = draw(last(ended(recording("thoughts in two runs").message)));
+  expect(lines(drawn)).toEqual(["Thought", "Thought"]);
+  const opened = await openActivity(drawn);
+  expect(opened.querySelector(".detail")!.textContent).toBe("First, this.");
+});
+
+it("folds a run of thoughts, searches and calls to one line that opens into its steps", async () => {
+  const drawn = draw(last(ended(recording("thoughts between texts and tools").message)));
+  expect(lines(drawn)).toEqual(["Searched for “growth”", "Thought", "Used sales"]);
+  const opened = await openActivity(drawn);
+  expect([...opened.querySelectorAll("li")].map((it) => it.textContent)).toEqual(["Searched for “growth” memory", "Thought They mean both years."]);
+});
+
+it("says that it retries while it does, and nothing of it once it has failed", () => {
+  const some = recording("plain text");
+  let { state, turnId } = beginning(some);
+  let seq = 0;
+  const happen = (body: object) => {
+    const event = { turn_id: turnId, seq: ++seq, at: seq, ...body } as TurnEvent;
+    state = reduce(state, { type: "events", turnId, events: [event] });
+    drawn.again(last(state));
+  };
+  const drawn = draw(last(state));
+  const busy = { type: "notice", code: "MODEL_BUSY", message: "The model provider is busy." };
+  happen({ type: "turn_start", model: "m" });
+  happen(busy);
+  happen(busy);
+  expect(lines(drawn)).toEqual(["Retrying…"]);
+  happen({ type: "error", code: "GATEWAY_ERROR", message: "The model provider is busy.", retryable: true });
+  state = reduce(state, { type: "ended", turnId });
+  drawn.again(last(state));
+  expect(order(drawn)).toEqual([]);
+  expect(drawn.find("[role=alert]").textContent).toContain("The model provider is busy.");
+});
+
+it("names a step of another engine by its title", () => {
+  const node = (title: string): Part => ({ type: "thought", title, text: "…", startedAt: "2026-01-01T00:00:00.000Z", durationMs: 0, iteration: 0 });
+  const { message } = recording("plain text");
+  const drawn = draw(last(ended({ ...message, parts: [node("Fetch"), ...message.parts] })));
+  expect(lines(drawn)).toEqual(["Fetch"]);
+});
+
+it("says what has degraded where everyone sees it", () => {
+  const drawn = draw(last(ended(recording("everything, completed").message)));
+  expect(drawn.find(".notice-line").textContent).toBe("Couldn’t connect to mail; continuing without it.");
+});
+
+it("shows a tool at work, then what it gave", () => {
+  const drawn = draw(
+    <ToolStep {...quiet} call={{ ...toolCall, status: "running", durationMs: null }} progress={{ progress: 3, total: 4, message: "nearly" }} />,
+  );
+  const card = drawn.named("Tool call: search");
+  expect(card.textContent).toContain("running");
+  expect(card.textContent).toContain("nearly");
+  expect(drawn.find("progress").getAttribute("value")).toBe("3");
+  drawn.again(<ToolStep {...quiet} call={{ ...toolCall, result: { rows: 2 } }} progress={undefined} />);
+  expect(card.querySelector("summary")!.textContent).toContain("done12 ms");
+  expect(card.querySelector("progress")).toBeNull();
+  expect([...card.querySelectorAll("pre")].at(-1)!.textContent).toBe('{\n  "rows": 2\n}');
+});
+
+it("shows why a tool gave nothing", async () => {
+  const drawn = draw(last(ended(recording("tools that fail, draw and give files").message)));
+  expect(lines(drawn)).toEqual(["Used sales, mail, sum · 30 s · 1 timed out · 1 interrupted"]);
+  await openActivity(drawn);
+  const card = drawn.named("Tool call: mail");
+  expect(card.textContent).toContain("timed out");
+  expect(card.textContent).toContain("No answer in 30 s.");
+});
+
+it("names the files that tools gave, with type and size", async () => {
+  respond.mockImplementation(async (url) =>
+    url.pathname.endsWith("/f1")
+      ? new Response(null, {
+          headers: { "Content-Disposition": 'attachment; filename="sales.csv"', "Content-Type": "text/csv; charset=utf-8", "Content-Length": "2048" },
+        })
+      : new Response("{}", { status: 404 }),
+  );
+  const drawn = draw(last(ended(recording("tools that fail, draw and give files").message)));
+  const told = () => [...drawn.named("Files").querySelectorAll("button")].map((it) => it.textContent);
+  expect(told()).toEqual(["File 1", "File 2"]);
+  await act(async () => {});
+  await vi.waitFor(() => expect(told()).toEqual(["sales.csvtext/csv · 2.0 KB", "File 2"]));
+});
+
+it("never draws a long result whole", async () => {
+  const drawn = draw(<ToolStep {...quiet} call={{ ...toolCall, result: "x".repeat(3_000_000) }} progress={undefined} />);
+  expect(drawn.text.length).toBeLessThan(10_000);
+  await click(drawn.named("Show more"));
+  expect(drawn.text.length).toBeLessThan(250_000);
+});
+
+it("names sources with page and match, and links to the web only", () => {
+  const { citations } = recording("documents").message;
+  const web = { ...citations[1]!, index: 3, title: "site", url: "https://example.org/" };
+  const harm = { ...citations[1]!, index: 4, title: "harm", url: "javascript:alert(1)" };
+  const drawn = draw(<Sources citations={[...citations, web, harm]} onOpen={ignored} />);
+  expect(drawn.find("li").textContent).toContain("newton.pdfp. 1291 % match");
+  expect([...drawn.place.querySelectorAll("a")].map((it) => it.href)).toEqual(["https://example.org/"]);
+});
+
+it("leads from a mark to its source, which is rendered, not shown as Markdown", async () => {
+  const drawn = draw(last(ended(recording("documents").message)));
+  await click(drawn.named("[1]"));
+  await vi.waitFor(() => drawn.find("dialog h2"));
+  expect(drawn.find("dialog h2").textContent).toBe("newton.pdf");
+  expect(drawn.find("dialog .passage[data-cited] .markdown").textContent).toBeTruthy();
+  expect(drawn.find(".source .markdown")).toBeTruthy();
+});
+
+it("says why a reply failed, and offers to go on or to try again", async () => {
+  const regenerate = vi.fn(async () => true);
+  const send = vi.fn(async () => true);
+  const thread = { branches: { regenerate }, sending: { send } } as unknown as Thread;
+  const drawn = draw(last(ended(recording("tools that fail, draw and give files").message), thread));
+  expect(drawn.find("[role=alert]").textContent).toContain("The server was interrupted.");
+  await click(drawn.named("Continue"));
+  expect(send).toHaveBeenCalledWith("Please continue.");
+  await click(drawn.named("Retry"));
+  expect(regenerate).toHaveBeenCalledOnce();
+});
+
+it("does not offer to continue what failed for another reason", () => {
+  const drawn = draw(last(ended(recording("everything, timed out").message)));
+  expect(drawn.allNamed("Continue")).toEqual([]);
+  expect(drawn.allNamed("Retry")).toHaveLength(1);
+});
+
+it("marks what was stopped", () => {
+  const drawn = draw(last(ended(recording("everything, stopped").message)));
+  expect(drawn.find(".ending p").textContent).toBe("Stopped.");
+  expect(drawn.allNamed("Retry")).toHaveLength(1);
+});
+
+describe("the versions of a message", () => {
+  const { message } = recording("plain text");
+  const second = (role: Message["role"]): Message => ({
+    ...message,
+    id: "v2",
+    role,
+    parts: said("Second."),
+    siblings: { ids: ["v1", "v2", "v3"], index: 1 },
+  });
+
+  it.each(["user", "assistant"] as const)("are chosen by buttons and by keys: %s", async (role) => {
+    const onChoose = vi.fn();
+    const shown = second(role);
+    const drawn = draw(last(ended(shown), {}, { onChoose }));
+    const picker = drawn.named("Version 2 of 3");
+    expect(picker.textContent).toBe("2 of 3");
+    await click(drawn.named("Previous version"));
+    await click(drawn.named("Next version"));
+    await press(drawn.named("Next version"), "ArrowLeft");
+    await press(drawn.named("Previous version"), "ArrowRight");
+    expect(onChoose.mock.calls).toEqual(["v1", "v3", "v1", "v3"].map((id) => [id, shown]));
+  });
+
+  it("end, and the picker keeps the focus there", async () => {
+    const onChoose = vi.fn();
+    const drawn = draw(last(ended(second("assistant")), {}, { onChoose }));
+    const next = drawn.named<HTMLButtonElement>("Next version");
+    next.focus();
+    const third: Message = { ...second("assistant"), id: "v3", siblings: { ids: ["v1", "v2", "v3"], index: 2 } };
+    drawn.again(last(ended(third), {}, { onChoose }));
+    expect(document.activeElement).toBe(next);
+    expect(next.getAttribute("aria-disabled")).toBe("true");
+    expect(next.title).toBe("This is the latest version.");
+    await click(next);
+    await press(next, "ArrowRight");
+    expect(onChoose).not.toHaveBeenCalled();
+  });
+
+  it("stay while a turn runs, and the picker says why", async () => {
+    const onChoose = vi.fn();
+    const drawn = draw(last({ ...ended(second("user")), sending: true }, {}, { onChoose }));
+    const previous = drawn.named<HTMLButtonElement>("Previous version");
+    expect(previous.title).toContain("Wait for the answer");
+    await click(previous);
+    await press(previous, "ArrowLeft");
+    expect(onChoose).not.toHaveBeenCalled();
+  });
+
+  it("are not spoken of where there is one", () => {
+    expect(draw(last(ended(message))).allNamed("Previous version")).toEqual([]);
+  });
+});
+
+it("regenerates, edits and forks the message that the user clicks", async () => {
+  const { message } = recording("plain text");
+  const regenerate = vi.fn(async () => true);
+  const thread = { branches: { regenerate } } as unknown as Thread;
+  const onFork = vi.fn();
+  const reply = draw(last(ended(message), thread, { onFork }));
+  await click(reply.named("Regenerate"));
+  expect(regenerate).toHaveBeenCalledExactlyOnceWith(message);
+  await click(reply.named("Branch from here"));
+  expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
+  const asked: Message = { ...message, role: "user" };
+  const onEdit = vi.fn();
+  await click(draw(last(ended(asked), {}, { onEdit })).named("Edit"));
+  expect(onEdit).toHaveBeenCalledExactlyOnceWith(asked);
+});
+
+it("offers no fork where there is one conversation", () => {
+  expect(draw(last(ended(recording("plain text").message))).allNamed("Branch from here")).toEqual([]);
+});
+
+it("folds what a person said at length", async () => {
+  const message: Message = { ...recording("plain text").message, role: "user", parts: said("y".repeat(5000)) };
+  const drawn = draw(<UserMessage message={message} busy={false} onEdit={ignored} />);
+  expect(drawn.find(".bubble").textContent).toHaveLength(2001);
+  await click(drawn.named("Show more"));
+  expect(drawn.find(".bubble").textContent).toHaveLength(5000);
+});

@@ -1,0 +1,79 @@
+import { type DayUsageView, type TurnView, type UsageView } from "@threadkeep/client";
+import { act } from "react";
+import { expect, it, vi } from "vitest";
+
+import { TurnDrawer } from "../../src/chat/turn/turn-drawer";
+import { UsagePage } from "../../src/pages/usage-page";
+import { daysOf } from "../../src/state/usage";
+import { respond, draw, type Drawn } from "../draw";
+
+const json = (value: unknown) => Promise.resolve(new Response(JSON.stringify(value)));
+const DAY: DayUsageView = { date: "2026-01-01", agentId: "a", turns: 2, inputTokens: 1500, outputTokens: 30, cacheReadTokens: 0, cacheWriteTokens: 0, estimated: false };
+const USAGE: UsageView = { inputTokens: 1500, outputTokens: 30, cacheReadTokens: 0, cacheWriteTokens: 0, estimated: false };
+
+async function settled(drawn: Drawn): Promise<Drawn> {
+  await act(async () => {});
+  await act(async () => {});
+  return drawn;
+}
+
+async function usagePage(...items: DayUsageView[]): Promise<string[][][]> {
+  respond.mockImplementation(() => json({ items }));
+  const drawn = await settled(draw(<UsagePage onMenu={() => {}} />));
+  const cells = (row: Element) => [...row.children].map((cell) => cell.textContent!.trim());
+  return [...drawn.place.querySelectorAll("table")].map((table) => [...table.querySelectorAll("tr")].map(cells));
+}
+
+it("adds up turns and tokens by agent and by day, with the share that came from the provider's cache", async () => {
+  const now = Date.parse("2026-01-02T12:00:00Z");
+  vi.spyOn(Date, "now").mockReturnValue(now);
+  const cached = { ...DAY, date: "2026-01-02", estimated: true, cacheReadTokens: 1200 };
+  const [agents, days] = await usagePage(DAY, cached, { ...DAY, agentId: "b", inputTokens: 9000 });
+  vi.restoreAllMocks();
+  expect(agents).toEqual([
+    ["Agent", "Turns", "Input tokens", "Cached input", "Output tokens"],
+    ["Deleted agent", "2", "9,000", "–", "30"],
+    ["Deleted agent", "4", "3,000", "40%", "60 (estimated)"],
+    ["Total", "6", "12,000", "10%", "90 (estimated)"],
+  ]);
+  expect(days!.slice(1, 4)).toEqual([
+    ["2026-01-02", "2", "1,500", "80%", "30 (estimated)"],
+    ["2026-01-01", "4", "10,500", "–", "60"],
+    ["2025-12-31", "0", "0", "–", "0"],
+  ]);
+  expect(days).toHaveLength(1 + 30 + 1);
+});
+
+it("does not speak of a cache where there is none", async () => {
+  const [agents] = await usagePage(DAY);
+  expect(agents![0]).toEqual(["Agent", "Turns", "Input tokens", "Output tokens"]);
+});
+
+it("has a day for every day, also for those before the last 30 that the server tells of", () => {
+  const now = Date.parse("2026-03-30T23:59:00Z");
+  expect([daysOf([], now)[0], daysOf([], now).at(-1), daysOf([], now).length]).toEqual(["2026-03-01", "2026-03-30", 30]);
+  expect(daysOf([{ ...DAY, date: "2026-02-27" }], now).slice(0, 3)).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+});
+
+async function facts(usage: UsageView, prefixShare: number | null = null): Promise<string[]> {
+  const turn: Partial<TurnView> = { conversationId: "c", status: "COMPLETED", endedAt: "2026-01-01T00:00:01.000Z", startedAt: "2026-01-01T00:00:00.000Z", model: "m", usage };
+  const receipt = { components: [], messageIds: [], tools: [], tokenEstimate: 1, droppedMessages: 0, summary: null, prefixShare };
+  respond.mockImplementation((url) => {
+    if (url.pathname.endsWith("/events")) return Promise.resolve(new Response(null, { status: 204 }));
+    return json(url.pathname.endsWith("/context") ? receipt : turn);
+  });
+  const drawn = await settled(draw(<TurnDrawer conversationId="c" turnId="t" onClose={() => {}} />));
+  await vi.waitFor(() => drawn.find(".facts"));
+  return [...drawn.place.querySelectorAll(".facts > *")].map((it) => it.textContent!);
+}
+
+it("says in a turn's details what came from the provider's cache", async () => {
+  const told = await facts({ ...USAGE, cacheReadTokens: 1200, cacheWriteTokens: 90 });
+  expect(told.slice(3, 7)).toEqual(["Input tokens1,500", "Output tokens30", "Cached input tokens1,200", "Tokens written to cache90"]);
+  expect((await facts(USAGE)).filter((it) => it.includes("cache"))).toEqual([]);
+});
+
+it("says how much of the request was the same as the last one", async () => {
+  expect(await facts(USAGE, 0.934)).toContain("Unchanged since last request93%");
+  expect((await facts(USAGE)).filter((it) => it.startsWith("Same"))).toEqual([]);
+});

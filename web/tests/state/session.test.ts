@@ -1,0 +1,108 @@
+import { Unreachable } from "@threadkeep/client";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+
+import { api, setToken, token } from "../../src/api/api";
+import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
+import { confirmation, confirmed } from "../../src/state/confirmation";
+import { loadSession, signOut, session, signIn } from "../../src/state/session";
+import { toast, toasts } from "../../src/state/toasts";
+import { respond } from "../draw";
+
+let sibling: SiblingTabs;
+let heard: TabMessage[];
+
+/** The server knows tokens like `of-alice`. */
+beforeEach(() => {
+  setToken(null);
+  session.set({ state: "asking" });
+  heard = [];
+  sibling = new SiblingTabs();
+  sibling.listen((message) => heard.push(message));
+  respond.mockImplementation(async (_, { headers }) => {
+    const user = /^Bearer of-(\w+)$/.exec(new Headers(headers).get("Authorization") ?? "")?.[1];
+    return user
+      ? Response.json({ id: user, role: "user" })
+      : Response.json({ error: { code: "UNAUTHENTICATED", message: "", requestId: "" } }, { status: 401 });
+  });
+});
+
+afterEach(() => {
+  sibling.close();
+  setToken(null);
+  session.set({ state: "asking" });
+});
+
+const userId = () => {
+  const now = session.get();
+  return now.state === "in" ? now.me.id : now.state;
+};
+
+it("takes the sign-in of a tab that is open", async () => {
+  sibling.listen(({ type }) => type === "asked" && sibling.post({ type: "signed-in", token: "of-alice" }));
+  await loadSession();
+  expect([userId(), token.get()]).toEqual(["alice", "of-alice"]);
+});
+
+it("asks for a sign-in where no tab has one, and takes one that comes later", async () => {
+  await loadSession();
+  expect([session.get(), heard]).toEqual([{ state: "out", refused: false }, [{ type: "asked" }]]);
+  sibling.post({ type: "signed-in", token: "of-alice" });
+  await vi.waitFor(() => expect(userId()).toBe("alice"));
+});
+
+it("says so when the user signs in, and answers those that ask", async () => {
+  await signIn("of-alice");
+  await vi.waitFor(() => expect(heard).toEqual([{ type: "signed-in", token: "of-alice" }]));
+  sibling.post({ type: "asked" });
+  await vi.waitFor(() => expect(heard).toHaveLength(2));
+});
+
+it("does not ask again with a token that was refused", async () => {
+  await signIn("nonsense");
+  expect([session.get(), heard]).toEqual([{ state: "out", refused: true }, []]);
+});
+
+it("takes a token from another tab while it needs none, and blames none when it needs one", async () => {
+  const me = { id: "local", role: "admin" } as const;
+  session.set({ state: "in", me });
+  await expect(api.get("/api/agents")).rejects.toThrow();
+  expect(session.get()).toEqual({ state: "out", refused: false });
+  session.set({ state: "in", me });
+  sibling.post({ type: "signed-in", token: "of-local" });
+  await vi.waitFor(() => expect(token.get()).toBe("of-local"));
+  expect(userId()).toBe("local");
+});
+
+it("signs out in all tabs of the user, and in nobody else's", async () => {
+  await signIn("of-alice");
+  sibling.post({ type: "signed-out", userId: "bob" });
+  sibling.post({ type: "signed-out" } as unknown as TabMessage);
+  sibling.post({ type: "signed-out", userId: "alice" });
+  await vi.waitFor(() => expect(session.get()).toEqual({ state: "out", refused: false }));
+  expect([token.get(), sessionStorage.length]).toEqual([null, 0]);
+  await signIn("of-bob");
+  signOut();
+  await vi.waitFor(() => expect(heard.at(-1)).toEqual({ type: "signed-out", userId: "bob" }));
+});
+
+it("lets no late response to the last user sign out the next", async () => {
+  await signIn("of-alice");
+  let refuse = () => {};
+  respond.mockImplementationOnce(
+    () => new Promise((resolve) => (refuse = () => resolve(Response.json({ error: {} }, { status: 401 })))),
+  );
+  const late = api.get("/api/conversations");
+  signOut();
+  await signIn("of-bob");
+  refuse();
+  await expect(late).rejects.toThrow(Unreachable);
+  expect(userId()).toBe("bob");
+});
+
+it("leaves nothing over the page for the next user", async () => {
+  await signIn("of-alice");
+  toast("Deleted “Secret”.");
+  const question = confirmed({ title: "Delete Secret?", text: "", action: "Delete" });
+  signOut();
+  expect([await question, confirmation.get(), toasts.get()]).toEqual([false, null, []]);
+});

@@ -1,0 +1,81 @@
+import { type PartOf } from "@threadkeep/client";
+import { expect, it } from "vitest";
+
+import { faultsOf, lastLine, latest, spentMs, summary, tookOf } from "../../src/turn/activity";
+import { unreachableServers } from "../../src/turn/notices";
+import { type Step } from "../../src/turn/segments";
+import { en } from "../../src/words/en";
+import { zh } from "../../src/words/zh";
+
+type Call = PartOf<"tool_call">;
+
+const thought = (text: string, durationMs = 0): Step => ({ type: "thought", text, startedAt: "2026-01-01T00:00:00.000Z", durationMs, iteration: 1 });
+const search = (query: string): Step => ({ type: "retrieval", query, hits: [], iteration: 1 });
+const call = (toolName: string, more: Partial<Call> = {}): Call => ({
+  type: "tool_call",
+  toolCallId: toolName,
+  toolName,
+  server: "s",
+  arguments: {},
+  status: "ok",
+  result: null,
+  durationMs: 0,
+  iteration: 1,
+  ...more,
+});
+const busy: Step = { type: "notice", code: "MODEL_BUSY", message: "busy", iteration: 1 };
+const now = { waiting: new Set<string>(), progress: undefined };
+
+it.each<[string, Step[], string, string]>([
+  ["a thought", [thought("Hm.", 3200)], "Thought for 3 s", "思考了 3 秒"],
+  ["a short thought", [thought("Hm.", 7)], "Thought", "已思考"],
+  ["a thought before a tool", [thought("Hm.", 3200), call("get_sales")], "Used get sales", "使用了 get sales"],
+  ["a search and tools", [search("growth"), call("sales"), call("sales"), call("read")], "Searched for “growth”, used sales ×2, read", "搜索了“growth”、使用了 sales ×2、read"],
+  ["our own tools", [call("search_documents"), call("promptx_recall"), call("search_documents")], "Searched documents, checked memory", "查阅了文档、查阅了记忆"],
+  ["a call that the user denied", [call("read"), call("send_mail", { status: "denied" })], "Used read, denied send mail", "使用了 read、已拒绝 send mail"],
+  ["many tools", ["a", "b", "c", "d", "e"].map((name) => call(name)), "Used a, b, c and 2 more", "使用了 a、b、c 等 5 个工具"],
+])("tells what was done: %s", (_, steps, english, chinese) => {
+  expect([summary(en, steps), summary(zh, steps)]).toEqual([english, chinese]);
+});
+
+it("counts calls made together once, and tells what did not work", () => {
+  const steps = [call("a", { durationMs: 3000 }), call("b", { durationMs: 2000, status: "error" }), call("c", { durationMs: 1000, iteration: 2 })];
+  expect(spentMs(steps)).toBe(4000);
+  expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4 s", "1 failed"]);
+  expect(faultsOf(en, [call("a", { status: "timeout" })])).toBe("timed out");
+  expect(faultsOf(en, [call("a", { status: "denied" })])).toBe("");
+  expect(tookOf(en, [thought("Hm.", 3200)])).toBe("");
+});
+
+it("tells what happens now", () => {
+  const running = call("draw", { status: "running", durationMs: null });
+  const progress = { draw: { progress: 3, total: 4, message: "nearly" } };
+  expect(latest(en, [thought("One. Two")], now)).toBe("Two");
+  expect(latest(en, [running, call("note")], now)).toBe("Using draw…");
+  expect(latest(en, [running], { ...now, progress })).toBe("Using draw… nearly · 3/4");
+  expect(latest(en, [running], { ...now, waiting: new Set(["draw"]) })).toBe("Waiting for you");
+  expect(latest(en, [call("draw")], now)).toBe("Thinking…");
+  expect(latest(en, [call("draw"), busy], now)).toBe("Retrying…");
+});
+
+it.each([
+  ["First this.\n\n**Then** `that", "Then that"],
+  ["先看数据。再算增长", "再算增长"],
+  ["Version 3.5 is out. ", "Version 3.5 is out."],
+  ["\n", ""],
+])("takes the last line or sentence of a thought: %j", (text, line) => {
+  expect(lastLine(text)).toBe(line);
+});
+
+it("names every server that is away once", () => {
+  const notice = (message: string, code = "MCP_SERVER_UNAVAILABLE") => ({ type: "notice" as const, code, message, iteration: 0 });
+  const told = unreachableServers([
+    notice("mail is away: connection refused"),
+    notice("Couldn’t connect to crm; continuing without it."),
+    notice("mail is away: connection refused"),
+    notice("A tool was left out.", "TOO_MANY_TOOLS"),
+  ]);
+  expect(told.unreachable.map((it) => it.name)).toEqual(["mail", "crm"]);
+  expect(told.unreachable[0]!.reason).toBe("connection refused");
+  expect(told.others).toEqual(["A tool was left out."]);
+});

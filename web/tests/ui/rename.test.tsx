@@ -1,0 +1,30 @@
+import { expect, it, vi } from "vitest";
+
+import { RenameForm } from "../../src/ui/rename-form";
+import { draw, press, type, undraw } from "../draw";
+
+const onDone = vi.fn();
+
+function begin(): HTMLInputElement {
+  onDone.mockReset();
+  return draw(<RenameForm title="Tea" onDone={onDone} />).find<HTMLInputElement>("input");
+}
+
+it("keeps what was typed when it is taken away", async () => {
+  await type(begin(), "Ferry");
+  undraw();
+  expect(onDone.mock.calls).toEqual([["Ferry"]]);
+  begin();
+  undraw();
+  expect(onDone).not.toHaveBeenCalled();
+});
+
+it("keeps nothing after Escape, unless that closes the list of an input method", async () => {
+  const field = begin();
+  await type(field, "渡");
+  await press(field, "Escape", { isComposing: true });
+  expect(onDone).not.toHaveBeenCalled();
+  const event = await press(field, "Escape");
+  undraw();
+  expect([onDone.mock.calls, event.defaultPrevented]).toEqual([[[null]], true]);
+});
