@@ -304,13 +304,7 @@ async def _stream(
 ) -> EventStream | None:
     """The events after `last_id` in a dialect; None if nothing is left."""
     dialect = DIALECTS[dialect_name]
-    context = TurnContext(
-        turn.id,
-        turn.assistant_message_id,
-        conversation.id,
-        conversation.agent_id,
-        conversation.session_id.reveal(),
-    )
+    context = TurnContext.of(turn, conversation)
     after = dialect.position(context, last_id) if last_id is not None else START
     log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
     if log is not None and after.frames and not turn.is_active:
