@@ -15,11 +15,11 @@ from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Done, ToolResultStored, TurnStart
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine import batch
-from threadkeep.engine.batch import Asking
 from threadkeep.engine.loop import TurnStep, TurnTools, run_turn
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import TextDelta, ToolUse
 from threadkeep.ports.tools import Asked, Progress, Returned
 from threadkeep.schemas.checker import SchemaChecker

@@ -43,7 +43,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.engine.batch import UNKNOWN
+from threadkeep.engine.call_state import UNKNOWN
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
 from threadkeep.engine.stop import Stop

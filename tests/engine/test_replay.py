@@ -26,12 +26,12 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.message import Usage
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.engine.batch import Asking
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnStep, TurnTools, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay, signature
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.user_requests import Asking
 from threadkeep.log.format import LogEntry, decode_entries, encode_chunk
 from threadkeep.ports.gateway import (
     TextDelta,

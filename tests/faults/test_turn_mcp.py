@@ -18,7 +18,7 @@ from tests.mcp.remote_servers import serving_http
 from tests.mcp.running import is_alive, until_none
 from tests.mcp.turning import Chaos, running_chaos
 from tests.serving import serving
-from threadkeep.engine.batch import UNKNOWN
+from threadkeep.engine.call_state import UNKNOWN
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool
 from threadkeep.testing.waiting import until
 

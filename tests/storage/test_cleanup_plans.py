@@ -29,7 +29,7 @@ from threadkeep import Settings, create_app
 from threadkeep.bootstrap import adapters
 from threadkeep.bootstrap import jobs as bootstrap_jobs
 from threadkeep.domain.ids import new_uuid
-from threadkeep.jobs.cleaning import Step
+from threadkeep.jobs.hourly import HourlyJob
 from threadkeep.ports.jobs import Job
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS
@@ -101,11 +101,11 @@ class Recording:
 
 
 class Captured:
-    """Takes the place of the cleaning: keeps its steps, and runs none of them by itself."""
+    """Takes the place of the hourly loop: keeps its jobs, and runs none of them by itself."""
 
-    steps: dict[str, Step]
+    steps: dict[str, HourlyJob]
 
-    def __init__(self, steps: dict[str, Step], *_: object) -> None:
+    def __init__(self, steps: dict[str, HourlyJob], *_: object) -> None:
         Captured.steps = steps
 
     async def close(self) -> None: ...
@@ -148,7 +148,7 @@ async def periodic_queries(
         return recordings[-1]
 
     monkeypatch.setattr(adapters, "open_timed", record)
-    monkeypatch.setattr(bootstrap_jobs, "Cleaning", Captured)
+    monkeypatch.setattr(bootstrap_jobs, "Hourly", Captured)
     monkeypatch.setattr(adapters, "system_clock", lambda: MUCH_LATER)
     app = create_app(
         Settings.load(
@@ -168,10 +168,10 @@ async def periodic_queries(
         return asked, await database.fetch(Statement("SELECT 1 FROM tk_turn_chunks")())
 
 
-def loops(store: Store, database: Database) -> dict[str, Step]:
+def loops(store: Store, database: Database) -> dict[str, HourlyJob]:
     """What nodes ask every few seconds."""
 
-    def step(ask: Callable[[], Any]) -> Step:
+    def step(ask: Callable[[], Any]) -> HourlyJob:
         async def run() -> None:
             await ask()
 

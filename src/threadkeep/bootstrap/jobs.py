@@ -1,4 +1,4 @@
-"""Work beside requests: jobs, and the hourly cleaning."""
+"""Work beside requests: jobs on demand, and the hourly ones."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
+from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.retrieval.extractor import ProcessExtractor
@@ -78,8 +78,8 @@ async def start_background(
     )
 
 
-def build_cleaning(settings: Settings, services: Services, background: Background, clock: Clock) -> Cleaning:
-    """The hourly work."""
+def build_hourly(settings: Settings, services: Services, background: Background, clock: Clock) -> Hourly:
+    """The periodic jobs; `jobs/hourly.py` says what each is for."""
     store, conversations = services.store, services.conversations
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
@@ -87,19 +87,17 @@ def build_cleaning(settings: Settings, services: Services, background: Backgroun
         for arguments in await background.document_jobs.embed_jobs():
             await background.jobs.add(EMBED_JOB, arguments)
 
-    return Cleaning(
-        {
-            "deleted conversations": lambda: conversations.purge_expired(clock()),
-            "turn logs": lambda: store.log.trim(clock() - kept_ms),
-            "requests of ended turns": lambda: store.approvals.close_of_ended(clock()),
-            "receipt prompts": store.receipts.forget_texts,
-            "leftovers of deleted users": services.users.sweep,
-            "agent folders": services.prompts.remove_orphans,
-            "document files": background.document_jobs.sweep,
-            "documents without vectors": embed,
-            "conversations missing from search": services.history.catch_up,
-            "files without a message": services.files.sweep,
-            "unreferenced payloads": store.payloads.collect,
-        },
-        services.loops,
+    hourly = HourlyJobs(
+        deleted_conversations=lambda: conversations.purge_expired(clock()),
+        turn_logs=lambda: store.log.trim(clock() - kept_ms),
+        requests_of_ended_turns=lambda: store.approvals.close_of_ended(clock()),
+        receipt_prompts=store.receipts.forget_texts,
+        leftovers_of_deleted_users=services.users.sweep,
+        agent_folders=services.prompts.remove_orphans,
+        document_files=background.document_jobs.sweep,
+        documents_without_vectors=embed,
+        conversations_missing_from_search=services.history.catch_up,
+        files_without_a_message=services.files.sweep,
+        unreferenced_payloads=store.payloads.collect,
     )
+    return Hourly(hourly.by_name, services.loops)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.bootstrap.documents import build_files
-from threadkeep.bootstrap.jobs import Background, build_cleaning, start_background
+from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
 from threadkeep.bootstrap.limits import build_caps
 from threadkeep.bootstrap.models import has_guide
 from threadkeep.bootstrap.servers import build_catalog
@@ -30,6 +30,7 @@ from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
@@ -58,7 +59,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     parts = _build_parts(settings, adapters, catalog, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
     services = _build_services(settings, adapters, parts, starts)
-    started.push_async_callback(build_cleaning(settings, services, background, adapters.clock).close)
+    started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
     return services
 
 
@@ -137,14 +138,12 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     replies = ModelReplies(
         store,
         adapters.models,
-        parts.prompts,
-        Passages(parts.retriever),
+        ModelRequests(store, parts.prompts, Passages(parts.retriever), settings.zone),
         parts.background.history,
         parts.tools,
         parts.schemas,
         parts.background.jobs,
         adapters.clock,
-        settings.zone,
         parts.files.keep_returned,
     )
     starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, caps)

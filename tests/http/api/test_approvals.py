@@ -304,7 +304,7 @@ async def test_turn_goes_on_with_an_answer_whose_request_was_cancelled(
 
     monkeypatch.setattr(SqlTurnLog, "read", read_later)
     service = (await talk.app.services()).approvals
-    allowing = service.answer(
+    allowing = service.decide(
         User(UserId("local")),
         asked["turnId"],
         asked["requestId"],
