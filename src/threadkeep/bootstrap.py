@@ -30,8 +30,8 @@ from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.local_token import require_token
 from threadkeep.http.sign_in.methods import CurrentUser, sign_in
-from threadkeep.jobs.cleaning import Cleaning
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
+from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.log.replies import written_so_far
@@ -77,6 +77,7 @@ from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
@@ -456,14 +457,12 @@ async def _start_services(
     replies = ModelReplies(
         store,
         models,
-        prompts,
-        Passages(retriever),
+        ModelRequests(store, prompts, Passages(retriever), settings.zone),
         history,
         tools,
         schemas,
         jobs,
         system_clock,
-        settings.zone,
         files.keep_returned,
     )
     starts = await _start_turns(settings, adapters, node, replies, caps)
@@ -500,7 +499,7 @@ async def _start_services(
         store=store,
         gateway=models.gateway,
     )
-    started.push_async_callback(_cleaning(settings, services, document_jobs, jobs).close)
+    started.push_async_callback(_hourly(settings, services, document_jobs, jobs).close)
     return services
 
 
@@ -575,8 +574,8 @@ def _tools(
     return AgentTools(own, catalog, adapters.pool, store.seen_tools)
 
 
-def _cleaning(settings: Settings, services: Services, document_jobs: DocumentJobs, jobs: Jobs) -> Cleaning:
-    """The hourly work."""
+def _hourly(settings: Settings, services: Services, document_jobs: DocumentJobs, jobs: Jobs) -> Hourly:
+    """The periodic jobs; `jobs/hourly.py` says what each is for."""
     store, conversations = services.store, services.conversations
     kept_ms = settings.turn_log_ttl_hours * HOUR_MS
 
@@ -584,19 +583,17 @@ def _cleaning(settings: Settings, services: Services, document_jobs: DocumentJob
         for arguments in await document_jobs.embed_jobs():
             await jobs.add(EMBED_JOB, arguments)
 
-    return Cleaning(
-        {
-            "deleted conversations": lambda: conversations.purge_expired(system_clock()),
-            "turn logs": lambda: store.log.trim(system_clock() - kept_ms),
-            "requests of ended turns": lambda: store.approvals.close_of_ended(system_clock()),
-            "receipt prompts": store.receipts.forget_texts,
-            "leftovers of deleted users": services.users.sweep,
-            "agent folders": services.prompts.remove_orphans,
-            "document files": document_jobs.sweep,
-            "documents without vectors": embed,
-            "conversations missing from search": services.history.catch_up,
-            "files without a message": services.files.sweep,
-            "unreferenced payloads": store.payloads.collect,
-        },
-        services.loops,
+    hourly = HourlyJobs(
+        deleted_conversations=lambda: conversations.purge_expired(system_clock()),
+        turn_logs=lambda: store.log.trim(system_clock() - kept_ms),
+        requests_of_ended_turns=lambda: store.approvals.close_of_ended(system_clock()),
+        receipt_prompts=store.receipts.forget_texts,
+        leftovers_of_deleted_users=services.users.sweep,
+        agent_folders=services.prompts.remove_orphans,
+        document_files=document_jobs.sweep,
+        documents_without_vectors=embed,
+        conversations_missing_from_search=services.history.catch_up,
+        files_without_a_message=services.files.sweep,
+        unreferenced_payloads=store.payloads.collect,
     )
+    return Hourly(hourly.by_name, services.loops)

@@ -18,7 +18,7 @@ from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.ports.store import Store
 from threadkeep.services.services import Services
 from threadkeep.storage.approvals import SqlApprovals
-from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.timed import TimedDatabase
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.turn_log import SqlTurnLog
@@ -34,7 +34,7 @@ COMMITS = (
     (SqlTurnLog, "reset_attempts"),
     (SqlReceipts, "add"),
     (SqlApprovals, "add"),
-    (SqlApprovals, "answer"),
+    (SqlApprovals, "decide"),
 )
 """All that a turn commits: between two of them nothing of it is kept."""
 
@@ -43,7 +43,7 @@ _LOG = Statement(
     """SELECT chunk.events FROM tk_turn_chunks AS chunk JOIN tk_turns AS turn ON turn.id = chunk.turn_id
     WHERE turn.conversation_id = :id ORDER BY chunk.first_seq"""
 )
-_EXPIRE = with_clock("UPDATE tk_turns SET lease_until = {now} - :ago_ms WHERE status = 'RUNNING'")
+_EXPIRE = Statement("UPDATE tk_turns SET lease_until = {now} - :ago_ms WHERE status = 'RUNNING'")
 
 
 class Death(StrEnum):

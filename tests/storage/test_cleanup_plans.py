@@ -27,7 +27,7 @@ from tests.postgres import Postgres
 from tests.storage.test_query_plans import postgres_plan, sqlite_plan, sqlite_steps
 from threadkeep import Settings, bootstrap, create_app
 from threadkeep.domain.ids import new_uuid
-from threadkeep.jobs.cleaning import Step
+from threadkeep.jobs.hourly import HourlyJob
 from threadkeep.ports.jobs import Job
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS
@@ -99,11 +99,11 @@ class Recording:
 
 
 class Captured:
-    """Takes the place of the cleaning: keeps its steps, and runs none of them by itself."""
+    """Takes the place of the hourly loop: keeps its jobs, and runs none of them by itself."""
 
-    steps: dict[str, Step]
+    steps: dict[str, HourlyJob]
 
-    def __init__(self, steps: dict[str, Step], *_: object) -> None:
+    def __init__(self, steps: dict[str, HourlyJob], *_: object) -> None:
         Captured.steps = steps
 
     async def close(self) -> None: ...
@@ -146,7 +146,7 @@ async def periodic_queries(
         return recordings[-1]
 
     monkeypatch.setattr(bootstrap, "_timed_database", record)
-    monkeypatch.setattr(bootstrap, "Cleaning", Captured)
+    monkeypatch.setattr(bootstrap, "Hourly", Captured)
     monkeypatch.setattr(bootstrap, "system_clock", lambda: MUCH_LATER)
     app = create_app(
         Settings.load(
@@ -166,10 +166,10 @@ async def periodic_queries(
         return asked, await database.fetch(Statement("SELECT 1 FROM tk_turn_chunks")())
 
 
-def loops(store: Store, database: Database) -> dict[str, Step]:
+def loops(store: Store, database: Database) -> dict[str, HourlyJob]:
     """What nodes ask every few seconds."""
 
-    def step(ask: Callable[[], Any]) -> Step:
+    def step(ask: Callable[[], Any]) -> HourlyJob:
         async def run() -> None:
             await ask()
 

@@ -30,7 +30,8 @@ from threadkeep.http.routes import ROUTES
 from threadkeep.http.sign_in.methods import SignInMethod
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.ports.sign_in import Check
-from threadkeep.protocols.agentx.routes import SocketLimits, web_socket
+from threadkeep.protocols.agentx.routes import web_socket
+from threadkeep.protocols.agentx.socket import SocketLimits
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 

@@ -20,10 +20,7 @@ _WITH_SERVERS = Statement(
     """SELECT id, settings FROM tk_agents WHERE id > :after AND settings LIKE '%"mcp_servers":{"%'
     ORDER BY id LIMIT :limit"""
 )
-_LOCK = Statement(
-    "SELECT settings FROM tk_agents WHERE id = :id",
-    postgres="SELECT settings FROM tk_agents WHERE id = :id FOR UPDATE",
-)
+_LOCK = Statement("SELECT settings FROM tk_agents WHERE id = :id", locks="FOR UPDATE")
 _KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
 
 # The key that the stored secrets need; no row while no secret is stored.

@@ -26,7 +26,7 @@ _ADD = Statement(_INSERT)
 _ADD_SHIPPED = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
 _GET = Statement(_BY_ID)
-_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+_LOCK = Statement(_BY_ID, locks="FOR UPDATE")
 _GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
 _UPDATE = Statement(
     """UPDATE tk_agents SET name = :name, description = :description, primary_role_id = :primary_role_id,

@@ -13,7 +13,7 @@ import time
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId
-from threadkeep.storage.database.connector import Database, Plan, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.users import ENSURE_USER
 
 MINUTE_MS = int(MINUTE_S * 1000)
@@ -28,7 +28,7 @@ _LATELY = f"""FROM json_each_text(CAST(kept.beginning AS json)) AS taken
 _UNSEEN = f"""SELECT COUNT(*) {_LATELY}
     AND NOT EXISTS (SELECT 1 FROM tk_turns WHERE tk_turns.id = CAST(taken.key AS uuid))"""
 # Without a turn id it is a call outside any turn: only the rate per minute counts.
-_TAKE = with_clock(
+_TAKE = Statement(
     f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning)
     SELECT :user_id, {{now}} * 1000 + :step_us, CASE WHEN CAST(:turn_id AS text) IS NULL THEN '{{}}'
         ELSE CAST(json_build_object(CAST(:turn_id AS text), {{now}}) AS text) END
@@ -47,12 +47,12 @@ _GIVE_BACK = Statement(
     WHERE user_id = :user_id"""
 )
 # How long until the user may take the next one; no row if that is now.
-_WAIT = with_clock(
+_WAIT = Statement(
     f"""SELECT paced_to + :step_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
     WHERE user_id = :user_id AND paced_to + :step_us > ({{now}} + {MINUTE_MS}) * 1000"""
 )
 # The same pace, for files: several are taken at once.
-_TAKE_UPLOADS = with_clock(
+_TAKE_UPLOADS = Statement(
     f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning, uploads_paced_to)
     VALUES (:user_id, 0, '{{}}', {{now}} * 1000 + :cost_us)
     ON CONFLICT (user_id) DO UPDATE
@@ -60,7 +60,7 @@ _TAKE_UPLOADS = with_clock(
     WHERE GREATEST(kept.uploads_paced_to, {{now}} * 1000) + :cost_us <= ({{now}} + {MINUTE_MS}) * 1000
     RETURNING user_id"""
 )
-_WAIT_FOR_UPLOADS = with_clock(
+_WAIT_FOR_UPLOADS = Statement(
     f"""SELECT uploads_paced_to + :cost_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
     WHERE user_id = :user_id"""
 )

@@ -47,10 +47,7 @@ _GRANTED = Statement(
     WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted AND tool_definition IS NOT NULL"""
 )
 # Locks the turn first: it may be about to wait, or another decision may arrive at the same moment.
-_LOCK_TURN = Statement(
-    "SELECT status, log_version FROM tk_turns WHERE id = :turn_id",
-    postgres="SELECT status, log_version FROM tk_turns WHERE id = :turn_id FOR UPDATE",
-)
+_LOCK_TURN = Statement("SELECT status, log_version FROM tk_turns WHERE id = :turn_id", locks="FOR UPDATE")
 _DECIDE = Statement(
     """UPDATE tk_approvals SET answer = :answer, granted = :granted, answered_at = :at
     WHERE id = :request_id AND answered_at IS NULL RETURNING id"""

@@ -13,7 +13,7 @@ from threadkeep.domain.message import Message
 from threadkeep.ports.branches import Siblings
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.compactions import RENEW_ARCHIVED
-from threadkeep.storage.database.connector import Database, Plan, Rows, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Rows, Statement
 
 # From a message back to the first one that is on the path.
 _BACK = Statement(
@@ -45,19 +45,19 @@ _COUNT_AFTER = Statement(
 _IS_ON_PATH = Statement(
     "SELECT 1 FROM tk_messages WHERE conversation_id = :conversation_id AND on_path AND seq = :seq"
 )
-_ARCHIVED = with_ids(
+_ARCHIVED = Statement(
     """SELECT COALESCE(MAX(compaction.to_seq), 0) FROM tk_compactions AS compaction
     JOIN tk_messages AS last
         ON last.conversation_id = compaction.conversation_id AND last.seq = compaction.to_seq
     WHERE compaction.conversation_id = :conversation_id
-        AND ((last.on_path AND last.seq <= :fork_seq) OR last.id IN (IDS))"""
+        AND ((last.on_path AND last.seq <= :fork_seq) OR last.id IN ({ids}))"""
 )
 _HIDE = Statement(
     """UPDATE tk_messages SET on_path = FALSE
     WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
 )
-_SHOW = with_ids(
-    "UPDATE tk_messages SET on_path = TRUE WHERE id IN (IDS) AND conversation_id = :conversation_id"
+_SHOW = Statement(
+    "UPDATE tk_messages SET on_path = TRUE WHERE id IN ({ids}) AND conversation_id = :conversation_id"
 )
 _MOVE = Statement(
     """UPDATE tk_conversations SET tip_id = :tip_id, message_count = :message_count
@@ -65,9 +65,9 @@ _MOVE = Statement(
         AND COALESCE(CAST(tip_id AS text), '') = :expected_tip
     RETURNING id"""
 )
-_SIBLINGS = with_ids(
+_SIBLINGS = Statement(
     """SELECT parent_id, id FROM tk_messages
-    WHERE conversation_id = :conversation_id AND parent_id IN (IDS) ORDER BY seq"""
+    WHERE conversation_id = :conversation_id AND parent_id IN ({ids}) ORDER BY seq"""
 )
 _FIRSTS = Statement(
     """SELECT parent_id, id FROM tk_messages

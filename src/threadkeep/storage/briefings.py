@@ -19,17 +19,14 @@ _ADD = Statement(
     VALUES (:id, :agent_id, :user_id, :title, :summary, :priority, :data, :actions, :created_at, :read_at,
         :message_id)"""
 )
-
-
-def _page(extra: str) -> Statement:
-    return Statement(
-        f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before {extra}
-        ORDER BY id DESC LIMIT :limit OFFSET :offset"""
-    )
-
-
-PAGE = _page("")
-PAGE_UNREAD = _page("AND read_at IS NULL")
+PAGE = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before
+    ORDER BY id DESC LIMIT :limit OFFSET :offset"""
+)
+PAGE_UNREAD = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before AND read_at IS NULL
+    ORDER BY id DESC LIMIT :limit OFFSET :offset"""
+)
 
 UNREAD = Statement(
     """SELECT COUNT(*) FROM tk_briefings WHERE user_id = :user_id AND read_at IS NULL

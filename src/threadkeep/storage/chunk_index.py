@@ -46,23 +46,27 @@ COMMON = Statement(
     ORDER BY id LIMIT :limit""",
     page_columns="rowid",
 )
-_AMONG = "chunk.id IN (SELECT value FROM json_each(:ids))"
-_AMONG_POSTGRES = "chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[]))"
-
-
-_READY = """FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
-    WHERE {among} AND document.status = 'ready'"""
-# One value with a line per chunk: half the cost of rows or JSON.
+# What chunks are ranked by, of documents that are ready: one value with a line per chunk, which costs half of
+# what rows or JSON do.
 _LINE = "chunk.id || ' ' || chunk.term_count || ' ' || chunk.terms || ' '"
 TERMS = Statement(
-    f"SELECT group_concat({_LINE}, char(10)) {_READY.format(among=_AMONG)}",
-    postgres=f"SELECT string_agg({_LINE}, chr(10)) {_READY.format(among=_AMONG_POSTGRES)}",
+    f"""SELECT group_concat({_LINE}, char(10))
+    FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE chunk.id IN (SELECT value FROM json_each(:ids)) AND document.status = 'ready'""",
+    postgres=f"""SELECT string_agg({_LINE}, chr(10))
+    FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[])) AND document.status = 'ready'""",
 )
-_CHUNKS = f"""SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page,
-        chunk.heading, chunk.text {_READY}"""
+# The chunks that a search shows, of documents that are ready.
 CHUNKS = Statement(
-    _CHUNKS.format(among=_AMONG),
-    postgres=_CHUNKS.format(among=_AMONG_POSTGRES),
+    """SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page,
+        chunk.heading, chunk.text
+    FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE chunk.id IN (SELECT value FROM json_each(:ids)) AND document.status = 'ready'""",
+    postgres="""SELECT chunk.id, chunk.document_id, chunk.position, document.file_name, chunk.page,
+        chunk.heading, chunk.text
+    FROM tk_chunks AS chunk JOIN tk_documents AS document ON document.id = chunk.document_id
+    WHERE chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[])) AND document.status = 'ready'""",
     page_columns="id, document_id, position, file_name, page, heading, text",
 )
 _VECTORS = """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
@@ -96,11 +100,17 @@ WAITING = Statement(
     WHERE document.status = 'ready' AND EXISTS (
         SELECT 1 FROM tk_chunks AS chunk WHERE chunk.document_id = document.id AND {_WAITS})"""
 )
-_REFUSED = """INSERT INTO tk_refused_chunks AS known (chunk_id, embedder, tries)
-    SELECT id, CAST(:embedder AS text), 1 FROM tk_chunks WHERE id = :chunk_id {locked}
+# Counts a chunk that an embedder did not take.
+_REFUSE = Statement(
+    """INSERT INTO tk_refused_chunks AS known (chunk_id, embedder, tries)
+    SELECT id, CAST(:embedder AS text), 1 FROM tk_chunks WHERE id = :chunk_id
     ON CONFLICT (chunk_id) DO UPDATE SET embedder = excluded.embedder,
-        tries = CASE WHEN known.embedder = excluded.embedder THEN known.tries + 1 ELSE 1 END"""
-_REFUSE = Statement(_REFUSED.format(locked=""), postgres=_REFUSED.format(locked="FOR SHARE"))
+        tries = CASE WHEN known.embedder = excluded.embedder THEN known.tries + 1 ELSE 1 END""",
+    postgres="""INSERT INTO tk_refused_chunks AS known (chunk_id, embedder, tries)
+    SELECT id, CAST(:embedder AS text), 1 FROM tk_chunks WHERE id = :chunk_id FOR SHARE
+    ON CONFLICT (chunk_id) DO UPDATE SET embedder = excluded.embedder,
+        tries = CASE WHEN known.embedder = excluded.embedder THEN known.tries + 1 ELSE 1 END""",
+)
 _ADD_VECTOR = Statement(
     """INSERT INTO tk_vectors (chunk_id, seq, embedder, vector)
     SELECT id, :seq, :embedder, :vector FROM tk_chunks WHERE id = :chunk_id

@@ -18,9 +18,11 @@ ADD = Statement(
     VALUES (:id, :conversation_id, :from_seq, :to_seq, :summary, :archived_count, :tokens_before,
         :tokens_after, :created_at)"""
 )
-_FIND = "SELECT 1 FROM tk_conversations WHERE id = :conversation_id"
 # Locks the conversation: its messages do not change after this.
-_HOLD = Statement(_FIND, postgres=f"{_FIND} FOR UPDATE")
+_HOLD = Statement(
+    "SELECT 1 FROM tk_conversations WHERE id = :conversation_id",
+    locks="FOR UPDATE",
+)
 # The replies so far had other context windows than the next one will. The last message, not `last_seq`: that
 # already counts the messages of a turn whose beginning moves the path.
 _RESET_WINDOW = """window_reset_seq = COALESCE((

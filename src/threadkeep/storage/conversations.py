@@ -11,7 +11,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import forget_unused, used_in
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
@@ -51,7 +51,7 @@ _OF_ANY_STATUS = Statement(f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = 
 BY_SESSION = Statement(
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_hash = :session_hash AND deleted_at IS NULL"
 )
-LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+LOCK = Statement(_BY_ID, locks="FOR UPDATE")
 GET_MAIN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE user_id = :user_id AND agent_id = :agent_id AND is_main AND deleted_at IS NULL"""
@@ -112,13 +112,17 @@ _RESTORE = Statement(
                 AND other.is_main AND other.deleted_at IS NULL))
     WHERE id = :id AND user_id = :user_id RETURNING id"""
 )
-_PURGE = with_ids("DELETE FROM tk_conversations WHERE id IN (IDS)")
+_PURGE = Statement("DELETE FROM tk_conversations WHERE id IN ({ids})")
 # Locked, so that no turn adds a receipt during the purge, and nobody restores what is purged.
-_OWNED = """SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id
-    AND (deleted_at IS NOT NULL OR NOT :only_deleted)"""
-_LOCK_OWNED = Statement(_OWNED, postgres=f"{_OWNED} FOR UPDATE")
-_EXPIRED = "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY deleted_at LIMIT :limit"
-_LOCK_EXPIRED = Statement(_EXPIRED, postgres=f"{_EXPIRED} FOR UPDATE SKIP LOCKED")
+_LOCK_OWNED = Statement(
+    """SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id
+    AND (deleted_at IS NOT NULL OR NOT :only_deleted)""",
+    locks="FOR UPDATE",
+)
+_LOCK_EXPIRED = Statement(
+    "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY deleted_at LIMIT :limit",
+    locks="FOR UPDATE SKIP LOCKED",
+)
 PURGED_AT_ONCE = 10
 """A conversation may have many messages, and on SQLite nobody writes meanwhile."""
 

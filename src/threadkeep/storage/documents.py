@@ -25,7 +25,7 @@ _BY_CONTENT = Statement(
 )
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_documents WHERE id = :id AND agent_id = :agent_id"
 _GET = Statement(_BY_ID)
-_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR UPDATE")
+_LOCK = Statement(_BY_ID, locks="FOR UPDATE")
 PAGE = Statement(
     f"""SELECT {_COLUMNS} FROM tk_documents WHERE agent_id = :agent_id AND id < :before
     ORDER BY id DESC LIMIT :limit OFFSET :offset"""
@@ -42,7 +42,9 @@ _STALLED = Statement(
 )
 # SQLite reads the tables of a CROSS JOIN in this order.
 _OF_DELETED_AGENTS = Statement(
-    f"""SELECT {", ".join(f"document.{it}" for it in _COLUMNS.replace(",", "").split())}
+    """SELECT document.id, document.agent_id, document.file_name, document.media_type, document.size,
+        document.sha256, document.status, document.created_at, document.updated_at, document.progress,
+        document.chunk_count, document.error
     FROM tk_agents AS agent CROSS JOIN tk_documents AS document
     WHERE agent.deleted_at > 0 AND NOT agent.is_cleared AND document.agent_id = agent.id LIMIT :limit"""
 )
@@ -56,9 +58,11 @@ _NOTE_CLEARED = Statement(
     RETURNING id"""
 )
 # Additions to a user's documents wait here for each other; the user's turns do not wait.
-_OWNER = """SELECT tk_users.id FROM tk_agents JOIN tk_users ON tk_users.id = tk_agents.owner_id
-    WHERE tk_agents.id = :agent_id"""
-_LOCK_OWNER = Statement(_OWNER, postgres=f"{_OWNER} FOR NO KEY UPDATE OF tk_users")
+_LOCK_OWNER = Statement(
+    """SELECT tk_users.id FROM tk_agents JOIN tk_users ON tk_users.id = tk_agents.owner_id
+    WHERE tk_agents.id = :agent_id""",
+    locks="FOR NO KEY UPDATE OF tk_users",
+)
 OWNED = Statement(
     """SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS bigint) FROM tk_documents
     WHERE agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id)"""

@@ -10,7 +10,7 @@ from pathlib import Path
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ContentId, is_uuid
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import PIECE_BYTES, OpenSource, ends_early
 from threadkeep.storage.opening import open_in_thread
 from threadkeep.storage.payloads.folder import HOUR_S, link_or_copy, write_from
@@ -20,7 +20,7 @@ FILES_FOLDER = "files"
 this name.
 """
 
-KNOWN = with_ids("SELECT id FROM tk_contents WHERE id IN (IDS)")
+KNOWN = Statement("SELECT id FROM tk_contents WHERE id IN ({ids})")
 
 
 class FolderFileContents:

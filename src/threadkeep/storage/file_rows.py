@@ -12,14 +12,11 @@ from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId, 
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import UploadedFile, check_none_expired
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database.connector import Plan, Query, Statement, with_ids
+from threadkeep.storage.database.connector import Plan, Query, Statement
 
 FILE_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
 
-_LOCK_USER = Statement(
-    "SELECT 1 FROM tk_users WHERE id = :user_id",
-    postgres="SELECT 1 FROM tk_users WHERE id = :user_id FOR NO KEY UPDATE",
-)
+_LOCK_USER = Statement("SELECT 1 FROM tk_users WHERE id = :user_id", locks="FOR NO KEY UPDATE")
 KNOWN_CONTENTS = Statement(
     """SELECT sha256, id FROM tk_contents
     WHERE user_id = :user_id AND sha256 IN (SELECT value FROM json_each(:hashes))""",
@@ -44,10 +41,10 @@ FILE_BYTES = Statement(
 )
 
 # Sending, expiring and purging a file happen one after the other.
-_HOLD = with_ids(
-    """SELECT id FROM tk_files WHERE id IN (IDS)
+_HOLD = Statement(
+    """SELECT id FROM tk_files WHERE id IN ({ids})
     AND user_id = (SELECT user_id FROM tk_conversations WHERE id = :conversation_id)""",
-    postgres=" ORDER BY id FOR UPDATE",
+    locks="ORDER BY id FOR UPDATE",
 )
 USE = Statement(
     """INSERT INTO tk_file_uses (conversation_id, file_id)
@@ -56,19 +53,19 @@ USE = Statement(
     SELECT :conversation_id::uuid, value::uuid FROM json_array_elements_text(:ids::json)
     ON CONFLICT DO NOTHING""",
 )
-_MARK_SENT = with_ids(
-    "UPDATE tk_files SET unsent_since = NULL WHERE id IN (IDS) AND unsent_since IS NOT NULL"
+_MARK_SENT = Statement(
+    "UPDATE tk_files SET unsent_since = NULL WHERE id IN ({ids}) AND unsent_since IS NOT NULL"
 )
 
-LOCK_USED_IN = with_ids(
+LOCK_USED_IN = Statement(
     """SELECT id FROM tk_files
-    WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id IN (IDS))""",
-    postgres=" ORDER BY id FOR UPDATE",
+    WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id IN ({ids}))""",
+    locks="ORDER BY id FOR UPDATE",
 )
 # Parts name their files, so the parts are searched for the id: this is rare, and in one conversation only.
 # Those of a reply that is being written are in its turn's log.
-_STOP_USING = with_ids(
-    """DELETE FROM tk_file_uses WHERE file_id IN (IDS) AND conversation_id = :conversation_id
+_STOP_USING = Statement(
+    """DELETE FROM tk_file_uses WHERE file_id IN ({ids}) AND conversation_id = :conversation_id
     AND NOT EXISTS (SELECT 1 FROM tk_messages AS message WHERE message.conversation_id = :conversation_id
         AND message.parts LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')
     AND NOT EXISTS (SELECT 1 FROM tk_queued AS queued WHERE queued.conversation_id = :conversation_id
@@ -78,16 +75,18 @@ _STOP_USING = with_ids(
         WHERE conversation.id = :conversation_id
             AND chunk.events LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')"""
 )
-CONTENTS_OF_FILES = with_ids("SELECT file_id, content_id FROM tk_file_forms WHERE file_id IN (IDS)")
-FORGET_UNUSED = with_ids(
-    """DELETE FROM tk_files WHERE id IN (IDS) AND unsent_since IS NULL
+CONTENTS_OF_FILES = Statement("SELECT file_id, content_id FROM tk_file_forms WHERE file_id IN ({ids})")
+FORGET_UNUSED = Statement(
+    """DELETE FROM tk_files WHERE id IN ({ids}) AND unsent_since IS NULL
     AND NOT EXISTS (SELECT 1 FROM tk_file_uses WHERE tk_file_uses.file_id = tk_files.id) RETURNING id"""
 )
-_FORGET_EXPIRED = with_ids("DELETE FROM tk_files WHERE id IN (IDS) AND unsent_since < :before RETURNING id")
+_FORGET_EXPIRED = Statement(
+    "DELETE FROM tk_files WHERE id IN ({ids}) AND unsent_since < :before RETURNING id"
+)
 EXPIRED = Statement("SELECT id FROM tk_files WHERE unsent_since < :before ORDER BY unsent_since LIMIT 100")
-_LOCK_CONTENTS = with_ids("SELECT id FROM tk_contents WHERE id IN (IDS)", postgres=" ORDER BY id FOR UPDATE")
-FREE_CONTENTS = with_ids(
-    """DELETE FROM tk_contents WHERE id IN (IDS)
+_LOCK_CONTENTS = Statement("SELECT id FROM tk_contents WHERE id IN ({ids})", locks="ORDER BY id FOR UPDATE")
+FREE_CONTENTS = Statement(
+    """DELETE FROM tk_contents WHERE id IN ({ids})
     AND NOT EXISTS (SELECT 1 FROM tk_file_forms WHERE tk_file_forms.content_id = tk_contents.id)
     RETURNING id"""
 )

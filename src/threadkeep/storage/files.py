@@ -15,7 +15,7 @@ from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, Uploade
 from threadkeep.ports.exchange import WholeConversation
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Row, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.documents import document_totals
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import (
@@ -33,15 +33,15 @@ from threadkeep.storage.file_rows import (
 from threadkeep.storage.users import ENSURE_USER
 
 # Files that a user may read and send again: not those that only deleted conversations use.
-VISIBLE = with_ids(
-    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN (IDS) AND user_id = :user_id
+VISIBLE = Statement(
+    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN ({{ids}}) AND user_id = :user_id
     AND (unsent_since IS NOT NULL OR EXISTS (
         SELECT 1 FROM tk_file_uses AS used
         JOIN tk_conversations AS conversation ON conversation.id = used.conversation_id
         WHERE used.file_id = tk_files.id AND conversation.deleted_at IS NULL))"""
 )
-USED = with_ids(
-    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN (IDS) AND EXISTS (
+USED = Statement(
+    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN ({{ids}}) AND EXISTS (
         SELECT 1 FROM tk_file_uses AS used
         WHERE used.file_id = tk_files.id AND used.conversation_id = :conversation_id)"""
 )

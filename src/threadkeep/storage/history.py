@@ -36,16 +36,18 @@ BEHIND = Statement(
 )
 # The user, the conversation, then its entries: the order in which deleting the user locks them. Any other
 # order could deadlock.
-_OWNER = """SELECT owner.id FROM tk_users AS owner
+_HOLD_OWNER = Statement(
+    """SELECT owner.id FROM tk_users AS owner
     JOIN tk_conversations AS conversation ON conversation.user_id = owner.id
-    WHERE conversation.id = :conversation_id"""
-_HOLD_OWNER = Statement(_OWNER, postgres=f"{_OWNER} FOR KEY SHARE OF owner")
+    WHERE conversation.id = :conversation_id""",
+    locks="FOR KEY SHARE OF owner",
+)
 _CONVERSATION = """SELECT conversation.user_id, conversation.title, COALESCE(known.to_seq, 0), known.title
     FROM tk_conversations AS conversation
     LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
     WHERE conversation.id = :conversation_id AND conversation.deleted_at IS NULL"""
 _READ_CONVERSATION = Statement(_CONVERSATION)
-_HOLD_CONVERSATION = Statement(_CONVERSATION, postgres=f"{_CONVERSATION} FOR KEY SHARE OF conversation")
+_HOLD_CONVERSATION = Statement(_CONVERSATION, locks="FOR KEY SHARE OF conversation")
 _MESSAGES = Statement(
     """SELECT id, seq, content, content_type, completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
@@ -69,29 +71,31 @@ _KNOW = Statement(
     """INSERT INTO tk_searchable (conversation_id, to_seq, title) VALUES (:conversation_id, :to_seq, :title)
     ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
 )
-_FOUND = """SELECT entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
-        message.seq, message.role,
-        COALESCE(CASE message.content_type
-            WHEN 'text' THEN SUBSTR(message.content, 1, CAST(:longest AS INTEGER)) ELSE message.content
-            END, conversation.title), COALESCE(message.content_type, 'text'),
-        COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)
-    FROM {entries}
+_FOUND = """entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
+    message.seq, message.role,
+    COALESCE(CASE message.content_type
+        WHEN 'text' THEN SUBSTR(message.content, 1, CAST(:longest AS INTEGER)) ELSE message.content
+        END, conversation.title), COALESCE(message.content_type, 'text'),
+    COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)"""
+# The newest entries of a user that have all terms. PostgreSQL would rather walk back over all users' entries
+# until enough contain a common word. Ordering by `place`, which no index has, makes it use the index of
+# terms; only the hits are joined.
+SEARCH = Statement(
+    f"""SELECT {_FOUND}
+    FROM tk_entry_terms AS found CROSS JOIN tk_entries AS entry ON entry.id = found.rowid
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
-    WHERE {matches} AND conversation.deleted_at IS NULL AND conversation.user_id = :user_id
-    ORDER BY {order} DESC LIMIT :limit"""
-# PostgreSQL would rather walk back over all users' entries until enough contain a common word. Ordering by
-# `place`, which no index has, makes it use the index of terms; only the hits are joined.
-_OWN = """(SELECT id, id + 0 AS place, conversation_id, message_id FROM tk_entries
+    WHERE found.tk_entry_terms MATCH :query AND found.rowid < :before AND conversation.deleted_at IS NULL
+        AND conversation.user_id = :user_id
+    ORDER BY found.rowid DESC LIMIT :limit""",
+    postgres=f"""SELECT {_FOUND}
+    FROM (SELECT id, id + 0 AS place, conversation_id, message_id FROM tk_entries
         WHERE array_to_tsvector(string_to_array(terms, ' ')) @@ CAST(:query AS tsquery) AND id < :before
-        ORDER BY place DESC OFFSET 0) AS entry"""
-SEARCH = Statement(
-    _FOUND.format(
-        entries="tk_entry_terms AS found CROSS JOIN tk_entries AS entry ON entry.id = found.rowid",
-        matches="found.tk_entry_terms MATCH :query AND found.rowid < :before",
-        order="found.rowid",
-    ),
-    postgres=_FOUND.format(entries=_OWN, matches="TRUE", order="entry.place"),
+        ORDER BY place DESC OFFSET 0) AS entry
+    JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
+    LEFT JOIN tk_messages AS message ON message.id = entry.message_id
+    WHERE conversation.deleted_at IS NULL AND conversation.user_id = :user_id
+    ORDER BY entry.place DESC LIMIT :limit""",
 )
 
 

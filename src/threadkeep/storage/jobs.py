@@ -5,35 +5,42 @@ from typing import Any
 
 from threadkeep.ports.jobs import Job
 from threadkeep.storage.columns import to_json, to_object
-from threadkeep.storage.database.connector import Database, Plan, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Statement
 
-_ADD = with_clock(
+_ADD = Statement(
     """INSERT INTO tk_jobs (id, kind, arguments, attempts, run_at, created_at)
     VALUES (:id, :kind, :arguments, 0, {now} + :delay_ms, {now})"""
 )
-_HASTEN = with_clock(
+_HASTEN = Statement(
     """UPDATE tk_jobs SET run_at = CASE WHEN run_at < {now} + :delay_ms THEN run_at ELSE {now} + :delay_ms END
     WHERE kind = :kind AND arguments = :arguments AND holder IS NULL RETURNING id"""
 )
-_DUE = """SELECT id FROM tk_jobs
-    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now}) FOR_WHOM
-    ORDER BY run_at LIMIT :limit"""
-_FOR_OTHERS = """AND COALESCE(json_extract(arguments, '$.user_id'), '') NOT IN (
-        SELECT value FROM json_each(:not_for))"""
-_FOR_OTHERS_POSTGRES = """AND COALESCE(CAST(arguments AS json) ->> 'user_id', '') NOT IN (
-        SELECT json_array_elements_text(CAST(:not_for AS json)))"""
-_TAKE = """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
-    WHERE id IN (DUE) RETURNING id, kind, arguments, attempts"""
-
-
-def _take(for_whom: str, for_whom_postgres: str) -> Statement:
-    due, due_postgres = (_DUE.replace("FOR_WHOM", it) for it in (for_whom, for_whom_postgres))
-    return with_clock(
-        _TAKE.replace("DUE", due), postgres=_TAKE.replace("DUE", f"{due_postgres} FOR UPDATE SKIP LOCKED")
-    )
-
-
-_TAKE_DUE = {False: _take("", ""), True: _take(_FOR_OTHERS, _FOR_OTHERS_POSTGRES)}
+# Claims the jobs of a kind that are due; no two nodes get the same one.
+_TAKE_DUE = Statement(
+    """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
+    WHERE id IN (SELECT id FROM tk_jobs
+    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
+    ORDER BY run_at LIMIT :limit) RETURNING id, kind, arguments, attempts""",
+    postgres="""UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
+    WHERE id IN (SELECT id FROM tk_jobs
+    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
+    ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED) RETURNING id, kind, arguments, attempts""",
+)
+# Likewise, but leaves the jobs of some users: as many of theirs run already as may.
+_TAKE_DUE_OF_OTHERS = Statement(
+    """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
+    WHERE id IN (SELECT id FROM tk_jobs
+    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
+        AND COALESCE(json_extract(arguments, '$.user_id'), '') NOT IN (
+            SELECT value FROM json_each(:not_for))
+    ORDER BY run_at LIMIT :limit) RETURNING id, kind, arguments, attempts""",
+    postgres="""UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
+    WHERE id IN (SELECT id FROM tk_jobs
+    WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
+        AND COALESCE(CAST(arguments AS json) ->> 'user_id', '') NOT IN (
+            SELECT json_array_elements_text(CAST(:not_for AS json)))
+    ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED) RETURNING id, kind, arguments, attempts""",
+)
 _RELEASE = Statement(
     """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, attempts = attempts - 1
     WHERE holder = :holder"""
@@ -43,7 +50,7 @@ _RELEASE_ALL = Statement("UPDATE tk_jobs SET lease_until = NULL, holder = NULL W
 # when it has claimed the job again itself.
 _CLAIMED = "id = :id AND holder = :holder AND attempts = :attempts"
 _FINISH = Statement(f"DELETE FROM tk_jobs WHERE {_CLAIMED} RETURNING id")
-_POSTPONE = with_clock(
+_POSTPONE = Statement(
     f"""UPDATE tk_jobs SET lease_until = NULL, holder = NULL, run_at = {{now}} + :delay_ms, error = :error
     WHERE {_CLAIMED} RETURNING id"""
 )
@@ -74,7 +81,7 @@ class SqlJobs:
     ) -> Sequence[Job]:
         """Takes due jobs of a kind."""
         values = {"holder": holder, "kind": kind, "lease_ms": lease_ms, "limit": limit}
-        take = _TAKE_DUE[bool(not_for)]
+        take = _TAKE_DUE_OF_OTHERS if not_for else _TAKE_DUE
         rows = await self._database.execute(take(**values, not_for=to_json(list(not_for))))
         return [Job(id_, kind, to_object(given), attempts, holder) for id_, kind, given, attempts in rows]
 

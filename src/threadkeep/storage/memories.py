@@ -9,10 +9,7 @@ from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.users import ENSURE_USER
 
 # Otherwise two that forget for the same user at once could deadlock.
-_LOCK = Statement(
-    "SELECT 1 FROM tk_users WHERE id = :user_id",
-    postgres="SELECT 1 FROM tk_users WHERE id = :user_id FOR NO KEY UPDATE",
-)
+_LOCK = Statement("SELECT 1 FROM tk_users WHERE id = :user_id", locks="FOR NO KEY UPDATE")
 _FORGET_SAME = Statement(
     "DELETE FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id AND content = :content"
 )

@@ -1,7 +1,6 @@
 """Messages in the database."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Any
 
 import msgspec
@@ -34,19 +33,32 @@ from threadkeep.storage.unchecked import unchecked
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
 
-
-def _page(*, newest_first: bool, with_overwritten: bool) -> Statement:
-    return Statement(
-        f"""SELECT {COLUMNS} FROM tk_messages
-        WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
-            {"" if with_overwritten else "AND on_path"}
-        ORDER BY seq {"DESC" if newest_first else "ASC"} LIMIT :limit OFFSET :offset""",
-    )
-
-
-PAGES = {
-    which: _page(newest_first=which[0], with_overwritten=which[1])
-    for which in product((False, True), repeat=2)
+# Pages of the active path, and of all messages, from either end.
+_PATH = Statement(
+    f"""SELECT {COLUMNS} FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND on_path
+    ORDER BY seq ASC LIMIT :limit OFFSET :offset"""
+)
+_PATH_NEWEST_FIRST = Statement(
+    f"""SELECT {COLUMNS} FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND on_path
+    ORDER BY seq DESC LIMIT :limit OFFSET :offset"""
+)
+_ALL = Statement(
+    f"""SELECT {COLUMNS} FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
+    ORDER BY seq ASC LIMIT :limit OFFSET :offset"""
+)
+_ALL_NEWEST_FIRST = Statement(
+    f"""SELECT {COLUMNS} FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
+    ORDER BY seq DESC LIMIT :limit OFFSET :offset"""
+)
+PAGES = {  # by whether the newest come first, and whether those off the path are in it
+    (False, False): _PATH,
+    (True, False): _PATH_NEWEST_FIRST,
+    (False, True): _ALL,
+    (True, True): _ALL_NEWEST_FIRST,
 }
 
 ADD_MESSAGE = Statement(

@@ -9,7 +9,7 @@ from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Statement, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued
@@ -28,8 +28,10 @@ _EDIT = Statement(
     WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
     RETURNING {QUEUED_COLUMNS}"""
 )
-_FIND = f"{_WAITING} AND message_id = :message_id"
-_LOCK = Statement(_FIND, postgres=f"{_FIND} FOR UPDATE")
+_LOCK = Statement(
+    f"{_WAITING} AND message_id = :message_id",
+    locks="FOR UPDATE",
+)
 _BY_KEY = Statement(
     f"""SELECT {QUEUED_COLUMNS}, request_hash FROM tk_queued
     WHERE conversation_id = :conversation_id AND idempotency_key = :key"""
@@ -39,13 +41,15 @@ _STATE = Statement(
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
 _FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
-_STEERS = f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position"
-_LOCK_STEERS = Statement(_STEERS, postgres=f"{_STEERS} FOR UPDATE")
+_LOCK_STEERS = Statement(
+    f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position",
+    locks="FOR UPDATE",
+)
 # A message that leaves the queue without a turn of its own leaves its key behind: sending it again returns
 # the same response, and nothing is sent twice. Its text is elsewhere, or unwanted.
-_FORGET = with_ids("DELETE FROM tk_queued WHERE message_id IN (IDS) AND idempotency_key IS NULL")
-_KEEP_KEYS = with_ids(
-    "UPDATE tk_queued SET taken_at = :now, content = '', files = '[]' WHERE message_id IN (IDS)"
+_FORGET = Statement("DELETE FROM tk_queued WHERE message_id IN ({ids}) AND idempotency_key IS NULL")
+_KEEP_KEYS = Statement(
+    "UPDATE tk_queued SET taken_at = :now, content = '', files = '[]' WHERE message_id IN ({ids})"
 )
 
 

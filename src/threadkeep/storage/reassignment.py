@@ -3,15 +3,12 @@
 from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange import Moved
-from threadkeep.storage.database.connector import Plan, Statement, with_clock
+from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.users import ENSURE_USER
 
-_KNOWN = Statement(
-    "SELECT id FROM tk_users WHERE id = :giver",
-    postgres="SELECT id FROM tk_users WHERE id = :giver FOR UPDATE",
-)
-_RUNNING = with_clock(
+_KNOWN = Statement("SELECT id FROM tk_users WHERE id = :giver", locks="FOR UPDATE")
+_RUNNING = Statement(
     """SELECT conversation_id FROM tk_turns
     WHERE user_id = :giver AND status = 'RUNNING' AND origin = 'live' AND lease_until >= {now} LIMIT 1"""
 )
@@ -43,40 +40,44 @@ _FORGET_SAME_MEMORIES = Statement(
 # Each term is prefixed with its collection's number, so two collections cannot be merged: the giver's terms
 # are removed and indexed again.
 _HAS_COLLECTION = Statement("SELECT 1 FROM tk_collections WHERE user_id = :receiver")
-_FORGET_WORDS = tuple(
-    Statement(
-        f"""DELETE FROM {table}
-        WHERE conversation_id IN (SELECT id FROM tk_conversations WHERE user_id = :giver)"""
-    )
-    for table in ("tk_entries", "tk_searchable")
+_FORGET_ENTRIES = Statement(
+    """DELETE FROM tk_entries
+    WHERE conversation_id IN (SELECT id FROM tk_conversations WHERE user_id = :giver)"""
+)
+_FORGET_SEARCHABLE = Statement(
+    """DELETE FROM tk_searchable
+    WHERE conversation_id IN (SELECT id FROM tk_conversations WHERE user_id = :giver)"""
 )
 _FORGET_COLLECTION = Statement("DELETE FROM tk_collections WHERE user_id = :giver")
 _MOVE_COLLECTION = Statement("UPDATE tk_collections SET user_id = :receiver WHERE user_id = :giver")
 
 
-def _move(table: str, column: str = "user_id", returning: str = "RETURNING id") -> Statement:
-    return Statement(f"UPDATE {table} SET {column} = :receiver WHERE {column} = :giver {returning}")
-
-
-_MOVE_CONVERSATIONS = _move("tk_conversations")
-_MOVE_KEYS = _move("tk_creation_keys", returning="")
-_MOVE_TURNS = _move("tk_turns", returning="")
-_MOVE_TOOL_CALLS = _move("tk_tool_calls", returning="")
-_MOVE_AGENTS = _move("tk_agents", "owner_id")
-_MOVE_BRIEFINGS = _move("tk_briefings")
-_MOVE_MEMORIES = _move("tk_memories")
-_MOVE_FILES = _move("tk_files", returning="")
-# Bytes that both have are kept once: the giver's files get the receiver's.
-_SHARED = """SELECT {} FROM tk_contents AS given
-    JOIN tk_contents AS own ON own.user_id = :receiver AND own.sha256 = given.sha256
-    WHERE given.user_id = :giver"""
-_SHARE_CONTENTS = Statement(
-    f"""UPDATE tk_file_forms
-    SET content_id = ({_SHARED.format("own.id")} AND given.id = tk_file_forms.content_id)
-    WHERE content_id IN ({_SHARED.format("given.id")})"""
+_MOVE_CONVERSATIONS = Statement(
+    "UPDATE tk_conversations SET user_id = :receiver WHERE user_id = :giver RETURNING id"
 )
-_FORGET_SAME_CONTENTS = Statement(f"DELETE FROM tk_contents WHERE id IN ({_SHARED.format('given.id')})")
-_MOVE_CONTENTS = _move("tk_contents", returning="")
+_MOVE_KEYS = Statement("UPDATE tk_creation_keys SET user_id = :receiver WHERE user_id = :giver")
+_MOVE_TURNS = Statement("UPDATE tk_turns SET user_id = :receiver WHERE user_id = :giver")
+_MOVE_TOOL_CALLS = Statement("UPDATE tk_tool_calls SET user_id = :receiver WHERE user_id = :giver")
+_MOVE_AGENTS = Statement("UPDATE tk_agents SET owner_id = :receiver WHERE owner_id = :giver RETURNING id")
+_MOVE_BRIEFINGS = Statement("UPDATE tk_briefings SET user_id = :receiver WHERE user_id = :giver RETURNING id")
+_MOVE_MEMORIES = Statement("UPDATE tk_memories SET user_id = :receiver WHERE user_id = :giver RETURNING id")
+_MOVE_FILES = Statement("UPDATE tk_files SET user_id = :receiver WHERE user_id = :giver")
+# Bytes that both have are kept once: the giver's files get the receiver's.
+_SHARE_CONTENTS = Statement(
+    """UPDATE tk_file_forms
+    SET content_id = (SELECT own.id FROM tk_contents AS given
+        JOIN tk_contents AS own ON own.user_id = :receiver AND own.sha256 = given.sha256
+        WHERE given.user_id = :giver AND given.id = tk_file_forms.content_id)
+    WHERE content_id IN (SELECT given.id FROM tk_contents AS given
+        JOIN tk_contents AS own ON own.user_id = :receiver AND own.sha256 = given.sha256
+        WHERE given.user_id = :giver)"""
+)
+_FORGET_SAME_CONTENTS = Statement(
+    """DELETE FROM tk_contents WHERE id IN (SELECT given.id FROM tk_contents AS given
+        JOIN tk_contents AS own ON own.user_id = :receiver AND own.sha256 = given.sha256
+        WHERE given.user_id = :giver)"""
+)
+_MOVE_CONTENTS = Statement("UPDATE tk_contents SET user_id = :receiver WHERE user_id = :giver")
 # A receiver with an allowance of their own keeps only that.
 _MOVE_ALLOWANCE = Statement(
     """UPDATE tk_allowances SET user_id = :receiver WHERE user_id = :giver
@@ -98,7 +99,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_MEMORIES(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))
     if reindexed:
-        for statement in (*_FORGET_WORDS, _FORGET_COLLECTION):
+        for statement in (_FORGET_ENTRIES, _FORGET_SEARCHABLE, _FORGET_COLLECTION):
             yield statement(**whose)
     else:
         yield _MOVE_COLLECTION(**whose)

@@ -70,8 +70,10 @@ _AMONG = "kept.sha256 IN (SELECT value FROM json_each(:hashes))"
 _AMONG_POSTGRES = "kept.sha256 IN (SELECT value FROM json_array_elements_text(:hashes::json))"
 _LOCKED = "FOR UPDATE OF kept SKIP LOCKED"
 # Texts that some receipt named and no longer does: a trigger notes them, whatever took the receipt.
-_LET_GO = "SELECT id, sha256 FROM tk_let_go_texts WHERE id > :after ORDER BY id LIMIT :limit"
-_LOCK_LET_GO = Statement(_LET_GO, postgres=f"{_LET_GO} FOR UPDATE SKIP LOCKED")
+_LOCK_LET_GO = Statement(
+    "SELECT id, sha256 FROM tk_let_go_texts WHERE id > :after ORDER BY id LIMIT :limit",
+    locks="FOR UPDATE SKIP LOCKED",
+)
 # One that is still unnamed was locked by somebody, who may name it or not.
 _STRIKE = Statement(
     f"""DELETE FROM tk_let_go_texts WHERE id IN (SELECT value FROM json_each(:ids)) AND NOT EXISTS (

@@ -16,11 +16,18 @@ from threadkeep.storage.secrets import SealedSecret, SecretBox
 log = logging.getLogger("threadkeep.storage")
 
 _AT_ONCE = 200
-# Those without a hash, or not stored as they should be.
-_OTHERS = """SELECT id, session_id FROM tk_conversations
-    WHERE id > :after AND (session_hash IS NULL OR session_id {unlike}) ORDER BY id LIMIT :limit"""
-_NOT_SEALED_BY = Statement(_OTHERS.format(unlike="NOT LIKE :key || '.%'"))
-_SEALED = Statement(_OTHERS.format(unlike="LIKE '%.%' AND :key = ''"))
+# Those without a hash, or not sealed with the key that there is.
+_NOT_SEALED_BY = Statement(
+    """SELECT id, session_id FROM tk_conversations
+    WHERE id > :after AND (session_hash IS NULL OR session_id NOT LIKE :key || '.%')
+    ORDER BY id LIMIT :limit"""
+)
+# Those without a hash, or sealed though there is no key any more.
+_SEALED = Statement(
+    """SELECT id, session_id FROM tk_conversations
+    WHERE id > :after AND (session_hash IS NULL OR session_id LIKE '%.%' AND :key = '')
+    ORDER BY id LIMIT :limit"""
+)
 _KEEP = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash
     WHERE id = :id AND session_id = :before"""

@@ -12,20 +12,24 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.storage.database.connector import Plan, Statement
 
-_NUMBERS = {
-    owner: Statement(f"SELECT number FROM tk_collections WHERE {owner} = :id")
-    for owner in ("agent_id", "user_id")
-}
-_ADD_NUMBERS = {
-    owner: Statement(
-        f"""INSERT INTO tk_collections (number, {owner})
-        SELECT COALESCE(MAX(number), 0) + 1, :id FROM tk_collections WHERE TRUE ON CONFLICT DO NOTHING""",
-        postgres=f"""INSERT INTO tk_collections (number, {owner})
-        SELECT COALESCE(MAX(number), 0) + 1, CAST(CAST(:id AS text) AS {kind}) FROM tk_collections
-        ON CONFLICT DO NOTHING""",
-    )
-    for owner, kind in (("agent_id", "uuid"), ("user_id", "text"))
-}
+_AGENTS_NUMBER = Statement("SELECT number FROM tk_collections WHERE agent_id = :id")
+_USERS_NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :id")
+_NUMBERS = {"agent_id": _AGENTS_NUMBER, "user_id": _USERS_NUMBER}
+_ADD_AGENTS_NUMBER = Statement(
+    """INSERT INTO tk_collections (number, agent_id)
+    SELECT COALESCE(MAX(number), 0) + 1, :id FROM tk_collections WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres="""INSERT INTO tk_collections (number, agent_id)
+    SELECT COALESCE(MAX(number), 0) + 1, CAST(CAST(:id AS text) AS uuid) FROM tk_collections
+    ON CONFLICT DO NOTHING""",
+)
+_ADD_USERS_NUMBER = Statement(
+    """INSERT INTO tk_collections (number, user_id)
+    SELECT COALESCE(MAX(number), 0) + 1, :id FROM tk_collections WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres="""INSERT INTO tk_collections (number, user_id)
+    SELECT COALESCE(MAX(number), 0) + 1, CAST(CAST(:id AS text) AS text) FROM tk_collections
+    ON CONFLICT DO NOTHING""",
+)
+_ADD_NUMBERS = {"agent_id": _ADD_AGENTS_NUMBER, "user_id": _ADD_USERS_NUMBER}
 _NEXT = Statement(
     """INSERT INTO tk_counters (name, value) VALUES (:name, :step)
     ON CONFLICT (name) DO UPDATE SET value = tk_counters.value + :step RETURNING value"""

@@ -10,7 +10,7 @@ from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Pa
 from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement, with_clock, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 
@@ -26,40 +26,37 @@ _APPEND = Statement(
 )
 # The chunks of all turns in one step. Each step of SQLite releases the GIL, and the writer thread waits until
 # the event loop gives it back.
-_APPEND_ALL_SQL = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
-    SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
-    FROM CHUNKS AS chunk
-    JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
-    WHERE turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id"""
 _APPEND_ALL = Statement(
-    _APPEND_ALL_SQL.replace(
-        "CHUNKS",
-        """(SELECT json_extract(value, '$[0]') AS turn_id, json_extract(value, '$[1]') AS fence,
+    f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
+    FROM (SELECT json_extract(value, '$[0]') AS turn_id, json_extract(value, '$[1]') AS fence,
             json_extract(value, '$[2]') AS first_seq, json_extract(value, '$[3]') AS last_seq,
             json_extract(value, '$[4]') AS events
-        FROM json_each(:chunks))""",
-    ),
-    postgres=_APPEND_ALL_SQL.replace(
-        "CHUNKS",
-        """(SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
+        FROM json_each(:chunks)) AS chunk
+    JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
+    WHERE turn.status = 'RUNNING'
+    {_UNLESS_WRITTEN} RETURNING turn_id""",
+    postgres=f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
+    FROM (SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
             CAST(value ->> 2 AS bigint) AS first_seq, CAST(value ->> 3 AS bigint) AS last_seq,
             value ->> 4 AS events
-        FROM json_array_elements(CAST(:chunks AS json)))""",
-    ),
+        FROM json_array_elements(CAST(:chunks AS json))) AS chunk
+    JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
+    WHERE turn.status = 'RUNNING'
+    {_UNLESS_WRITTEN} RETURNING turn_id""",
 )
 READ = Statement(
     """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
     WHERE turn_id = :turn_id AND last_seq > :after_seq ORDER BY first_seq"""
 )
-_RENEW = """UPDATE tk_turns SET lease_until = {now} + :length_ms
-    WHERE id IN (IDS) AND node_id = :node_id AND status = 'RUNNING' RETURNING id, abort_requested"""
-_RENEW_ALL = with_clock(
-    _RENEW.replace("IDS", "SELECT value FROM json_each(:turn_ids)"),
-    postgres=_RENEW.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:turn_ids::json)"),
+# A node says that it still runs its turns, and learns which of them to abort.
+_RENEW_ALL = Statement(
+    """UPDATE tk_turns SET lease_until = {now} + :length_ms
+    WHERE id IN ({ids}) AND node_id = :node_id AND status = 'RUNNING' RETURNING id, abort_requested"""
 )
 # No node listens for a waiting turn: the next that can read it takes it over and ends it.
-_REQUEST_ABORT = with_clock(
+_REQUEST_ABORT = Statement(
     """UPDATE tk_turns SET abort_requested = TRUE,
         status = CASE status WHEN 'WAITING' THEN 'RUNNING' ELSE status END,
         lease_until = CASE status WHEN 'WAITING' THEN {now} - 1 ELSE lease_until END
@@ -70,28 +67,28 @@ _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
         OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
-_ABANDONED = with_clock(
+_ABANDONED = Statement(
     f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION} ORDER BY lease_until, id LIMIT :limit"
 )
-# SQLite allows no alias in a RETURNING clause.
-_RETURNED = TURN_COLUMNS.replace("turn.", "")
 # Locks first: returns what the turn was, before adopting it.
-_LOCK = with_clock(
+_LOCK = Statement(
     f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}), abort_requested
     FROM tk_turns WHERE id = :turn_id AND {_ABANDONED_CONDITION}""",
-    postgres=f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}), abort_requested
-    FROM tk_turns WHERE id = :turn_id AND {_ABANDONED_CONDITION} FOR UPDATE""",
+    locks="FOR UPDATE",
 )
-_ADOPT = with_clock(
-    f"""UPDATE tk_turns AS turn SET status = 'RUNNING', node_id = :node_id, fence = fence + 1,
-        attempts = :attempts, log_version = :version, lease_until = {{now}} + :length_ms
-    WHERE id = :turn_id RETURNING {_RETURNED}, fence"""
+# SQLite allows no alias in a RETURNING clause, so these are TURN_COLUMNS without it.
+_ADOPT = Statement(
+    """UPDATE tk_turns AS turn SET status = 'RUNNING', node_id = :node_id, fence = fence + 1,
+        attempts = :attempts, log_version = :version, lease_until = {now} + :length_ms
+    WHERE id = :turn_id
+    RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
+        ended_at, last_event_seq, usage, error, fence"""
 )
-_RELEASE = with_clock(
+_RELEASE = Statement(
     """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
-_LEAVE = with_clock(
+_LEAVE = Statement(
     """UPDATE tk_turns SET status = 'RUNNING', lease_until = {now} - 1
     WHERE id = :turn_id AND status = 'WAITING'"""
 )
@@ -99,22 +96,20 @@ _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_i
 # Answering a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
 _LOCK_HELD = Statement(
     "SELECT abort_requested FROM tk_turns WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'",
-    postgres="""SELECT abort_requested FROM tk_turns
-    WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING' FOR UPDATE""",
+    locks="FOR UPDATE",
 )
 _LOCK_WAITING = Statement(
     "SELECT 1 FROM tk_turns WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version",
-    postgres="""SELECT 1 FROM tk_turns
-    WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version FOR UPDATE""",
+    locks="FOR UPDATE",
 )
 _WAITING = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.fence FROM tk_turns AS turn
     WHERE turn.id = :turn_id AND turn.status = 'WAITING' AND turn.log_version <= :version"""
 )
-_ANSWERED = with_ids(
-    "SELECT id FROM tk_approvals WHERE turn_id = :turn_id AND answered_at IS NOT NULL AND id IN (IDS)"
+_ANSWERED = Statement(
+    "SELECT id FROM tk_approvals WHERE turn_id = :turn_id AND answered_at IS NOT NULL AND id IN ({ids})"
 )
-_PAUSE = with_clock(
+_PAUSE = Statement(
     """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
     WHERE id = :turn_id"""
 )
@@ -131,11 +126,13 @@ _ANNEX = Statement(
     RETURNING turn_id"""
 )
 # Another node may be at the same.
-_LOGGED = """SELECT id FROM tk_turns WHERE has_log AND ended_at < :ended_before
-    ORDER BY ended_at LIMIT :limit"""
-_LOCK_LOGGED = Statement(_LOGGED, postgres=f"{_LOGGED} FOR UPDATE SKIP LOCKED")
-_TRIM = with_ids("DELETE FROM tk_turn_chunks WHERE turn_id IN (IDS) RETURNING turn_id")
-_NOTE_TRIMMED = with_ids("UPDATE tk_turns SET has_log = FALSE WHERE id IN (IDS)")
+_LOCK_LOGGED = Statement(
+    """SELECT id FROM tk_turns WHERE has_log AND ended_at < :ended_before
+    ORDER BY ended_at LIMIT :limit""",
+    locks="FOR UPDATE SKIP LOCKED",
+)
+_TRIM = Statement("DELETE FROM tk_turn_chunks WHERE turn_id IN ({ids}) RETURNING turn_id")
+_NOTE_TRIMMED = Statement("UPDATE tk_turns SET has_log = FALSE WHERE id IN ({ids})")
 TRIMMED_AT_ONCE = 50
 
 
@@ -190,7 +187,7 @@ class SqlTurnLog:
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
         """Renews the leases of a node's running turns."""
         rows = await self._database.execute(
-            _RENEW_ALL(node_id=node_id, turn_ids=to_json(list(turn_ids)), length_ms=length_ms), urgent=True
+            _RENEW_ALL(node_id=node_id, ids=to_json(list(turn_ids)), length_ms=length_ms), urgent=True
         )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
 

@@ -17,7 +17,7 @@ from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
-from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement, with_clock
+from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
@@ -36,13 +36,13 @@ _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, event
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
-_ADD_TURN = with_clock(
+_ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
         {{now}} + :length_ms, {_QUEUE_VERSION})"""
 )
 # PostgreSQL does all steps in one statement, hence one round trip.
-_BEGIN_IN_ONE = with_clock(
+_BEGIN_IN_ONE = Statement(
     f"""WITH conversation AS ({_ADVANCE}),
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
@@ -80,9 +80,10 @@ _UPDATE_CONVERSATION = """UPDATE tk_conversations
 # Nobody will read an answer. Otherwise the requests of aborted turns would count as open for ever.
 _UPDATE_REQUESTS = """UPDATE tk_approvals SET answered_at = :now
     WHERE turn_id = :turn_id AND answered_at IS NULL"""
-_END_TURN, _END_REPLY, _FREE, _CLOSE_REQUESTS = map(
-    Statement, (_UPDATE_TURN, _UPDATE_REPLY, _UPDATE_CONVERSATION, _UPDATE_REQUESTS)
-)
+_END_TURN = Statement(_UPDATE_TURN)
+_END_REPLY = Statement(_UPDATE_REPLY)
+_FREE = Statement(_UPDATE_CONVERSATION)
+_CLOSE_REQUESTS = Statement(_UPDATE_REQUESTS)
 _ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
 _END_IN_ONE = Statement(
     f"""WITH turn AS ({_UPDATE_TURN}),
@@ -102,26 +103,24 @@ _GET = Statement(
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
+# A turn that is active, with its conversation's user and agent, and whether its node is late.
+_ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
+    turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}"""
 # Few turns run, and they have an index by lease; it is read whole, then sorted.
-_RUNNING_COLUMNS = "id, conversation_id, node_id, model, started_at, abort_requested, lease_until"
-_RUNNING = """WITH running AS MATERIALIZED (TURNS)
-    SELECT turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-        turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}
+_RUNNING_PAGE = Statement(
+    f"""WITH running AS MATERIALIZED (
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
+    SELECT {_ACTIVE_COLUMNS}
+    FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"""
+)
+_GET_ACTIVE = Statement(
+    f"""WITH running AS MATERIALIZED (
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
+    SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
-_ALL_RUNNING = _RUNNING.replace(
-    "TURNS",
-    f"""SELECT {_RUNNING_COLUMNS} FROM tk_turns
-        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0""",
-)
-_RUNNING_PAGE = with_clock(
-    f"{_ALL_RUNNING} WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"
-)
-_GET_ACTIVE = with_clock(
-    _RUNNING.replace(
-        "TURNS",
-        f"""SELECT {_RUNNING_COLUMNS} FROM tk_turns
-        WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live'""",
-    )
 )
 # In the order of their replies: ids come from several nodes' clocks.
 BEGUN_AFTER = Statement(
@@ -140,23 +139,26 @@ BY_KEY = Statement(
 DAY_MS = 24 * 60 * 60 * 1000
 
 
-def _usage(*, by_agent: bool) -> Statement:
-    return Statement(
-        f"""SELECT turn.started_at / {DAY_MS} AS day, conversation.agent_id, COUNT(*),
-            CAST(COALESCE(SUM(turn.input_tokens), 0) AS bigint),
-            CAST(COALESCE(SUM(turn.output_tokens), 0) AS bigint),
-            CAST(COALESCE(SUM(turn.cache_read_tokens), 0) AS bigint),
-            CAST(COALESCE(SUM(turn.cache_write_tokens), 0) AS bigint),
-            MAX(CASE WHEN turn.usage_estimated THEN 1 ELSE 0 END)
-        FROM tk_turns AS turn
-        JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
-        WHERE turn.user_id = :user_id AND turn.started_at >= :since AND turn.started_at < :until
-            {"AND conversation.agent_id = :agent_id" if by_agent else ""}
-        GROUP BY day, conversation.agent_id ORDER BY day, conversation.agent_id"""
-    )
-
-
-USAGES = {by_agent: _usage(by_agent=by_agent) for by_agent in (False, True)}
+_USAGE_COLUMNS = f"""turn.started_at / {DAY_MS} AS day, conversation.agent_id, COUNT(*),
+    CAST(COALESCE(SUM(turn.input_tokens), 0) AS bigint),
+    CAST(COALESCE(SUM(turn.output_tokens), 0) AS bigint),
+    CAST(COALESCE(SUM(turn.cache_read_tokens), 0) AS bigint),
+    CAST(COALESCE(SUM(turn.cache_write_tokens), 0) AS bigint),
+    MAX(CASE WHEN turn.usage_estimated THEN 1 ELSE 0 END)"""
+# What a user's turns used, a row for each day and agent.
+_USAGE = Statement(
+    f"""SELECT {_USAGE_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.user_id = :user_id AND turn.started_at >= :since AND turn.started_at < :until
+    GROUP BY day, conversation.agent_id ORDER BY day, conversation.agent_id"""
+)
+_USAGE_OF_AGENT = Statement(
+    f"""SELECT {_USAGE_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.user_id = :user_id AND turn.started_at >= :since AND turn.started_at < :until
+        AND conversation.agent_id = :agent_id
+    GROUP BY day, conversation.agent_id ORDER BY day, conversation.agent_id"""
+)
 
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
@@ -238,7 +240,7 @@ class SqlTurns:
         self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
     ) -> Sequence[DayUsage]:
         """What a user's turns have cost, including conversations deleted but not purged."""
-        query = USAGES[agent_id is not None]
+        query = _USAGE if agent_id is None else _USAGE_OF_AGENT
         rows = await self._database.fetch(query(user_id=user_id, agent_id=agent_id, since=since, until=until))
         return [
             DayUsage(day * DAY_MS, agent, turns, *tokens, estimated=bool(estimated))

@@ -32,10 +32,14 @@ _FORGET_SUBJECT = Statement(
     "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
 )
 # In the order in which others lock them too; no messages are added during the deletion.
-_USER = "SELECT id FROM tk_users WHERE id = :id"
-_LOCK_USER = Statement(_USER, postgres=f"{_USER} FOR UPDATE")
-_CONVERSATIONS = "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id"
-_LOCK_CONVERSATIONS = Statement(_CONVERSATIONS, postgres=f"{_CONVERSATIONS} FOR UPDATE")
+_LOCK_USER = Statement(
+    "SELECT id FROM tk_users WHERE id = :id",
+    locks="FOR UPDATE",
+)
+_LOCK_CONVERSATIONS = Statement(
+    "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id",
+    locks="FOR UPDATE",
+)
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
 _CONTENTS = Statement("SELECT id FROM tk_contents WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
@@ -63,7 +67,7 @@ SWEPT_AT_ONCE = 20
 
 _BY_ID = "SELECT id FROM tk_users WHERE id = :id"
 _GET = Statement(_BY_ID)
-_LOCK = Statement(_BY_ID, postgres=f"{_BY_ID} FOR NO KEY UPDATE")
+_LOCK = Statement(_BY_ID, locks="FOR NO KEY UPDATE")
 # Whether the host application's table decides who exists; see host_users.
 _IS_TIED = Statement(
     "SELECT 1 WHERE FALSE",

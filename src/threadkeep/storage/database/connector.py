@@ -14,6 +14,11 @@ Rows = Sequence[Row]
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 
+_CLOCK_SQLITE = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_CLOCK_POSTGRES = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_IDS_SQLITE = "SELECT value FROM json_each(:ids)"
+_IDS_POSTGRES = "SELECT value::uuid FROM json_array_elements_text(:ids::json)"
+
 LAST_SEQ = 2**63 - 1
 """Larger than any row's number."""
 
@@ -29,6 +34,10 @@ class Query(NamedTuple):
 
 class Statement:
     """One SQL statement in both databases' spelling, translated once, when it is defined.
+
+    Two words are spelled for each database: `{now}` is its own clock in ms, which all nodes share, and
+    `{ids}` the UUIDs of the parameter `ids`, a list as JSON. `locks` ends the statement on PostgreSQL, where
+    others write at the same time. `postgres` is the whole statement where that database says it otherwise.
 
     `page_columns` are those of a query that finds many rows: SQLite returns them in one step, as JSON. Each
     step releases the GIL, and a thread that needs it back for every row waits for every row.
@@ -51,46 +60,30 @@ class Statement:
         sql: str,
         *,
         postgres: str | None = None,
+        locks: str = "",
         page_columns: str | None = None,
         refusal: str | None = None,
     ) -> None:
         self.refusal = refusal
+        postgres = _spelled(f"{postgres or sql} {locks}".rstrip(), _CLOCK_POSTGRES, _IDS_POSTGRES)
+        sql = _spelled(sql, _CLOCK_SQLITE, _IDS_SQLITE)
         self.sqlite_names = tuple(_PARAMETER.findall(sql))
         self.sqlite = _PARAMETER.sub("?", sql)
         self.sqlite_page = page_columns and (
             f"SELECT json_group_array(json_array({page_columns})) FROM ({self.sqlite})"
         )
         self.sqlite_searches = " MATCH " in sql
-        names = tuple(dict.fromkeys(_PARAMETER.findall(postgres or sql)))
+        names = tuple(dict.fromkeys(_PARAMETER.findall(postgres)))
         numbers = {name: f"${number}" for number, name in enumerate(names, 1)}
         self.postgres_names = names
-        self.postgres = _PARAMETER.sub(lambda match: numbers[match[1]], postgres or sql)
+        self.postgres = _PARAMETER.sub(lambda match: numbers[match[1]], postgres)
 
     def __call__(self, **values: Any) -> Query:
         return Query(self, values)
 
 
-_CLOCKS = {
-    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-    "postgres": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)",
-}
-
-
-def with_clock(sql: str, *, postgres: str | None = None) -> Statement:
-    """A statement in which {now} is the database's own clock in ms, which all nodes share."""
-    return Statement(
-        sql.replace("{now}", _CLOCKS["sqlite"]),
-        postgres=(postgres or sql).replace("{now}", _CLOCKS["postgres"]),
-    )
-
-
-def with_ids(sql: str, *, postgres: str = "") -> Statement:
-    """A statement in which IDS is a list passed as JSON; `postgres` is appended there only."""
-    return Statement(
-        sql.replace("IDS", "SELECT value FROM json_each(:ids)"),
-        postgres=sql.replace("IDS", "SELECT value::uuid FROM json_array_elements_text(:ids::json)")
-        + postgres,
-    )
+def _spelled(sql: str, clock: str, ids: str) -> str:
+    return sql.replace("{now}", clock).replace("{ids}", ids)
 
 
 Plan = Generator[Query, Rows, T]

@@ -15,7 +15,7 @@ from threadkeep.domain.ids import FIRST_UUID, ContentId, ConversationId, Payload
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Row, Statement, with_clock, with_ids
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_contents import FileContents
 
 log = logging.getLogger("threadkeep.storage")
@@ -31,54 +31,43 @@ ADD = Statement(_INSERT)
 # A retry, after the reply to the first try was lost, finds the row.
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
 
-
-# A conversation's payloads: its own, and the forms of the files that it uses, whose bytes are the user's.
-_FILE_FORMS = """SELECT form.id, used.conversation_id, form.kind, form.media_type,
+# A conversation's payloads are its own, and the forms of the files that it uses, whose bytes are the user's.
+_OWN = f"SELECT {_COLUMNS}, CAST(NULL AS uuid) AS content_id FROM tk_payloads AS payload"
+_FORMS = """SELECT form.id, used.conversation_id, form.kind, form.media_type,
         CASE WHEN form.id = file.id THEN file.file_name END AS file_name, content.size, content.sha256,
         file.created_at, content.id AS content_id
     FROM tk_file_uses AS used
     JOIN tk_files AS file ON file.id = used.file_id
     JOIN tk_file_forms AS form ON form.file_id = file.id
     JOIN tk_contents AS content ON content.id = form.content_id"""
-_OWN = f"SELECT {_COLUMNS}, CAST(NULL AS uuid) AS content_id FROM tk_payloads AS payload"
-
-
-def _all(payloads: str, forms: str) -> str:
-    """Payloads of both kinds, each with its condition."""
-    return f"{_OWN} WHERE {payloads} UNION ALL {_FILE_FORMS} WHERE {forms}"
-
-
-BY_ID = with_ids(
-    _all(
-        "id IN (IDS) AND conversation_id = :conversation_id",
-        "form.id IN (IDS) AND used.conversation_id = :conversation_id",
-    )
+# Some payloads of a conversation.
+BY_ID = Statement(
+    f"""{_OWN} WHERE id IN ({{ids}}) AND conversation_id = :conversation_id
+    UNION ALL {_FORMS} WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id"""
 )
-_ARTIFACTS = with_ids(
-    _all(
-        "id IN (IDS) AND conversation_id = :conversation_id AND kind = 'artifact'",
-        "form.id IN (IDS) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'",
-    )
+# Likewise, only files that people can download.
+_ARTIFACTS = Statement(
+    f"""{_OWN} WHERE id IN ({{ids}}) AND conversation_id = :conversation_id AND kind = 'artifact'
+    UNION ALL {_FORMS}
+    WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'"""
 )
-NAMED = with_ids("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN (IDS)")
+NAMED = Statement("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN ({ids})")
+# All payloads of a conversation, a page at a time.
 OF_CONVERSATION = Statement(
-    f"""{
-        _all(
-            "conversation_id = :conversation_id AND id > :after",
-            "used.conversation_id = :conversation_id AND form.id > :after",
-        )
-    } ORDER BY id LIMIT :limit"""
+    f"""{_OWN} WHERE conversation_id = :conversation_id AND id > :after
+    UNION ALL {_FORMS} WHERE used.conversation_id = :conversation_id AND form.id > :after
+    ORDER BY id LIMIT :limit"""
 )
-_OF_USER = """EXISTS (SELECT 1 FROM tk_conversations AS conversation
-    WHERE conversation.id = {}.conversation_id AND conversation.user_id = :user_id
-        AND conversation.deleted_at IS NULL)"""
+# A file that a user can download: it is in one of the user's conversations.
 ARTIFACT = Statement(
-    f"""{
-        _all(
-            f"id = :id AND kind = 'artifact' AND {_OF_USER.format('payload')}",
-            f"form.id = :id AND form.kind = 'artifact' AND {_OF_USER.format('used')}",
-        )
-    } LIMIT 1"""
+    f"""{_OWN} WHERE id = :id AND kind = 'artifact' AND EXISTS (SELECT 1 FROM tk_conversations AS conversation
+        WHERE conversation.id = payload.conversation_id AND conversation.user_id = :user_id
+            AND conversation.deleted_at IS NULL)
+    UNION ALL {_FORMS}
+    WHERE form.id = :id AND form.kind = 'artifact' AND EXISTS (SELECT 1 FROM tk_conversations AS conversation
+        WHERE conversation.id = used.conversation_id AND conversation.user_id = :user_id
+            AND conversation.deleted_at IS NULL)
+    LIMIT 1"""
 )
 
 
@@ -180,12 +169,12 @@ class SqlPayloads:
         return await self._contents.collect(self._database)
 
 
-_WRITE = with_clock(
+_WRITE = Statement(
     """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
     VALUES (:conversation_id, :sha256, :content, {now})
     ON CONFLICT (conversation_id, sha256) DO UPDATE SET content = excluded.content, written_at = {now}"""
 )
-_COPY = with_clock(
+_COPY = Statement(
     """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
     SELECT :target, sha256, content, {now} FROM tk_payload_contents
     WHERE conversation_id = :source AND sha256 = :sha256""",
@@ -202,12 +191,12 @@ _UNNAMED = f"""content.written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
         SELECT 1 FROM tk_payloads AS payload
         WHERE payload.conversation_id = content.conversation_id AND payload.sha256 = content.sha256)"""
 # A walk over all contents, some at a time: nothing tells which lost their payload in a crash.
-WALK = with_clock(
+WALK = Statement(
     f"""SELECT content.conversation_id, content.sha256, {_UNNAMED} FROM tk_payload_contents AS content
     WHERE (content.conversation_id, content.sha256) > (:conversation_id, :sha256)
     ORDER BY content.conversation_id, content.sha256 LIMIT :limit"""
 )
-_COLLECT = with_clock(
+_COLLECT = Statement(
     f"""DELETE FROM tk_payload_contents AS content
     WHERE content.conversation_id = :conversation_id AND content.sha256 = :sha256 AND {_UNNAMED}
     RETURNING sha256"""

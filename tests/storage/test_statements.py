@@ -1,0 +1,93 @@
+"""Every statement uses an index, or says why not; the lists of their plans are up to date."""
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+
+from tests.conftest import TEMPLATE
+from tests.postgres import Postgres
+from tests.storage.statements import (
+    BUILT,
+    POSTGRES,
+    SQLITE,
+    Scan,
+    builders,
+    postgres_listing,
+    postgres_plans,
+    postgres_scans,
+    sqlite_listing,
+    sqlite_plans,
+    sqlite_scans,
+    statements,
+)
+
+FEW = "there are few of them"
+RARE = "somebody deletes or joins a user, which is rare and done once"
+PARTIAL = "its index holds only these rows"
+REASONS: Mapping[Scan, str] = {
+    Scan("agents._GET_DEFAULT", "tk_agents"): PARTIAL,
+    Scan("agents._WITH_COMMANDS", "tk_agents"): "asked once, at the start",
+    Scan("briefings.UNREAD", "tk_agents"): "deleted agents count too, and no index has these by owner",
+    Scan("documents.OWNED", "tk_agents"): "deleted agents count too, and no index has these by owner",
+    Scan("chunk_index.WAITING", "tk_documents"): "finds what a stopped node left undone; nobody waits for it",
+    Scan("database.migrate._APPLIED", "tk_migrations"): FEW,
+    Scan("inspection._SERVERS", "tk_agents"): "asked by the doctor",
+    Scan("jobs._RELEASE", "tk_jobs"): FEW,
+    Scan("jobs._RELEASE_ALL", "tk_jobs"): FEW,
+    Scan("reassignment._FORGET_ENTRIES", "tk_conversations"): RARE,
+    Scan("reassignment._FORGET_SEARCHABLE", "tk_conversations"): RARE,
+    Scan("reassignment._MOVE_AGENTS", "tk_agents"): RARE,
+    Scan("reassignment._MOVE_CONVERSATIONS", "tk_conversations"): RARE,
+    Scan("turn_log._ABANDONED", "tk_turns"): PARTIAL,
+    Scan("users._AGENTS", "tk_agents"): RARE,
+    Scan("users._DELETE_AGENTS", "tk_agents"): RARE,
+    Scan("users._DELETE_OWNERLESS_AGENTS", "tk_agents"): PARTIAL,
+    Scan("users._EMPTY_OWNERLESS_AGENTS", "tk_agents"): PARTIAL,
+    Scan("users._EMPTY_SHARED_AGENTS", "tk_agents"): RARE,
+    Scan("users._FORGET_ACTOR", "tk_audit"): RARE,
+    Scan("users._FORGET_SUBJECT", "tk_audit"): RARE,
+    Scan("users._LOCK_CONVERSATIONS", "tk_conversations"): RARE,
+}
+"""Why these read a whole table."""
+
+
+def test_functions_that_write_statements_are_listed_with_what_they_write():
+    assert builders() == set(BUILT)
+
+
+def test_no_statement_depends_on_the_order_of_columns():
+    """They differ between a database that was migrated and a new one."""
+    careless = re.compile(r"SELECT \*|INSERT INTO tk_\w+ +(?:VALUES|SELECT)")
+    found = {name for name, it in statements().items() if careless.search(it.sqlite + it.postgres)}
+    assert {name for name in found if "SELECT * FROM (" not in statements()[name].sqlite} == set()
+
+
+def test_sqlite_scans_no_table_without_a_reason(sqlite_template: Path):
+    with closing(sqlite3.connect(f"{sqlite_template.as_uri()}?mode=ro", uri=True)) as connection:
+        plans = sqlite_plans(connection)
+    assert sqlite_scans(plans) == set(REASONS)
+    compare(sqlite_listing(plans), SQLITE)
+
+
+def test_postgres_scans_no_table_without_a_reason(postgres: Postgres):
+    with psycopg.connect(postgres.create_database(template=TEMPLATE)) as connection:
+        plans = postgres_plans(connection)
+        listing = postgres_listing(connection.info.server_version, plans)
+    assert postgres_scans(plans) <= set(REASONS)
+    compare(listing, POSTGRES)
+
+
+def compare(listing: str, file: Path) -> None:
+    """The file has every statement, and its plan if it was written with the same version of the database.
+
+    After a change you meant to make, `python -m tests.storage.statements` writes the files anew.
+    """
+    written = file.read_text(encoding="utf-8")
+    if listing.splitlines()[0] == written.splitlines()[0]:
+        assert listing == written
+    else:
+        assert re.findall(r"^\S.*", listing, re.M)[1:] == re.findall(r"^\S.*", written, re.M)[1:]
