@@ -23,7 +23,7 @@ from tests.faults.scene import (
     stage_of,
 )
 from tests.postgres import Postgres
-from threadkeep import bootstrap
+from threadkeep.bootstrap import adapters
 from threadkeep.clock import system_clock
 from threadkeep.domain.events import Text, TurnEvent
 from threadkeep.ports.turn_log import LOG_VERSION
@@ -178,7 +178,7 @@ async def test_clock_of_the_node_that_dies_is_off(
 ):
     settings = settings_of(model, tmp_path, url)
     with monkeypatch.context() as patched:
-        patched.setattr(bootstrap, "system_clock", lambda: system_clock() + seconds * 1000)
+        patched.setattr(adapters, "system_clock", lambda: system_clock() + seconds * 1000)
         away = dying_node(settings)
         here = await away.__aenter__()
     async with dying_node(settings) as there:
