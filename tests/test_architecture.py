@@ -55,8 +55,7 @@ LAYERS: dict[str, set[str]] = {
     "mcp": {"workers", "ports", "domain", "logs", "loops", "tasks", "version"},
     "tools": {"search", "ports", "domain"},
     "retrieval": {"search", "workers", "ports", "domain"},
-    # PDFs are opened in one way.
-    "files": {"retrieval", "workers", "ports", "domain"},
+    "files": {"workers", "ports", "domain"},
     "schemas": {"workers", "ports", "domain", "fair_slots"},
     # What several adapters share: how a text is searched, and how a process is started, limited and ended.
     "search": {"domain"},

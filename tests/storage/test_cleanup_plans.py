@@ -25,7 +25,9 @@ from tests.making import (
 )
 from tests.postgres import Postgres
 from tests.storage.test_query_plans import postgres_plan, sqlite_plan, sqlite_steps
-from threadkeep import Settings, bootstrap, create_app
+from threadkeep import Settings, create_app
+from threadkeep.bootstrap import adapters
+from threadkeep.bootstrap import jobs as bootstrap_jobs
 from threadkeep.domain.ids import new_uuid
 from threadkeep.jobs.hourly import HourlyJob
 from threadkeep.ports.jobs import Job
@@ -139,15 +141,15 @@ async def periodic_queries(
 ) -> tuple[dict[str, list[Query]], Rows]:
     """What each step asks the database, and the logs that are left."""
     recordings: list[Recording] = []
-    opened = bootstrap._timed_database  # pyright: ignore[reportPrivateUsage]
+    opened = adapters.open_timed
 
     async def record(*given: Any) -> Recording:
         recordings.append(Recording(await opened(*given)))
         return recordings[-1]
 
-    monkeypatch.setattr(bootstrap, "_timed_database", record)
-    monkeypatch.setattr(bootstrap, "Hourly", Captured)
-    monkeypatch.setattr(bootstrap, "system_clock", lambda: MUCH_LATER)
+    monkeypatch.setattr(adapters, "open_timed", record)
+    monkeypatch.setattr(bootstrap_jobs, "Hourly", Captured)
+    monkeypatch.setattr(adapters, "system_clock", lambda: MUCH_LATER)
     app = create_app(
         Settings.load(
             {}, data=folder, database_url=url, secret_key="k" * 32, jwt_secret="s" * 32, embedding_url="off"
