@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test corpus fuzz chaos audit run page screens types bench conformance lock clean
+.PHONY: help check test corpus costs fuzz chaos audit run page screens types bench conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -19,6 +19,10 @@ test: ## run all tests without formatting
 corpus: ## record anew what leaves the server, after a change you meant to make (NAMES= for some scenarios)
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.corpus $(NAMES)
+
+costs: ## record anew what the hot paths cost, after a change that you meant to make
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.costs record
 
 MINUTES = 10
 

@@ -19,7 +19,7 @@ from tests.engine.in_memory import InMemoryTools
 from tests.making import NODE_ID
 from tests.postgres import Postgres, open_postgres
 from tests.talking import Talk, talking
-from threadkeep import Settings, User, UserRole, bootstrap, create_app
+from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
 from threadkeep.gateways.http import ReplyReader
@@ -220,7 +220,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
         arguments["tools"] = tools
         return ModelReplies(**arguments)
 
-    monkeypatch.setattr(bootstrap, "ModelReplies", build)
+    monkeypatch.setattr("threadkeep.bootstrap.services.ModelReplies", build)
     return tools
 
 

@@ -8,6 +8,7 @@ CONTRIBUTING describes the same rules in words.
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -54,8 +55,7 @@ LAYERS: dict[str, set[str]] = {
     "mcp": {"workers", "ports", "domain", "logs", "loops", "tasks", "version"},
     "tools": {"search", "ports", "domain"},
     "retrieval": {"search", "workers", "ports", "domain"},
-    # PDFs are opened in one way.
-    "files": {"retrieval", "workers", "ports", "domain"},
+    "files": {"workers", "ports", "domain"},
     "schemas": {"workers", "ports", "domain", "fair_slots"},
     # What several adapters share: how a text is searched, and how a process is started, limited and ended.
     "search": {"domain"},
@@ -93,8 +93,7 @@ EXTRAS = {
     "jsonschema",
     "referencing",
 }
-# Packages whose folders still import each other.
-UNTANGLING = {"storage"}
+MOST_IN_A_FOLDER = 41
 # These load modules of ours by name when they are asked for. The names in them count as imports.
 LOADERS = {"threadkeep", "threadkeep.cli"}
 
@@ -108,14 +107,14 @@ SHORT_LIVED = {
     "threadkeep.runtime.runner.Runner.begin": "the start of a turn; the request waits for it",
     "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
     "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
-    "threadkeep.engine.batch.Batch._ask": "a turn's answers; the turn waits for it",
-    "threadkeep.engine.batch.Batch._start": "one tool call; the turn waits for it",
+    "threadkeep.engine.call_tasks.CallTasks.listen": "a user's decisions; the turn waits for it",
+    "threadkeep.engine.call_tasks.CallTasks.start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
-    "threadkeep.protocols.agentx.routes.Socket.run": "a socket's client",
-    "threadkeep.protocols.agentx.sessions.Subscription.__init__": "an error ends it; its client knows",
+    "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
+    "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",
     "threadkeep.mcp.pool.Pool._begin": "the start of a connection; callers wait for it",
     "threadkeep.mcp.sessions.stdio.StdioLink.open": "a program's streams; their end closes the connection",
@@ -309,7 +308,14 @@ def test_packages_form_no_cycle():
 
 
 def test_folders_of_a_package_form_no_cycle():
-    check_no_cycle({room: to for room, to in rooms(2).items() if room.split(".")[1] not in UNTANGLING})
+    check_no_cycle(rooms(2))
+
+
+def test_no_folder_is_crowded():
+    counts = Counter(file.parent for file in FILES if file.name != "__init__.py")
+    assert not {
+        str(folder.relative_to(SOURCE)): count for folder, count in counts.items() if count > MOST_IN_A_FOLDER
+    }
 
 
 def starters(node: ast.AST, name: str) -> Iterator[str]:

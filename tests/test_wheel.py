@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -13,13 +14,16 @@ ROOT = Path(__file__).parents[1]
 BILL = re.compile(r"threadkeep-[^/]+\.dist-info/sboms/threadkeep\.cdx\.json")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+def build(target: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    return next(folder.glob("*.whl"))
+    return next(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,20 @@ def test_wheel_carries_the_page_and_records_its_bill_of_materials(wheel: Path) -
         (record,) = (name for name in names if name.endswith(".dist-info/RECORD"))
         assert "threadkeep/page/index.html" in names
         assert BILL.search(archive.read(record).decode())
+
+
+def test_source_archive_carries_all_that_the_page_is_built_from(tmp_path: Path) -> None:
+    """Also web/packages, to which links in node_modules lead."""
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    web = ROOT / "web"
+    parts = [
+        web / "index.html",
+        *(web / "src").rglob("*.ts*"),
+        *(web / "packages" / "client" / "src").rglob("*.ts"),
+    ]
+    assert {path.relative_to(ROOT).as_posix() for path in parts} <= names
+    assert not [name for name in names if "node_modules" in name]
 
 
 def test_bill_lists_every_locked_package_of_python(bill: Any) -> None:

@@ -19,10 +19,9 @@ def frame(data: str | bytes, *, event: str | None = None, id: str | int | None =
     body = data.encode() if isinstance(data, str) else data
     if b"\n" in body or b"\r" in body:
         body = _NEWLINE.sub(b"\ndata: ", body)
-    head = "data: " if event is None else f"event: {event}\ndata: "
-    if id is not None:
-        head = f"id: {id}\n{head}"
-    return b"%b%b\n\n" % (head.encode(), body)
+    id_line = "" if id is None else f"id: {id}\n"
+    event_line = "" if event is None else f"event: {event}\n"
+    return b"%b%b\n\n" % (f"{id_line}{event_line}data: ".encode(), body)
 
 
 class ServerSentEvent(NamedTuple):

@@ -8,8 +8,8 @@ from threadkeep.domain.approval import Decision
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.engine.batch import Asking
 from threadkeep.engine.large_values import LargeValues
+from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import TAKES_NO_FILES, ModelEvent, ModelRequest, TakenFiles
 from threadkeep.ports.tools import Asked, Caller, GivenInput, Grant, Progress, Returned, Tool, Unavailable
 
@@ -74,7 +74,7 @@ class InMemoryGateway:
 
 
 class NobodyAsked:
-    """Approvals of a turn that never asks."""
+    """User requests of a turn that never asks."""
 
     expires_at = 0
 

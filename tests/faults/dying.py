@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import httpx2
 import pytest
 
-from threadkeep import Settings, bootstrap, create_app
+from threadkeep import Settings, create_app
 from threadkeep.client.in_process import InProcessTransport
 from threadkeep.domain.errors import StorageError
 from threadkeep.log.format import LogEntry, decode_entries
@@ -34,7 +34,7 @@ COMMITS = (
     (SqlTurnLog, "reset_attempts"),
     (SqlReceipts, "add"),
     (SqlApprovals, "add"),
-    (SqlApprovals, "answer"),
+    (SqlApprovals, "decide"),
 )
 """All that a turn commits: between two of them nothing of it is kept."""
 
@@ -171,7 +171,7 @@ def mortality(monkeypatch: pytest.MonkeyPatch) -> None:
         life.database = TimedDatabase(*arguments)
         return MortalDatabase(life.database, life)
 
-    monkeypatch.setattr(bootstrap, "TimedDatabase", mortal)
+    monkeypatch.setattr("threadkeep.bootstrap.storage.TimedDatabase", mortal)
     for kind, name in COMMITS:
         monkeypatch.setattr(kind, name, _mortal(getattr(kind, name)))
 

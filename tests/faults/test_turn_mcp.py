@@ -18,7 +18,7 @@ from tests.mcp.remote_servers import serving_http
 from tests.mcp.running import is_alive, until_none
 from tests.mcp.turning import Chaos, running_chaos
 from tests.serving import serving
-from threadkeep.engine.batch import UNKNOWN
+from threadkeep.engine.call_state import UNKNOWN
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool
 from threadkeep.testing.waiting import until
 
@@ -115,7 +115,7 @@ async def test_call_that_goes_wrong_is_recorded_and_the_turn_ends(
 
 
 @pytest.mark.parametrize(("tool", "timeout_s", "status"), [("crash", 60, "unknown"), ("hang", 1, "timeout")])
-async def test_call_that_may_have_taken_effect_is_repeated_only_with_leave(
+async def test_call_that_may_have_taken_effect_is_repeated_only_with_permission(
     chaos: Chaos, model: ScriptedModel, tool: str, timeout_s: float, status: str
 ):
     agent = await chaos.agent(chaos=chaos.server("good", timeoutS=timeout_s))

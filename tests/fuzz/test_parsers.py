@@ -39,7 +39,7 @@ from threadkeep.mcp.sessions.incoming import (
     answered_id,
     refusal,
 )
-from threadkeep.protocols.agentx.encode import parse_cursor
+from threadkeep.protocols.agentx.cursor import parse_cursor
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
 from threadkeep.wire.events import UnreadableEvent, decode_event

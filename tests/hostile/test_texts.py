@@ -37,7 +37,8 @@ from threadkeep.gateways.tool_calls import sendable_name
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
 from threadkeep.ports.gateway import ToolSpec
-from threadkeep.protocols.agentx.encode import AgentXTurn, parse_cursor
+from threadkeep.protocols.agentx.cursor import parse_cursor
+from threadkeep.protocols.agentx.encode import AgentXTurn
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms

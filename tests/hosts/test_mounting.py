@@ -27,7 +27,7 @@ from tests.hosts.applications import (
     visiting,
 )
 from tests.http.calls import refusal
-from threadkeep import User, UserRole, bootstrap
+from threadkeep import User, UserRole
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import UserId
 from threadkeep.http import page
@@ -64,7 +64,7 @@ async def test_host_without_a_model_is_warned_at_the_start_and_users_are_told(
     def nothing(name: str) -> None:
         """The package brings no demonstration model."""
 
-    monkeypatch.setattr(bootstrap, "find_spec", nothing)
+    monkeypatch.setattr("threadkeep.bootstrap.models.find_spec", nothing)
     chat = new_chat(tmp_path, gateway="local")
     async with chat.lifespan(), visiting(in_fastapi(chat, "/chat")) as client:
         assert "No model is configured." in caplog.text

@@ -9,8 +9,7 @@ import pytest
 
 from tests.making import ALICE, keep_agent, keep_document
 from tests.retrieval.embedding import document_jobs_with
-from threadkeep import bootstrap
-from threadkeep.bootstrap import Runtime
+from threadkeep.bootstrap import Runtime, adapters
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.jobs import queue as jobs_module
@@ -190,7 +189,7 @@ async def test_new_model_reads_everything_anew_after_the_start_and_words_find_it
         def build(settings: Settings) -> PickyEmbedder:
             return embedder
 
-        monkeypatch.setattr(bootstrap, "build_embedder", build)
+        monkeypatch.setattr(adapters, "build_embedder", build)
         runtime = Runtime(settings, is_local=False)
         return runtime, await runtime.services()
 

@@ -19,7 +19,7 @@ from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Progress, Returned
-from threadkeep.services import model_replies
+from threadkeep.services import model_requests
 from threadkeep.storage.payloads.database import MISSING, SqlPayloads
 from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
 
@@ -124,7 +124,7 @@ def _unmarked(messages: list[dict[str, Any]]) -> Any:
     return json.loads(json.dumps(messages).replace(', "cache_control": {"type": "ephemeral"}', ""))
 
 
-async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
+async def test_calls_of_a_reply_are_all_stored_before_the_first_tool_runs(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
     stored: list[int] = []
@@ -201,7 +201,7 @@ async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a
 ):
     loaded: list[int] = []
     on_the_loop: list[bool] = []
-    load, build = SqlPayloads.load, model_replies.build_request
+    load, build = SqlPayloads.load, model_requests.build_request
 
     async def counted(
         self: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
@@ -219,7 +219,7 @@ async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a
     conversation = await either_wire.titled_conversation(settings={"toolResultTokens": 4000})
     await either_wire.ask(conversation)
     monkeypatch.setattr(SqlPayloads, "load", counted)
-    monkeypatch.setattr(model_replies, "build_request", noted)
+    monkeypatch.setattr(model_requests, "build_request", noted)
     for _ in range(2):
         assert (await either_wire.ask(conversation))["status"] == "COMPLETED"
     assert loaded == [20, 0]  # when they become shorter, and never again

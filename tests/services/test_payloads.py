@@ -10,7 +10,7 @@ from tests.wire.test_messages import CALL, message
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.ports.payloads import Lost, PayloadStore
-from threadkeep.services.payloads import whole_messages
+from threadkeep.services.payloads import shown_messages
 from threadkeep.wire.messages import message_view
 
 
@@ -37,7 +37,7 @@ async def test_no_reference_reaches_a_client_and_what_is_lost_says_so():
         TextPart(text="So.", iteration=2),
     )
     store = Payloads({"p1": b'{"rows": [1]}', "p3": b'{"q": "x"}'})
-    (whole,) = await whole_messages(cast("PayloadStore", store), [message(*parts)])
+    (whole,) = await shown_messages(cast("PayloadStore", store), [message(*parts)])
     seen = msgspec.json.decode(msgspec.json.encode(message_view(whole)))
     lost = {"unavailable": True, "reason": "The file is gone."}
     for shown in (*seen["parts"][:2], *seen["toolCalls"]):
@@ -48,5 +48,5 @@ async def test_no_reference_reaches_a_client_and_what_is_lost_says_so():
 async def test_plain_messages_ask_for_nothing():
     store = Payloads({})
     plain = [message(TextPart(text="So."))] * 3
-    assert await whole_messages(cast("PayloadStore", store), plain) is plain
+    assert await shown_messages(cast("PayloadStore", store), plain) is plain
     assert store.asked == 0

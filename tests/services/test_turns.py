@@ -47,6 +47,7 @@ from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.history import History
 from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.sending import NewMessage, Sending
@@ -89,14 +90,12 @@ class Talking:
         model_replies = ModelReplies(
             self.store,
             Models(gateway),
-            prompts,
-            passages,
+            ModelRequests(self.store, prompts, passages, UTC),
             self.history,
             tools,
             SchemaChecker(),
             self.jobs,
             system_clock,
-            UTC,
             _no_image,
         )
         starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock)

@@ -25,9 +25,11 @@ from tests.making import (
 )
 from tests.postgres import Postgres
 from tests.storage.test_query_plans import postgres_plan, sqlite_plan, sqlite_steps
-from threadkeep import Settings, bootstrap, create_app
+from threadkeep import Settings, create_app
+from threadkeep.bootstrap import adapters
+from threadkeep.bootstrap import jobs as bootstrap_jobs
 from threadkeep.domain.ids import new_uuid
-from threadkeep.jobs.cleaning import Step
+from threadkeep.jobs.hourly import HourlyJob
 from threadkeep.ports.jobs import Job
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS
@@ -99,11 +101,11 @@ class Recording:
 
 
 class Captured:
-    """Takes the place of the cleaning: keeps its steps, and runs none of them by itself."""
+    """Takes the place of the hourly loop: keeps its jobs, and runs none of them by itself."""
 
-    steps: dict[str, Step]
+    steps: dict[str, HourlyJob]
 
-    def __init__(self, steps: dict[str, Step], *_: object) -> None:
+    def __init__(self, steps: dict[str, HourlyJob], *_: object) -> None:
         Captured.steps = steps
 
     async def close(self) -> None: ...
@@ -139,15 +141,15 @@ async def periodic_queries(
 ) -> tuple[dict[str, list[Query]], Rows]:
     """What each step asks the database, and the logs that are left."""
     recordings: list[Recording] = []
-    opened = bootstrap._timed_database  # pyright: ignore[reportPrivateUsage]
+    opened = adapters.open_timed
 
     async def record(*given: Any) -> Recording:
         recordings.append(Recording(await opened(*given)))
         return recordings[-1]
 
-    monkeypatch.setattr(bootstrap, "_timed_database", record)
-    monkeypatch.setattr(bootstrap, "Cleaning", Captured)
-    monkeypatch.setattr(bootstrap, "system_clock", lambda: MUCH_LATER)
+    monkeypatch.setattr(adapters, "open_timed", record)
+    monkeypatch.setattr(bootstrap_jobs, "Hourly", Captured)
+    monkeypatch.setattr(adapters, "system_clock", lambda: MUCH_LATER)
     app = create_app(
         Settings.load(
             {}, data=folder, database_url=url, secret_key="k" * 32, jwt_secret="s" * 32, embedding_url="off"
@@ -166,10 +168,10 @@ async def periodic_queries(
         return asked, await database.fetch(Statement("SELECT 1 FROM tk_turn_chunks")())
 
 
-def loops(store: Store, database: Database) -> dict[str, Step]:
+def loops(store: Store, database: Database) -> dict[str, HourlyJob]:
     """What nodes ask every few seconds."""
 
-    def step(ask: Callable[[], Any]) -> Step:
+    def step(ask: Callable[[], Any]) -> HourlyJob:
         async def run() -> None:
             await ask()
 

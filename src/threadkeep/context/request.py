@@ -272,7 +272,7 @@ def _result_forms(
     parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
     calls = [(it.call, prior.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
     if sum(len(rendering.reads_as(form, call)) for call, form in calls) <= budget:
-        # They fit, for a character takes at most a token.
+        # They fit: a character takes at most a token.
         return {call.sent_id: form for call, form in calls if form is not Form.WHOLE}
     return choose_forms([_sized(call, form, rendering) for call, form in calls], budget)
 

@@ -67,7 +67,7 @@ class Excerpt:
 
 
 class Shrinkable(NamedTuple):
-    """A result of an earlier turn: the form that it has, and the tokens that it takes in each."""
+    """A result or a file of an earlier turn: its form, and the tokens that it takes in each form."""
 
     key: str
     form: Form
@@ -75,13 +75,13 @@ class Shrinkable(NamedTuple):
 
 
 def stored_text(result: Any, error: str | None) -> str:
-    """A tool's result as text: a string as is, anything else as JSON."""
+    """A stored result as text: a string as is, anything else as JSON."""
     content = result if error is None else error
     return content if isinstance(content, str) else _encode(content).decode()
 
 
 def model_reads(call_id: str, text: str, most_tokens: int | None = None) -> str:
-    """A text, or the beginning of one that is too long for a request, and how to read on."""
+    """What the model reads of a result: all of its text, or the beginning and how to read on."""
     kept = text[:MOST_RESULT_CHARACTERS]
     if most_tokens is not None:
         kept = beginning_of(kept, most_tokens)
@@ -124,41 +124,41 @@ def prior_forms(shortened: Collection[str], outlined: Collection[str]) -> dict[s
     return dict.fromkeys(shortened, Form.SHORT) | dict.fromkeys(outlined, Form.OUTLINE)
 
 
-def choose_forms(results: Sequence[Shrinkable], budget: int) -> dict[str, Form]:
-    """The forms of results, oldest first, by the ids of their calls; those sent whole are left out.
+def choose_forms(parts: Sequence[Shrinkable], budget: int) -> dict[str, Form]:
+    """The forms of results or files, oldest first, by their keys; those sent whole are left out.
 
     If together they exceed the budget, they shrink until half of it is free, so that the request's beginning
     rarely changes. The oldest and largest shrink first.
     """
-    forms = {it.key: it.form for it in results if it.form is not Form.WHOLE}
-    total = sum(it.tokens[it.form] for it in results)
+    forms = {it.key: it.form for it in parts if it.form is not Form.WHOLE}
+    total = sum(it.tokens[it.form] for it in parts)
     if total <= budget:
         return forms
-    steps = [step for age, it in enumerate(reversed(results), 1) for step in _steps(it, it.form, age)]
+    steps = [step for age, it in enumerate(reversed(parts), 1) for step in _steps(it, it.form, age)]
     heapq.heapify(steps)
     while steps and total > budget // 2:
         step = heapq.heappop(steps)
         total -= step.saved
-        forms[step.result.key] = step.form
-        for following in _steps(step.result, step.form, step.age):
+        forms[step.part.key] = step.form
+        for following in _steps(step.part, step.form, step.age):
             heapq.heappush(steps, following)
     return forms
 
 
 class _Step(NamedTuple):
-    """A result that can be shortened; the first to shorten sorts first."""
+    """A result or file that can be shortened; the first to shorten sorts first."""
 
     weight: int
     age: int
     form: Form
     saved: int
-    result: Shrinkable
+    part: Shrinkable
 
 
-def _steps(result: Shrinkable, form: Form, age: int) -> Iterator[_Step]:
+def _steps(part: Shrinkable, form: Form, age: int) -> Iterator[_Step]:
     """The next form that takes at most half as much, if any."""
     for shorter in Form:
-        if shorter > form and 2 * result.tokens[shorter] <= result.tokens[form]:
-            saved = result.tokens[form] - result.tokens[shorter]
-            yield _Step(-saved * age, age, shorter, saved, result)
+        if shorter > form and 2 * part.tokens[shorter] <= part.tokens[form]:
+            saved = part.tokens[form] - part.tokens[shorter]
+            yield _Step(-saved * age, age, shorter, saved, part)
             return

@@ -31,13 +31,13 @@ class OperatorCaps:
     bytes: int = 0
     publish: Literal["owner", "admin"] = "owner"
 
-    def check(self, user: User, draft: AgentDraft, before: Agent | None = None) -> None:
+    def check(self, user: User, draft: AgentDraft, current: Agent | None = None) -> None:
         """Refuses a draft that exceeds the caps; values that it doesn't change are accepted."""
-        if draft.model != (before.model if before else None):
+        if draft.model != (current.model if current else None):
             self._check_model(draft.model)
         for setting, cap in CAPPED_SETTINGS.items():
             value, most = getattr(draft.settings, setting) or 0, getattr(self, cap)
-            is_changed = before is None or value != getattr(before.settings, setting)
+            is_changed = current is None or value != getattr(current.settings, setting)
             if most and value > most and is_changed:
                 name = _camel(setting)
                 raise LimitNotAllowed(
@@ -45,7 +45,7 @@ class OperatorCaps:
                     param=f"settings.{name}",
                     details={"limit": name, "most": most},
                 )
-        self._check_visibility(user, draft, before)
+        self._check_visibility(user, draft, current)
 
     def limited(self, agent: Agent) -> Agent:
         """An agent within the caps. A model that is no longer allowed is refused, not replaced."""
@@ -99,8 +99,8 @@ class OperatorCaps:
                 details={"models": list(self.models)},
             )
 
-    def _check_visibility(self, user: User, draft: AgentDraft, before: Agent | None) -> None:
-        was_public = before is not None and before.visibility is Visibility.PUBLIC
+    def _check_visibility(self, user: User, draft: AgentDraft, current: Agent | None) -> None:
+        was_public = current is not None and current.visibility is Visibility.PUBLIC
         publishes = draft.visibility is Visibility.PUBLIC and not was_public
         if publishes and self.publish == "admin" and not user.is_admin:
             raise Forbidden("Only an admin can make an agent public on this server.", param="visibility")

@@ -169,7 +169,7 @@ class Conversation:
         already. `message_id` is that of a queued message.
         """
         self.check_idle()
-        before = self.following(branch) if branch else self
+        on_branch = self.following(branch) if branch else self
         turn_id = TurnId(new_uuid())
         asked = Message(
             id=message_id or MessageId(new_uuid()),
@@ -181,10 +181,10 @@ class Conversation:
             status=MessageStatus.COMPLETED,
             created_at=now,
             completed_at=now,
-            parent_id=before.tip_id,
+            parent_id=on_branch.tip_id,
         )
         reply = self._empty_reply(turn_id, asked.id, self.last_seq + 2, now, model)
-        grown = before._grown(2, reply, active_turn_id=turn_id)
+        grown = on_branch._grown(2, reply, active_turn_id=turn_id)
         turn = self._new_turn(turn_id, asked.id, reply)
         if self.title is None and title is not None:
             grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
@@ -193,16 +193,16 @@ class Conversation:
     def regenerate(
         self, question_id: MessageId, branch: Branch, now: int, *, model: str | None = None
     ) -> BegunTurn:
-        """Starts a turn that answers a question again; its other answers stay.
+        """Starts a turn that answers a question again; its other replies stay.
 
         `branch` ends with the question.
         """
         self.check_idle()
-        before = self.following(branch)
+        on_branch = self.following(branch)
         turn_id = TurnId(new_uuid())
         fresh = self._empty_reply(turn_id, branch.tip_id or question_id, self.last_seq + 1, now, model)
         turn = self._new_turn(turn_id, question_id, fresh)
-        grown = before._grown(1, fresh, active_turn_id=turn_id)
+        grown = on_branch._grown(1, fresh, active_turn_id=turn_id)
         return BegunTurn(grown, turn, fresh, self.tip_id, branch=branch)
 
     @property
@@ -256,7 +256,7 @@ class Conversation:
         return self._grown(1, message, active_turn_id=self.active_turn_id), message
 
     def check_idle(self) -> None:
-        """Refuses an action while the agent answers."""
+        """Refuses an action while the agent replies."""
         if self.active_turn_id is not None:
             raise TurnInProgress(
                 "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}

@@ -158,7 +158,9 @@ class ReturnedImage:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultStored:
-    """The one result of a tool call. `refs` names the fields whose values are in the payload store."""
+    """The one result of a tool call, as stored. `refs` names the fields whose values are in the payload
+    store.
+    """
 
     type: ClassVar[str] = "tool_result"
     tool_call_id: str

@@ -76,7 +76,7 @@ _HEIF_BRANDS = {
     b"avif": "an AVIF image",
 }
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-"""Characters that no text has; ESC isn't among them, for terminal logs use it for colours."""
+"""Characters that no text has; ESC isn't among them: terminal logs use it for colours."""
 _MARKUP = re.compile(rb"<(!doctype\s+html|html|head|body|script|svg|iframe)[\s>]", re.IGNORECASE)
 
 

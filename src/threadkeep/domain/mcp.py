@@ -50,7 +50,7 @@ class ServerSource(Choice):
 class McpServer:
     """An owner's configuration of their own server: a StdioServer or a RemoteServer.
 
-    The catalog decides which may be saved and run, for that depends on the operator.
+    The catalog decides which may be saved and run: that depends on the operator.
     """
 
     __slots__ = ()

@@ -172,7 +172,7 @@ class Message:
 
     @property
     def thought_process(self) -> tuple[ThoughtStep, ...]:
-        """How the agent reached its answer, step by step."""
+        """How the agent reached its reply, step by step."""
         return thought_process_of(self.parts)
 
     @property
@@ -182,7 +182,7 @@ class Message:
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """The sources that the answer may refer to."""
+        """The sources that the reply may refer to."""
         return citations_of(self.parts)
 
     @property

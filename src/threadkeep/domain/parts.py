@@ -157,7 +157,7 @@ Parts = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class ThoughtStep:
-    """One step of the agent's way to its answer, for the folding card."""
+    """One step on the agent's way to its reply, which the page shows in a folding card."""
 
     kind: str
     title: str
@@ -286,7 +286,7 @@ def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:
 
 
 def thought_process_of(parts: Parts) -> tuple[ThoughtStep, ...]:
-    """How the agent reached its answer, step by step."""
+    """How the agent reached its reply, step by step."""
     return tuple(step for part in _counting(parts) if (step := _step(part)) is not None)
 
 

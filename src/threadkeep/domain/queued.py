@@ -11,7 +11,7 @@ MOST_QUEUED = 50
 
 
 class WhenBusy(Choice):
-    """What to do with a message that arrives while the agent answers."""
+    """What to do with a message that arrives while the agent replies."""
 
     REJECT = "reject"
     QUEUE = "queue"

@@ -1,4 +1,4 @@
-"""Hits in documents and memories, and how an answer cites them."""
+"""Hits in documents and memories, and how a reply cites them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class PassageNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One source that the answer refers to as [index]."""
+    """One source that the reply refers to as [index]."""
 
     index: int
     title: str

@@ -1,4 +1,9 @@
-"""A tool call: one use of a tool in a turn, with its result, stored as its own record."""
+"""A tool call: one use of a tool in a turn, with its result, stored as its own record.
+
+A result has four stages, and each has one word: what the tool *returned* (`ports.tools.Returned`), what is
+*stored* (`ToolResultStored` in the turn's log, then this record), what the model *reads*
+(`context.tool_results.model_reads`), and what the page *shows* (the views in `wire`).
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,11 +14,11 @@ from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
 
 MODEL_READS = "shown"
-"""The reference to the text that the model received, if that wasn't the whole result."""
+"""The name of the reference to what the model reads, if that isn't the whole result."""
 
 
 def shown_refs(refs: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
-    """The references that replace fields of a call, which readers of the call see."""
+    """The references that stand for fields of a call; a page shows their values."""
     return {name: ref for name, ref in refs.items() if name != MODEL_READS}
 
 

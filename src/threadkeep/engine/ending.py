@@ -128,9 +128,9 @@ def cut_off(
 def spent_in(iteration: int, parts: Iterable[Part], request_tokens: int) -> Usage:
     """The usage of a model call so far, including everything sent before it in its turn."""
     counting = [part for part in parts if not part.superseded]
-    before = sum(_tokens(part) for part in counting if part.iteration < iteration)
+    sent = sum(_tokens(part) for part in counting if part.iteration < iteration)
     written = sum(_tokens(part) for part in counting if part.iteration == iteration)
-    return Usage(request_tokens + before, written, estimated=True)
+    return Usage(request_tokens + sent, written, estimated=True)
 
 
 def _tokens(part: Part) -> int:

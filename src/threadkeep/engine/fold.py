@@ -187,14 +187,14 @@ class Folding:
             completed_at=self._ended_at,
         )
 
-    def _status(self, before: MessageStatus) -> MessageStatus:
+    def _status(self, current: MessageStatus) -> MessageStatus:
         match self._end:
             case Done():
                 return MessageStatus(self._end.status)
             case Failed():
                 return MessageStatus.FAILED
             case None:
-                return MessageStatus.STREAMING if self.last_seq > 1 else before
+                return MessageStatus.STREAMING if self.last_seq > 1 else current
 
     def _grow(self, kind: Literal["text", "thought"], text: str, at: int) -> None:
         growing = self._growing

@@ -31,7 +31,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules, ToolRule
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.batch import Batch, Paused, UserRequests
+from threadkeep.engine.batch import Batch, Paused
 from threadkeep.engine.ending import (
     MAX_ITERATIONS,
     OpenCall,
@@ -40,7 +40,7 @@ from threadkeep.engine.ending import (
     last_events,
     stopped,
 )
-from threadkeep.engine.journal import JournalEntry
+from threadkeep.engine.journal import Dispatched, JournalEntry
 from threadkeep.engine.model_call import ModelCall, with_user_text
 from threadkeep.engine.permissions import ToolPermissions, may_ask
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
@@ -48,6 +48,7 @@ from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import Toolbox, clean_use
+from threadkeep.engine.user_requests import UserRequests
 from threadkeep.ports.gateway import (
     Gateway,
     ModelRequest,
@@ -106,10 +107,10 @@ Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
 
 @dataclass(frozen=True, slots=True)
 class TurnTools:
-    """The tools a turn can use, who approves them, and the owner's rules."""
+    """The tools that a turn can use, how it asks its user about them, and the owner's rules."""
 
     toolbox: Toolbox
-    approvals: UserRequests
+    user_requests: UserRequests
     rules: Rules = field(default_factory=dict[str, ToolRule])
     taken_ids: TakenIds = none_taken
     """Knows the conversation's earlier tool calls."""
@@ -196,10 +197,11 @@ class _Run:
         self._load = load
         self._restart_from = state.restart_from
         self._steering = steering
-        self._asked_for: OpenBatch | None = None
+        self._batch = state.batch
+        """The tool calls of the model's last reply, until all have results."""
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
-        self._leave = ToolPermissions(tools.rules, frozenset(), state.unknown)
+        self._permissions = ToolPermissions(tools.rules, frozenset(), state.unknown)
         self._call: ModelCall | None = None
         self._call_ids = CallIds((), tools.taken_ids)
         self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
@@ -218,19 +220,17 @@ class _Run:
             if notice not in self._state.noticed:
                 yield notice
         if may_ask(self._tools.rules):
-            granted = await self._tools.approvals.granted()
-            self._leave = ToolPermissions(self._tools.rules, granted, self._state.unknown)
+            granted = await self._tools.user_requests.granted()
+            self._permissions = ToolPermissions(self._tools.rules, granted, self._state.unknown)
         if self._state.is_new:
             self._request = await self._build(self._toolbox.specs)
         self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
-        batch = self._state.batch
         while True:
-            if batch is None:
+            if self._batch is None:
                 async with aclosing(self._ask_model()) as asked:
                     async for step in asked:
                         yield step
-                batch = self._asked_for
-            if batch is None:
+            if self._batch is None:
                 return
             if self._limits.max_iterations and self._iteration >= self._limits.max_iterations:
                 self.stop_reason, most = MAX_ITERATIONS, self._iteration
@@ -238,10 +238,10 @@ class _Run:
                 if notice not in self._state.noticed:
                     yield notice
                 return
-            async with aclosing(self._use_tools(batch)) as used:
+            async with aclosing(self._use_tools(self._batch)) as used:
                 async for step in used:
                     yield step
-            batch = None
+            self._batch = None
 
     async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry]:
         """One model call, or an interrupted one again; ends with its usage."""
@@ -256,7 +256,7 @@ class _Run:
         self._spent = self._unreported = self._cost(call)
         self._call, self.stop_reason = None, call.stop_reason
         finished = call.finished(self._iteration)
-        self._asked_for = OpenBatch(finished) if finished.tool_uses else None
+        self._batch = OpenBatch(finished) if finished.tool_uses else None
         yield finished.entry()
         self._unreported, self._usage = None, self._usage + self._spent
         yield UsageReported.of(self._spent)
@@ -305,7 +305,7 @@ class _Run:
                         call.add_tool_use(use)
                         called = await self._toolbox.called(use)
                         tool = self._toolbox.tool(use)
-                        if tool and self._leave.must_ask(tool, use.arguments):
+                        if tool and self._permissions.must_ask(tool, use.arguments):
                             called = replace(called, asks=True)
                         self._open_calls[use.id] = called
                         yield called
@@ -319,27 +319,31 @@ class _Run:
             await stream.aclose()
 
     def _room_for_results(self) -> int:
-        """How many tokens a call's tool results may take: half of the rest, for more calls may follow."""
+        """How many tokens a call's tool results may take: half of the rest, because more calls may follow."""
         reply = self._request.max_tokens or TOKENS_KEPT_FOR_THE_REPLY
         spent = self._spent.input_tokens + self._spent.output_tokens
         return (self._gateway.context_tokens - reply - spent) // 2
 
-    async def _use_tools(self, asked_for: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
+    async def _use_tools(self, open_batch: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
         batch = Batch(
-            asked_for,
+            open_batch,
             self._toolbox,
-            self._tools.approvals,
-            self._leave,
+            self._tools.user_requests,
+            self._permissions,
+            self._timer,
             room=self._room_for_results(),
-            check_boundary=self._check_boundary,
-            pause_timer=self._timer.paused,
         )
         async with aclosing(batch.run()) as running:
             async for step in running:
-                if isinstance(step, ToolResultStored):
-                    del self._open_calls[step.tool_call_id]
+                match step:
+                    case Dispatched():  # not yet stored, so no tool has received its call
+                        self._check_boundary()
+                    case ToolResultStored():
+                        del self._open_calls[step.tool_call_id]
+                    case _:
+                        pass
                 yield step
-        exchanged = asked_for.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
+        exchanged = open_batch.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:

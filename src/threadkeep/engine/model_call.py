@@ -110,7 +110,7 @@ class FinishedCall:
 
 
 def with_user_text(messages: Sequence[ModelMessage], text: str) -> tuple[ModelMessage, ...]:
-    """Adds the user's text to a history: to their last message if that ends it, for roles alternate."""
+    """Adds the user's text to a history: to their last message if that ends it, because roles alternate."""
     *earlier, last = messages
     if last.role != "user":
         return (*messages, ModelMessage("user", (TextBlock(text),)))

@@ -3,10 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from threadkeep.domain.approval import Decision
 from threadkeep.domain.tool_rules import Rules, ToolAccess, access_of
-from threadkeep.engine.replay import Signature, signature
 from threadkeep.ports.tools import Grant, Tool
+
+Signature = tuple[str, str, str]
+"""Which tool of which server a call uses, and with which arguments."""
+
+
+def signature(server: str, tool_name: str, arguments: Mapping[str, object]) -> Signature:
+    """Equal for calls that do the same."""
+    return server, tool_name, msgspec.json.encode(arguments, order="deterministic").decode()
 
 
 class ToolPermissions:

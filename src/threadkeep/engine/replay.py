@@ -4,12 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 
-import msgspec
-
 from threadkeep.context.attachments import NO_FILES, FileRules
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.history import Rendering
-from threadkeep.domain.approval import Decision
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -26,49 +23,14 @@ from threadkeep.domain.parts import FilePart, NoticePart, QuestionPart, Retrieva
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.call_state import CallState
 from threadkeep.engine.ending import spent_in
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, InputAwaited, JournalEntry, UseNoted
 from threadkeep.engine.model_call import FinishedCall, ModelReads, with_user_text
+from threadkeep.engine.permissions import Signature, signature
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
 from threadkeep.ports.payloads import Lost
-
-Signature = tuple[str, str, str]
-"""Which tool of which server a call uses, and with which arguments."""
-
-
-def signature(server: str, tool_name: str, arguments: Mapping[str, object]) -> Signature:
-    """Equal for calls that do the same."""
-    return server, tool_name, msgspec.json.encode(arguments, order="deterministic").decode()
-
-
-@dataclass(frozen=True, slots=True)
-class CallState:
-    """The progress of one tool call."""
-
-    dispatch: Dispatch | None = None
-    """It was passed to its tool."""
-    asked: frozenset[str] = frozenset()
-    """The requests about it."""
-    undecided: frozenset[str] = frozenset()
-    """The requests without a decision."""
-    decision: Decision | None = None
-    awaited: InputAwaited | None = None
-    """Set if it returned because its server needs input from the user."""
-    inputs: Mapping[str, Decision] = field(default_factory=dict[str, Decision])
-    """That input, by the ids of the requests."""
-    rounds: int = 0
-    """How often it has returned since its server received it without input."""
-    reads: ModelReads | None = None
-
-    @property
-    def open_requests(self) -> frozenset[str]:
-        """The undecided requests to its user, while the call isn't running."""
-        if self.dispatch is not None or self.reads is not None:
-            return frozenset()
-        if self.awaited is not None:
-            return self.asked & {it.request_id for it in self.awaited.requests} - self.inputs.keys()
-        return frozenset() if self.decision else self.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +276,7 @@ class _KnownCalls:
         return history, batch, last
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
-        """A call's arguments, stored apart or not: the model's, and the user's if they changed them."""
+        """A call's arguments, wherever they are stored: the model's, and the user's if they changed them."""
         decision = part.approval.decision if part.approval else None
         edited = decision.arguments if decision else None
         return [self._rendering.arguments_of(part.call), *([edited] if edited is not None else ())]
@@ -330,20 +292,17 @@ class _KnownCalls:
     def _state(self, id_: str) -> CallState:
         part, awaited = self._parts[id_], self._awaited.get(id_)
         questions = [it for it in self._questions if it.tool_call_id == id_]
-        decisions = {it.request_id: it.decision for it in questions if it.decision}
-        decision = part.approval.decision if part.approval else next(iter(decisions.values()), None)
-        permission = {part.approval.request_id} if part.approval else set[str]()
-        wanted = {it.request_id for it in awaited.requests} if awaited else set[str]()
-        asked = frozenset(permission | {it.request_id for it in questions})
-        is_permission_decided = part.approval is not None and part.approval.decision is not None
+        about_call = [part.approval] if part.approval else questions
+        requests = {it.request_id: it.decision for it in (*about_call, *questions)}
+        awaited_ids = {it.request_id for it in awaited.requests} if awaited else set[str]()
         return CallState(
             dispatch=self._dispatches.get(id_),
-            asked=asked,
-            undecided=asked - decisions.keys() - (permission if is_permission_decided else set[str]()),
-            decision=decision,
+            asked=frozenset(requests),
+            undecided=frozenset(it for it, decision in requests.items() if decision is None),
+            decision=next((it.decision for it in about_call if it.decision), None),
             awaited=awaited,
+            inputs={it: decision for it, decision in requests.items() if decision and it in awaited_ids},
             rounds=self._rounds.get(id_, 0),
-            inputs={request_id: it for request_id, it in decisions.items() if request_id in wanted},
             reads=self._reads(part.call),
         )
 

@@ -59,7 +59,7 @@ KeepImage = Callable[[ReturnedFile], Awaitable[FilePart | None]]
 
 
 NOBODY = UserId("")
-"""Whose calls they are where nobody has to take turns."""
+"""The user of calls that share no schema checks with other users' calls."""
 
 
 async def no_image(file: ReturnedFile) -> FilePart | None:
@@ -208,7 +208,7 @@ class Toolbox:
         most_tokens: int = LEAST_RESULT_TOKENS,
         preface: str = "",
     ) -> None:
-        """Stores a call's result and emits its event; the model reads `preface` before the result."""
+        """Stores what a tool returned and emits its event; the model reads `preface` before the result."""
         # In a thread: a large result can be hundreds of thousands of small values.
         returned = await asyncio.to_thread(_clean, returned)
         if returned.hits:
@@ -218,39 +218,43 @@ class Toolbox:
                 returned = replace(returned, result=numbered_passages(returned.hits, numbers))
             emit(Retrieval(storable(returned.query), returned.hits, use.id))
         try:
-            images, others = await self._keep_images(returned.files)
-            artifact_ids = (
-                *(image.file_id for image in images),
-                *await self._large_values.store_files(others),
-            )
-            images += returned.recalled
-            values = {"result": returned.result, "chart_data": returned.chart_data}
-            refs = await self._large_values.store(values, always=("chart_data",))
-            text = preface + stored_text(returned.result, returned.error)
-            reads = model_reads(use.id, text, most_tokens)
-            # Later turns send the same text without loading the whole result.
-            if preface or "result" in refs or reads != model_reads(use.id, text):
-                refs |= await self._large_values.store({MODEL_READS: reads}, always=(MODEL_READS,))
+            stored, reads = await self._store(use, returned, preface, most_tokens)
         except TooLarge as exc:
-            returned = Returned("error", error=f"The result can't be stored. {exc}")
-            images, artifact_ids, refs = [], (), {}
-            text = reads = model_reads(use.id, stored_text(None, returned.error))
-        block = ToolResultBlock(use.id, reads, is_error=returned.status != "ok")
-        self._reads[use.id] = (block, *self._file_rules.image_blocks(images, use.id))
-        emit(
-            ToolResultStored(
-                use.id,
-                self._names(use)[0],
-                returned.status,
-                Excerpt.of(text).to_store() if "result" in refs else returned.result,
-                returned.error,
-                duration_ms,
-                None if "chart_data" in refs else returned.chart_data,
-                artifact_ids,
-                refs,
-                tuple(map(returned_image, images)),
-            )
+            refused = Returned("error", error=f"The result can't be stored. {exc}")
+            stored, reads = await self._store(use, refused, "", most_tokens)
+        self._reads[use.id] = reads
+        emit(replace(stored, duration_ms=duration_ms))
+
+    async def _store(
+        self, use: ToolUse, returned: Returned, preface: str, most_tokens: int
+    ) -> tuple[ToolResultStored, ModelReads]:
+        """What is stored of a result, and what the model reads of it; raises TooLarge."""
+        images, others = await self._keep_images(returned.files)
+        artifact_ids = (
+            *(image.file_id for image in images),
+            *await self._large_values.store_files(others),
         )
+        images += returned.recalled
+        values = {"result": returned.result, "chart_data": returned.chart_data}
+        refs = await self._large_values.store(values, always=("chart_data",))
+        text = preface + stored_text(returned.result, returned.error)
+        reads = model_reads(use.id, text, most_tokens)
+        # Later turns send the same text without loading the whole result.
+        if preface or "result" in refs or reads != model_reads(use.id, text):
+            refs |= await self._large_values.store({MODEL_READS: reads}, always=(MODEL_READS,))
+        stored = ToolResultStored(
+            tool_call_id=use.id,
+            tool_name=self._names(use)[0],
+            status=returned.status,
+            result=Excerpt.of(text).to_store() if "result" in refs else returned.result,
+            error=returned.error,
+            chart_data=None if "chart_data" in refs else returned.chart_data,
+            artifact_ids=artifact_ids,
+            refs=refs,
+            images=tuple(map(returned_image, images)),
+        )
+        block = ToolResultBlock(use.id, reads, is_error=returned.status != "ok")
+        return stored, (block, *self._file_rules.image_blocks(images, use.id))
 
     async def _keep_images(
         self, files: Sequence[ReturnedFile]

@@ -11,7 +11,7 @@ from threadkeep.ports.images import PreparedImage, Rendition
 MOST_S = 60.0
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     """The worker's answer."""
 
     width: int = 0
@@ -22,7 +22,7 @@ class _Answer(msgspec.Struct):
     unavailable: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer, dec_hook=lambda kind, value: kind(value)).decode
+_decode = msgspec.json.Decoder(_Response, dec_hook=lambda kind, value: kind(value)).decode
 
 
 class ProcessImagePreparer:

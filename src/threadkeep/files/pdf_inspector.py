@@ -11,7 +11,7 @@ from threadkeep.ports.pdfs import PdfFacts
 MOST_S = 30.0
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     """The worker's answer."""
 
     page_count: int = 0
@@ -20,7 +20,7 @@ class _Answer(msgspec.Struct):
     failed: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_Response).decode
 
 
 class ProcessPdfInspector:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
-from threadkeep.retrieval.extract import open_pdf
 from threadkeep.workers.limits import limit_process
+from threadkeep.workers.pdf import open_pdf
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 MOST_CPU_S = 20

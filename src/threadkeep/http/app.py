@@ -30,7 +30,8 @@ from threadkeep.http.routes import ROUTES
 from threadkeep.http.sign_in.methods import SignInMethod
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.ports.sign_in import Check
-from threadkeep.protocols.agentx.routes import SocketLimits, web_socket
+from threadkeep.protocols.agentx.routes import web_socket
+from threadkeep.protocols.agentx.socket import SocketLimits
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 
@@ -62,7 +63,7 @@ class Threadkeep:
                     is_demonstration=is_demonstration, embedded=embedded, signs_in=settings.signs_in
                 ),
             ],
-            exception_handlers={HTTPException: _answer_http_exception},
+            exception_handlers={HTTPException: _respond_to_http_exception},
             lifespan=self._lifespan,
         )
         pages.router.redirect_slashes = False
@@ -106,8 +107,8 @@ def _endpoints(
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         who = presence.user if route.signed_in else nobody
-        answer = endpoint(route, who, services, limits, still_signed_in)
-        by_path.setdefault(route.path, {})[route.method] = answer
+        respond = endpoint(route, who, services, limits, still_signed_in)
+        by_path.setdefault(route.path, {})[route.method] = respond
     return by_path
 
 
@@ -157,7 +158,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     )
 
 
-async def _answer_http_exception(request: Request, exc: Exception) -> Response:
+async def _respond_to_http_exception(request: Request, exc: Exception) -> Response:
     """Starlette's own errors, in our format."""
     status = exc.status_code if isinstance(exc, HTTPException) else 500
     error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("Use GET for this path.")

@@ -1,1 +1,1 @@
-"""Background work, for which no request waits."""
+"""Background work, for which no request waits: periodic jobs (`hourly.py`), and jobs from the queue."""

@@ -9,7 +9,7 @@ from typing import Any
 from threadkeep.clock import Clock
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, UserId
-from threadkeep.jobs.cleaning import ORPHANED_S
+from threadkeep.jobs.hourly import ORPHANED_S
 from threadkeep.jobs.queue import FollowUp, RetryLater
 from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor

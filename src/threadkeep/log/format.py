@@ -131,7 +131,7 @@ def shown_lines(events_text: str) -> list[str]:
 
 
 def has_references(events_text: str) -> bool:
-    """Whether a stored chunk may have values in the payload store: a quick look, for most have none."""
+    """Whether a stored chunk may have values in the payload store: a quick look, because most have none."""
     return _REFERENCES in events_text
 
 

@@ -341,7 +341,7 @@ def _hiding(server: McpServer, step: Step) -> Step:
 def _marked(
     step: Step, key: ServerKey, server: McpServer, session: "ServerSession", used: UsedServers
 ) -> Step:
-    """A step, marked if it is the first outcome of a restarted program."""
+    """A step, marked if it is the first result of a restarted program."""
     if isinstance(step, Returned) and used.was_restarted(key, server, session.start_number):
         return replace(step, restarted=True)
     return step

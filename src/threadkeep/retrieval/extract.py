@@ -14,14 +14,14 @@ from typing import Any
 
 from threadkeep.domain.document import CSV, DOCX, HTML, MARKDOWN, PDF, TEXT
 from threadkeep.domain.text import is_blank, storable
-from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
+from threadkeep.ports.documents import ExtractionFailed
+from threadkeep.workers.pdf import NEEDS_EXTRA, open_pdf
 
 MOST_PAGES = 10_000
 MOST_BAD_PAGES = 20
 MOST_UNPACKED_BYTES = 256 * 1024 * 1024
 MOST_MARKUP_BYTES = 32 * 1024 * 1024
 """For all that is parsed, which takes many times its size; a thousand pages have less than 10 MB."""
-NEEDS_EXTRA = "This server can't read {} files. The operator can run pip install 'threadkeep[documents]'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,6 @@ def extract(path: Path, media_type: str) -> Iterator[Section]:
 
 
 _WITHOUT_TEXT = {PDF: "The PDF contains no text, only images. Run text recognition (OCR) on it first."}
-
-
-def open_pdf(path: Path) -> Any:
-    """A PDF to read page by page; raises PasswordRequired if it can't be read without one."""
-    try:
-        import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
-    except ImportError as exc:
-        raise ExtractionFailed(NEEDS_EXTRA.format("PDF")) from exc
-    try:
-        return pdfium.PdfDocument(path)
-    except pdfium.PdfiumError as exc:
-        if "password" in str(exc).lower():
-            raise PasswordRequired("The PDF is password-protected.") from exc
-        raise ExtractionFailed("The PDF is damaged.") from exc
 
 
 def pdf_page_text(pdf: Any, number: int) -> str | None:

@@ -11,7 +11,7 @@ from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.engine.batch import Asking
+from threadkeep.engine.user_requests import Asking
 from threadkeep.log.writer import persist
 from threadkeep.ports.approvals import Approval, Decided
 from threadkeep.ports.schemas import Schemas
@@ -97,7 +97,7 @@ class Approvals:
         if decided.held is not None:
             await self._node.resume(decided.held)
         elif decided.outcome == "taken":
-            await self._node.answered(turn_id)
+            await self._node.decided(turn_id)
         return decided
 
 

@@ -39,7 +39,7 @@ from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
-from threadkeep.services.payloads import whole_messages
+from threadkeep.services.payloads import shown_messages
 
 COMPACTION_JOB = "compaction"
 TRIES = 3
@@ -138,7 +138,7 @@ class Compactions:
         lines: list[str] = []
         # Results may be large, so load one message at a time.
         for at, message in enumerate(messages):
-            (whole,) = await whole_messages(self._store.payloads, [message])
+            (whole,) = await shown_messages(self._store.payloads, [message])
             tokens.append(context_tokens(whole, self._zone))
             if at < len(archived):
                 texts += filter(None, [describe(whole, self._zone)])

@@ -33,7 +33,7 @@ from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.path import latest_messages
-from threadkeep.services.payloads import whole_messages
+from threadkeep.services.payloads import shown_messages
 from threadkeep.services.turns import Turns
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -167,7 +167,7 @@ class Conversations:
     ) -> MessagePage:
         """A page of a conversation's messages; a reply in progress is included as far as it goes."""
         page = await self.bare_messages(user, conversation_id, which, offset=offset, limit=limit)
-        return page._replace(messages=await whole_messages(self._store.payloads, page.messages))
+        return page._replace(messages=await shown_messages(self._store.payloads, page.messages))
 
     async def bare_messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int

@@ -1,4 +1,4 @@
-"""Restores values that were stored separately because of their size."""
+"""What pages show of stored tool calls: with the values that are in the payload store."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,22 +17,22 @@ from threadkeep.ports.payloads import PayloadStore
 MOST_TAKEN_APART_BYTES = 64 * 1024
 
 
-async def whole_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
-    """Messages with their tools' results."""
+async def shown_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
+    """Messages as pages show them, with their tools' results."""
     refs = [(it.conversation_id, ref) for it in messages for call in _calls(it) for ref in _refs(call)]
     if not refs:
         return messages
     found = await _load(store, refs)
     return [
-        replace(message, parts=with_calls(message.parts, lambda call: _whole(call, found)))
+        replace(message, parts=with_calls(message.parts, lambda call: _shown(call, found)))
         for message in messages
     ]
 
 
-async def whole_records(store: PayloadStore, records: Sequence[ToolRecord]) -> Sequence[ToolRecord]:
-    """Tool calls with their arguments and results."""
+async def shown_records(store: PayloadStore, records: Sequence[ToolRecord]) -> Sequence[ToolRecord]:
+    """Tool calls as pages show them, with their arguments and results."""
     found = await _load(store, [(it.conversation_id, ref) for it in records for ref in _refs(it.call)])
-    return [replace(record, call=_whole(record.call, found)) for record in records]
+    return [replace(record, call=_shown(record.call, found)) for record in records]
 
 
 async def _load(
@@ -55,7 +55,7 @@ def _calls(message: Message) -> Iterator[ToolCall]:
     return (part.call for part in message.parts if isinstance(part, ToolCallPart))
 
 
-def _whole(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
+def _shown(call: ToolCall, found: Mapping[PayloadId, bytes]) -> ToolCall:
     values = {name: _value(found[ref]) for name, ref in shown_refs(call.refs).items()}
     return replace(call, **values, refs={}) if values else call
 

@@ -22,7 +22,7 @@ from threadkeep.domain.ids import AgentId
 from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.user import User
-from threadkeep.jobs.cleaning import ORPHANED_S
+from threadkeep.jobs.hourly import ORPHANED_S
 from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.roles import Roles

@@ -15,7 +15,7 @@ from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.services.conversations import Conversations
-from threadkeep.services.payloads import whole_messages, whole_records
+from threadkeep.services.payloads import shown_messages, shown_records
 
 MESSAGES_AT_ONCE = 50
 
@@ -75,7 +75,7 @@ class Reports:
         records = await self._store.messages.tool_calls(
             user.id, which, before=before, offset=offset, limit=limit
         )
-        return await whole_records(self._store.payloads, records)
+        return await shown_records(self._store.payloads, records)
 
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
         """The questions and answers on the active path, oldest first."""
@@ -113,7 +113,7 @@ class Reports:
             if exchange is None:
                 continue
             if answered := exchange.answered:
-                (whole,) = await whole_messages(self._store.payloads, [answered])
+                (whole,) = await shown_messages(self._store.payloads, [answered])
                 exchange = replace(exchange, answered=whole)
                 exchange = replace(exchange, files=await self._files(answered))
             yield exchange

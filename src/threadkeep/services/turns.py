@@ -15,7 +15,7 @@ from threadkeep.ports.store import Store
 from threadkeep.runtime.following import ALL_SEEN, Follower
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
-from threadkeep.services.payloads import whole_messages
+from threadkeep.services.payloads import shown_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Turns:
         return Aborted(turn.id, await self._reply(turn))
 
     async def _whole_reply(self, turn: Turn) -> Message:
-        (reply,) = await whole_messages(self._store.payloads, [await self._reply(turn)])
+        (reply,) = await shown_messages(self._store.payloads, [await self._reply(turn)])
         return reply
 
     async def _reply(self, turn: Turn) -> Message:

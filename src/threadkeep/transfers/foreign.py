@@ -124,15 +124,15 @@ class _Conversion:
 
     def add(self, said: ForeignMessage) -> None:
         """Adds a message, unless it is empty."""
-        before = self._by_foreign_id[said.follows]
+        parent = self._by_foreign_id[said.follows]
         says_nothing = is_blank(storable(said.text)) and not _has_files(said)
         if says_nothing if said.is_question else not said.parts:
-            self._by_foreign_id[said.id] = before
+            self._by_foreign_id[said.id] = parent
             return
-        message = self._question(said, before) if said.is_question else self._answer(said, before)
+        message = self._question(said, parent) if said.is_question else self._reply(said, parent)
         self._messages[message.id] = self._by_foreign_id[said.id] = message
 
-    def _question(self, said: ForeignMessage, before: Message | None) -> Message:
+    def _question(self, said: ForeignMessage, parent: Message | None) -> Message:
         id_ = self._message_id(said)
         files = [part for part in said.parts if isinstance(part, ForeignFile)]
         return Message(
@@ -148,17 +148,17 @@ class _Conversion:
             status=MessageStatus.COMPLETED,
             created_at=self.at,
             completed_at=self.at,
-            parent_id=before.id if before else None,
+            parent_id=parent.id if parent else None,
         )
 
-    def _answer(self, said: ForeignMessage, before: Message | None) -> Message:
-        """An answer, with its turn if there is a question; a greeting has none."""
-        question = before if before and before.role is MessageRole.USER else None
+    def _reply(self, said: ForeignMessage, parent: Message | None) -> Message:
+        """A reply, with its turn if there is a question; a greeting has none."""
+        question = parent if parent and parent.role is MessageRole.USER else None
         turn_id = TurnId(self._id("turn", said.id, said.at)) if question else None
         id_ = self._message_id(said)
-        # Thoughts or calls but no text: the answer was stopped.
+        # Thoughts or calls but no text: the reply was stopped.
         is_stopped = is_blank(storable(said.text)) and not _has_files(said)
-        answer = Message(
+        reply = Message(
             id=id_,
             conversation_id=self.id,
             seq=len(self._messages) + 1,
@@ -169,12 +169,12 @@ class _Conversion:
             created_at=self.at,
             completed_at=self.at,
             model=storable(said.model)[:MOST_NAME_CHARACTERS] if said.model else None,
-            parent_id=before.id if before else None,
+            parent_id=parent.id if parent else None,
         )
         if question and turn_id:
-            self.turns.append(KeptTurn(_turn(turn_id, question, answer)))
+            self.turns.append(KeptTurn(_turn(turn_id, question, reply)))
             self._begin_with(question, turn_id)
-        return answer
+        return reply
 
     def _begin_with(self, question: Message, turn_id: TurnId) -> None:
         """A question belongs to the turn that answered it first."""
@@ -191,7 +191,7 @@ class _Conversion:
         return derived_uuid(self._id_at, *self._names, kind, id_)
 
     def _parts(self, said: ForeignMessage, message_id: MessageId, turn_id: TurnId | None) -> Iterator[Part]:
-        """The parts of an answer; a tool call belongs to a turn, so a greeting has none."""
+        """The parts of a reply; a tool call belongs to a turn, so a greeting has none."""
         for number, part in enumerate(said.parts, 1):
             match part:
                 case ForeignFile():

@@ -53,12 +53,14 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
         _require(_SHA256.fullmatch(payload.sha256) is not None, f"payload {payload.id} has no SHA-256")
     artifact_ids = {it.id for it in whole.payloads if it.kind is PayloadKind.ARTIFACT}
     last_seq = 0
-    before: set[MessageId | None] = {None}
+    earlier_ids: set[MessageId | None] = {None}
     for message in whole.messages:
         _require(message.seq > last_seq, f"message {message.id} is out of order")
-        _require(message.parent_id in before, f"message {message.id} comes before the message it follows")
+        _require(
+            message.parent_id in earlier_ids, f"message {message.id} comes before the message it follows"
+        )
         last_seq = message.seq
-        before.add(message.id)
+        earlier_ids.add(message.id)
         _check_message(message, turn_ids, artifact_ids, payload_ids)
     ends = {0, *(compaction.to_seq for compaction in whole.compactions)}
     _require(conversation.archived_to_seq in ends, "it has archived messages but no summary")
@@ -118,57 +120,57 @@ def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[st
     conversation_id = ConversationId(rename(whole.conversation.id))
 
     def turn(kept: KeptTurn) -> KeptTurn:
-        before = kept.turn
+        old = kept.turn
         return replace(
             kept,
             turn=replace(
-                before,
-                id=TurnId(rename(before.id)),
+                old,
+                id=TurnId(rename(old.id)),
                 conversation_id=conversation_id,
-                user_message_id=MessageId(rename(before.user_message_id)),
-                assistant_message_id=MessageId(rename(before.assistant_message_id)),
+                user_message_id=MessageId(rename(old.user_message_id)),
+                assistant_message_id=MessageId(rename(old.assistant_message_id)),
             ),
         )
 
-    def call(before: ToolCall) -> ToolCall:
+    def call(old: ToolCall) -> ToolCall:
         return replace(
-            before,
-            turn_id=TurnId(rename(before.turn_id)),
-            message_id=MessageId(rename(before.message_id)),
-            artifact_ids=tuple(PayloadId(rename(it)) for it in before.artifact_ids),
-            refs={name: PayloadId(rename(ref)) for name, ref in before.refs.items()},
+            old,
+            turn_id=TurnId(rename(old.turn_id)),
+            message_id=MessageId(rename(old.message_id)),
+            artifact_ids=tuple(PayloadId(rename(it)) for it in old.artifact_ids),
+            refs={name: PayloadId(rename(ref)) for name, ref in old.refs.items()},
         )
 
-    def hit(before: RetrievalHit) -> RetrievalHit:
-        return replace(before, document_id=documents.get(before.document_id or "", before.document_id))
+    def hit(old: RetrievalHit) -> RetrievalHit:
+        return replace(old, document_id=documents.get(old.document_id or "", old.document_id))
 
-    def part(before: Part) -> Part:
-        match before:
+    def part(old: Part) -> Part:
+        match old:
             case ToolCallPart():
-                return replace(before, call=call(before.call))
+                return replace(old, call=call(old.call))
             case FilePart(is_elsewhere=False):
                 return replace(
-                    before,
-                    file_id=PayloadId(rename(before.file_id)),
-                    refs={name: PayloadId(rename(ref)) for name, ref in before.refs.items()},
+                    old,
+                    file_id=PayloadId(rename(old.file_id)),
+                    refs={name: PayloadId(rename(ref)) for name, ref in old.refs.items()},
                 )
             case RetrievalPart():
-                return replace(before, hits=tuple(map(hit, before.hits)))
+                return replace(old, hits=tuple(map(hit, old.hits)))
             case QuestionPart():
-                return replace(before, request_id=rename(before.request_id))
+                return replace(old, request_id=rename(old.request_id))
             case UserTextPart():
-                return replace(before, message_id=rename(before.message_id))
+                return replace(old, message_id=rename(old.message_id))
             case TextPart() | ThoughtPart() | NoticePart() | CardPart() | FilePart():
-                return before
+                return old
 
-    def message(before: Message) -> Message:
+    def message(old: Message) -> Message:
         return replace(
-            before,
-            id=MessageId(rename(before.id)),
+            old,
+            id=MessageId(rename(old.id)),
             conversation_id=conversation_id,
-            turn_id=TurnId(rename(before.turn_id)) if before.turn_id else None,
-            parent_id=MessageId(rename(before.parent_id)) if before.parent_id else None,
-            parts=tuple(map(part, before.parts)),
+            turn_id=TurnId(rename(old.turn_id)) if old.turn_id else None,
+            parent_id=MessageId(rename(old.parent_id)) if old.parent_id else None,
+            parts=tuple(map(part, old.parts)),
         )
 
     tip_id = whole.conversation.tip_id

@@ -17,7 +17,7 @@ from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.server import server
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.protocols.agentx.sign_in import SocketSignIn
+from threadkeep.protocols.agentx.socket_sign_in import SocketSignIn
 from threadkeep.testing.waiting import PATIENCE_S
 
 MB = 1024 * 1024
@@ -106,13 +106,13 @@ async def test_signed_in_client_sends_large_messages_as_soon_as_it_is_open(tmp_p
 async def test_large_message_right_behind_a_slow_sign_in_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    take = SocketSignIn.take
+    renew = SocketSignIn.renew
 
-    async def take_slowly(self: SocketSignIn, authorization: str) -> None:
+    async def renew_slowly(self: SocketSignIn, authorization: str) -> None:
         await asyncio.sleep(0.2)
-        await take(self, authorization)
+        await renew(self, authorization)
 
-    monkeypatch.setattr(SocketSignIn, "take", take_slowly)
+    monkeypatch.setattr(SocketSignIn, "renew", renew_slowly)
     auth = msgspec.json.encode({"type": "auth", "headers": {"Authorization": ALICE}}).decode()
     async with served(tmp_path) as url, connect(url) as socket:
         await socket.send(auth)

@@ -26,7 +26,7 @@ from threadkeep.http.requests import stream
 from threadkeep.http.requests.stream import EventStream, broken_off
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.http.sign_in.presence import Presence
-from threadkeep.protocols.agentx import routes
+from threadkeep.protocols.agentx import socket as ws
 from threadkeep.testing import ScriptedModel, scripted_settings
 
 ALICE = User(UserId("alice"))
@@ -189,7 +189,7 @@ async def test_open_streams_and_sockets_end_when_their_user_is_deleted(
     model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(stream, "HEARTBEAT_EVERY_S", 0.02)
-    monkeypatch.setattr(routes, "CHECK_EVERY_S", 0.02)
+    monkeypatch.setattr(ws, "CHECK_EVERY_S", 0.02)
     settings = scripted_settings(model, data=tmp_path / "data", jwt_secret=SECRET)
     headers, bobs = (
         {"Authorization": f"Bearer {issue_token(SECRET, User(UserId(name)), 600)}"}

@@ -17,7 +17,7 @@ from threadkeep import User, UserRole
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.ports.tools import Returned
-from threadkeep.protocols.agentx import routes as ws
+from threadkeep.protocols.agentx import socket as ws
 from threadkeep.protocols.agentx.requests import REQUESTS
 from threadkeep.services.sending import Sending
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, UseTool, Wait, scripted_settings

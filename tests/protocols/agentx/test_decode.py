@@ -9,8 +9,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.protocols.agentx.decode import (
     Ack,
     Auth,
-    ContentPart,
     Request,
+    SentPart,
     Subscribe,
     Unsubscribe,
     decode,
@@ -61,10 +61,10 @@ async def test_frame_that_means_nothing_is_refused(frame: dict[str, Any]):
 def test_texts_of_parts_are_lines_of_their_own():
     assert text_of("as it is") == "as it is"
     parts = [
-        ContentPart("text", "Sum up:"),
-        ContentPart("image"),
-        ContentPart("text", ""),
-        ContentPart("text", "a b"),
+        SentPart("text", "Sum up:"),
+        SentPart("image"),
+        SentPart("text", ""),
+        SentPart("text", "a b"),
     ]
     assert text_of(parts) == "Sum up:\na b"
     assert text_of([]) == ""
@@ -73,7 +73,7 @@ def test_texts_of_parts_are_lines_of_their_own():
 @pytest.mark.parametrize("kind", ["thinking", "", "x" * 5000])
 def test_part_that_would_be_lost_is_refused(kind: str):
     with pytest.raises(InvalidRequest) as refused:
-        files_of([ContentPart("text", "Look"), ContentPart(kind)])
+        files_of([SentPart("text", "Look"), SentPart(kind)])
     assert len(refused.value.message) < 200
 
 

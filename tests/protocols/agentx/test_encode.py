@@ -34,7 +34,9 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.engine.fold import fold
-from threadkeep.protocols.agentx.encode import AGENTX, AgentXTurn, Cursor, Envelope, parse_cursor, wrap
+from threadkeep.protocols.agentx.cursor import Cursor, parse_cursor
+from threadkeep.protocols.agentx.encode import AGENTX, AgentXTurn, wrap
+from threadkeep.protocols.agentx.frames import Envelope, SessionContext, TextDelta, event_envelope
 from threadkeep.protocols.dialect import START
 
 TEXT = 'Looking …\n"now"\r\n\n\n你好 👋'
@@ -44,7 +46,12 @@ ENDED = AT + 14
 def said(*bodies: EventBody) -> list[tuple[str, Any]]:
     """Type and data of all envelopes of a turn."""
     agentx = AgentXTurn(CONTEXT)
-    return [(it.type, it.data) for event in turn(*bodies) for it in agentx.envelopes(event)]
+    return [(it.type, data_of(it)) for event in turn(*bodies) for it in agentx.envelopes(event)]
+
+
+def data_of(envelope: Envelope) -> Any:
+    """The data as a client reads it."""
+    return json.loads(envelope.json())["data"]
 
 
 def the_end(status: str, stop_reason: str) -> list[tuple[str, Any]]:
@@ -192,10 +199,10 @@ def test_deltas_and_the_complete_message_say_what_the_message_says(events: list[
     agentx, ended = AgentXTurn(CONTEXT), turn(*(it.body for it in events), CANCELLED)
     envelopes = [it for event in ended for it in agentx.envelopes(event)]
     content = fold(REPLY, ended).content
-    assert "".join(it.data["text"] for it in envelopes if it.type == "text_delta") == content
-    (complete,) = (it.data["content"] for it in envelopes if it.type == "message_complete")
+    assert "".join(data_of(it)["text"] for it in envelopes if it.type == "text_delta") == content
+    (complete,) = (data_of(it)["content"] for it in envelopes if it.type == "message_complete")
     assert complete == content
-    messages = [it.data["content"] for it in envelopes if it.type == "assistant_message"]
+    messages = [data_of(it)["content"] for it in envelopes if it.type == "assistant_message"]
     assert messages in ([[{"type": "text", "text": content}]], [])
 
 
@@ -237,9 +244,9 @@ def test_what_is_no_cursor_is_refused(text: str):
 
 
 def test_wrapped_envelope_is_a_string_inside_json():
-    envelope = Envelope("text_delta", 1, {"text": '"你好"\n'}).json()
-    wrapped = json.loads(wrap("t:1:0", envelope))
-    assert wrapped == {"__msgId": "t:1:0", "__payload": envelope.decode()}
+    envelope = event_envelope(TextDelta('"你好"\n'), 1, SessionContext("s1"))
+    wrapped = json.loads(wrap(Cursor("t", 1, 0), envelope))
+    assert wrapped == {"__msgId": "t:1:0", "__payload": envelope.json().decode()}
     assert json.loads(wrapped["__payload"])["data"] == {"text": '"你好"\n'}
 
 

@@ -22,11 +22,12 @@ from threadkeep import Settings, User, UserRole, create_app
 from threadkeep.domain.ids import UserId
 from threadkeep.http.server import server
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.protocols.agentx import routes as ws
-from threadkeep.protocols.agentx import sessions
+from threadkeep.protocols.agentx import socket as ws
+from threadkeep.protocols.agentx import subscriptions
 from threadkeep.storage.database.bus import PostgresBus
 from threadkeep.testing import Gate, Reply, Say, ScriptedModel, Status, Usage, Wait, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S, until
+from threadkeep.wire.inside import SMALL_MESSAGE_BYTES
 
 Sent = tuple[str, dict[str, Any]]
 
@@ -328,7 +329,7 @@ async def test_third_unknown_session_ends_a_strangers_socket(guarded: Talk):
 async def test_deleting_a_conversation_closes_its_subscriptions(
     talk: Talk, model: ScriptedModel, purge: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sessions, "LOOK_EVERY_S", 3600)  # it is told, not found
+    monkeypatch.setattr(subscriptions, "LOOK_EVERY_S", 3600)  # it is told, not found
     conversation_id, session_id = await conversation(talk)
     gate = Gate()
     model.script([Say("so far"), Wait(gate)])
@@ -644,9 +645,9 @@ async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, mo
 @ONLY_SQLITE
 async def test_message_that_is_too_big_ends_a_strangers_socket(guarded: Talk):
     async with tab(guarded) as client:
-        await client.send(type="x" * (ws.MOST_MESSAGE_BYTES - 100))
+        await client.send(type="x" * (SMALL_MESSAGE_BYTES - 100))
         assert (await client.error())[0] == "INVALID_REQUEST"
-        await client.send(type="x" * ws.MOST_MESSAGE_BYTES)
+        await client.send(type="x" * SMALL_MESSAGE_BYTES)
         assert (await client.error())[0] == "PAYLOAD_TOO_LARGE"
         assert await client.closed() == 1009
 
@@ -763,7 +764,7 @@ async def test_session_is_followed_on_any_node(
             await asyncio.Event().wait()
 
         monkeypatch.setattr(PostgresBus, "_listen", hear_nothing)
-        monkeypatch.setattr(sessions, "LOOK_EVERY_S", 0.3)
+        monkeypatch.setattr(subscriptions, "LOOK_EVERY_S", 0.3)
     gate = Gate()
     model.script(TWO_PIECES, [Say("mo"), Wait(gate), Say("re")])
     async with two_nodes(postgres, model) as (one, other):

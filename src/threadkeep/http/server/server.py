@@ -17,8 +17,8 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.requests.stream import broken_off
 from threadkeep.http.server.connection import ConnectionLimits, Connections
 from threadkeep.http.server.web_sockets import ANY_SIZE, SocketConnection
-from threadkeep.protocols.agentx.routes import PING_EVERY_S
 
+PING_EVERY_S = 30.0
 SHUTDOWN_S = 5
 MOST_STUCK_S = 120
 USUAL_LIMITS = ConnectionLimits()
@@ -30,7 +30,7 @@ def listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Who takes nothing any more keeps a connection, and what is meant for them, until the system ends it.
+        # A client that stops reading would keep its connection, and the data queued for it, indefinitely.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, MOST_STUCK_S * 1000)
     try:
         listener.bind((host, port))

@@ -9,8 +9,7 @@ from uvicorn.server import ServerState
 from websockets.frames import Frame
 from websockets.http11 import Request
 
-from threadkeep.protocols.agentx.routes import LARGE_MESSAGES, MOST_MESSAGE_BYTES
-from threadkeep.wire.inside import CONNECTION
+from threadkeep.wire.inside import CONNECTION, LARGE_MESSAGES, SMALL_MESSAGE_BYTES
 
 ANY_SIZE = sys.maxsize
 """Disables uvicorn's own limit: ours changes when the client signs in."""
@@ -26,7 +25,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
 
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
         super().__init__(config, server_state, app_state)
-        self._most_bytes = MOST_MESSAGE_BYTES
+        self._most_bytes = SMALL_MESSAGE_BYTES
         self._is_awaited = False
         self._unfinished_bytes = 0
         """The bytes since the last complete message. A part may begin with the end of another message."""
@@ -61,7 +60,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
 
     @property
     def _is_too_large(self) -> bool:
-        return self._unfinished_bytes > self._most_bytes + MOST_MESSAGE_BYTES and not self.close_sent
+        return self._unfinished_bytes > self._most_bytes + SMALL_MESSAGE_BYTES and not self.close_sent
 
     def _refuse_or_wait(self) -> None:
         """Refuses a message that is too large, unless an earlier one may still sign the client in."""

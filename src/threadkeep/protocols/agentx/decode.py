@@ -1,4 +1,4 @@
-"""Decodes what AgentX clients send: frames, and the requests among them."""
+"""What AgentX clients send, and decoding it. Which service a request calls is in `requests.py`."""
 
 import re
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Ack:
     """Acknowledges an event. Nothing waits for it."""
 
 
-Frame = Auth | Subscribe | Unsubscribe | Request | Ack
+ClientFrame = Auth | Subscribe | Unsubscribe | Request | Ack
 
 
 class _Incoming(Struct, frozen=True, rename="camel"):
@@ -66,22 +66,22 @@ class _Incoming(Struct, frozen=True, rename="camel"):
     ack: str | None = msgspec.field(default=None, name="__ack")
 
 
-class _Numbered(Struct, frozen=True, rename="camel"):
+class _RequestId(Struct, frozen=True, rename="camel"):
     request_id: str | int
 
 
-class _Asked(Struct, frozen=True):
+class _Answerable(Struct, frozen=True):
     """The parts of a request that suffice to answer it; the rest is ignored."""
 
     type: str
-    data: _Numbered
+    data: _RequestId
 
 
 _decoder = msgspec.json.Decoder(_Incoming)
-_asked_decoder = msgspec.json.Decoder(_Asked)
+_answerable_decoder = msgspec.json.Decoder(_Answerable)
 
 
-async def decode(raw: bytes) -> Frame:
+async def decode(raw: bytes) -> ClientFrame:
     """Decodes a client's frame."""
     try:
         check_shape(raw)
@@ -107,11 +107,11 @@ def _refused(raw: bytes, refusal: ThreadkeepError) -> Request | None:
     """An invalid request, if it can be answered: its client waits for that."""
     try:
         # JavaScript writes a lone surrogate as such an escape, which our decoders reject.
-        asked = _asked_decoder.decode(_HALF_PAIR.sub(b"?", raw))
+        request = _answerable_decoder.decode(_HALF_PAIR.sub(b"?", raw))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    named = _REQUEST.fullmatch(asked.type)
-    return Request(named[1], asked.data.request_id, {}, refusal) if named else None
+    named = _REQUEST.fullmatch(request.type)
+    return Request(named[1], request.data.request_id, {}, refusal) if named else None
 
 
 def _authorization(headers: dict[str, Any]) -> str:
@@ -181,7 +181,7 @@ class ImageUpdate(Struct, frozen=True, rename="camel"):
     updates: ImageConfig
 
 
-class ContentPart(Struct, frozen=True, rename="camel"):
+class SentPart(Struct, frozen=True, rename="camel"):
     """A piece of a user's message: text, an image, or another file."""
 
     type: str
@@ -197,17 +197,17 @@ class ContentPart(Struct, frozen=True, rename="camel"):
 class MessageSend(ImageOrAgent, frozen=True, rename="camel", kw_only=True):
     """A user's message."""
 
-    content: str | list[ContentPart]
+    content: str | list[SentPart]
 
 
-def text_of(content: str | list[ContentPart]) -> str:
+def text_of(content: str | list[SentPart]) -> str:
     """The text of a user's message; its parts are separate lines, as AgentX gives them to its models."""
     if isinstance(content, str):
         return content
     return "\n".join(part.text for part in content if part.type == "text" and part.text)
 
 
-def files_of(content: str | list[ContentPart]) -> list[ContentPart]:
+def files_of(content: str | list[SentPart]) -> list[SentPart]:
     """The images and files of a user's message; refuses other parts, which would otherwise be lost."""
     if isinstance(content, str):
         return []

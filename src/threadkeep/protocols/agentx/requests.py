@@ -1,17 +1,14 @@
-"""The requests of signed-in clients, one handler each.
-
-In AgentX's terms a container is one of our agents, an image is a conversation, and an agent is the running
-side of a conversation.
-"""
+"""The requests of signed-in clients, one handler each: calls services, returns the response's frame."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -25,6 +22,7 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.decode import (
     Container,
     Image,
@@ -40,9 +38,9 @@ from threadkeep.protocols.agentx.decode import (
     text_of,
 )
 from threadkeep.protocols.agentx.files import HistoryFiles, take_in
-from threadkeep.protocols.agentx.messages import Shown, history
-from threadkeep.protocols.agentx.records import agent_id_of, image_record, is_online
-from threadkeep.protocols.agentx.started import StartedAgents, StartedByUser
+from threadkeep.protocols.agentx.frames import Response
+from threadkeep.protocols.agentx.history import agent_id_of, history, image_record, is_online
+from threadkeep.protocols.agentx.started_agents import StartedAgents, StartedByUser
 from threadkeep.services.sending import NewMessage
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
@@ -57,26 +55,40 @@ MOST_HISTORY_MESSAGES = 2_000
 MOST_HISTORY_BYTES = 16 * 1024 * 1024
 ROWS_AT_ONCE = 100
 
-Data = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sends a request, and what its handler may use."""
+
+    user: User
+    services: Services
+    started: StartedAgents
 
 
-async def answer(
+async def respond(
     services: Services,
     sign_in: Callable[[], Awaitable[User]],
     request: Request,
     started_by: StartedByUser,
-) -> Data:
-    """The answer to a request, an error included. Checks the user each time, because tokens expire."""
+) -> Response:
+    """The response to a request, an error included. Checks the user each time, because tokens expire."""
+    response = await _respond(services, sign_in, request, started_by)
+    return msgspec.structs.replace(response, request_id=request.request_id)
+
+
+async def _respond(
+    services: Services,
+    sign_in: Callable[[], Awaitable[User]],
+    request: Request,
+    started_by: StartedByUser,
+) -> Response:
     try:
         user = await sign_in()
         if request.refusal is not None:
             raise request.refusal
         kind, handle = _find(request.name)
         body = _body(request, kind)
-        data = await handle(services, user, body)
-        started = started_by.of(user.id)
-        started.note(request.name, data)
-        return await _with_started(services, user, request.name, body, data, started)
+        return await handle(Caller(user, services, started_by.of(user.id)), body)
     except ThreadkeepError as exc:
         return _error(exc)
     except Exception:
@@ -84,32 +96,13 @@ async def answer(
         return _error(internal_error())
 
 
-async def _with_started(
-    services: Services, user: User, name: str, body: Struct, data: Data, started: StartedAgents
-) -> Data:
-    """Started agents exist like those with a running turn; none is left if all are destroyed."""
-    if name == "agent_get":
-        exists = data["exists"] or data.get("agentId", "") in started
-        return data | {"exists": True} if exists else {"exists": False}
-    if name not in {"agent_list", "agent_destroy_all"} or not isinstance(body, Container):
-        return data
-    container_id = await _listed_container(services, body.container_id)
-    found = await started.of(services.conversations, user, container_id)
-    if name == "agent_destroy_all":
-        started.end(found)
-        return data
-    listed = {it["agentId"] for it in data["agents"]}
-    more = [_named(it) | {"containerId": it.agent_id} for it in found if it.id not in listed]
-    return {"agents": [*data["agents"], *more]}
-
-
 def internal_error() -> ThreadkeepError:
     """The error that clients get when our own code fails."""
     return ThreadkeepError("Something went wrong on our side. The error has been logged.")
 
 
-def _error(error: ThreadkeepError) -> Data:
-    return {"error": error.message, "errorCode": error.code}
+def _error(error: ThreadkeepError) -> frames.ErrorResponse:
+    return frames.ErrorResponse(error=error.message, error_code=error.code)
 
 
 def _find(name: str) -> "tuple[type[Struct], Handler]":
@@ -128,186 +121,226 @@ def _body(request: Request, kind: type[Struct]) -> Struct:
 # Containers
 
 
-async def _create_container(services: Services, user: User, body: Container) -> Data:
-    return {"containerId": await _container(services, user, body.container_id)}
+async def _create_container(caller: Caller, body: Container) -> Response:
+    return frames.ContainerCreated(container_id=await _container(caller, body.container_id))
 
 
-async def _get_container(services: Services, user: User, body: Container) -> Data:
+async def _get_container(caller: Caller, body: Container) -> Response:
     try:
-        return {"containerId": await _container(services, user, body.container_id), "exists": True}
+        container_id = await _container(caller, body.container_id)
     except AgentNotFound:
-        return {"exists": False}
+        return frames.ContainerStatus(exists=False)
+    return frames.ContainerStatus(container_id=container_id, exists=True)
 
 
-async def _list_containers(services: Services, user: User, body: NoData) -> Data:
+async def _list_containers(caller: Caller, body: NoData) -> Response:
     found: list[str] = []
     while len(found) < MOST_LISTED:
         after = found[-1] if found else None
-        page = await services.agents.page(user, after=after, offset=0, limit=ROWS_AT_ONCE)
+        page = await caller.services.agents.page(caller.user, after=after, offset=0, limit=ROWS_AT_ONCE)
         found += (agent.id for agent in page)
         if len(page) < ROWS_AT_ONCE:
             break
-    return {"containerIds": found}
+    return frames.ContainerList(container_ids=found)
 
 
 # Images
 
 
-async def _create_image(services: Services, user: User, body: ImageCreate) -> Data:
-    container_id = await _container(services, user, body.container_id)
+async def _create_image(caller: Caller, body: ImageCreate) -> Response:
+    container_id = await _container(caller, body.container_id)
     title = body.config.name if body.config else None
-    conversation, _ = await services.conversations.create(user, container_id, title=title, metadata=None)
-    return _with_subscription(conversation)
+    conversation, _ = await caller.services.conversations.create(
+        caller.user, container_id, title=title, metadata=None
+    )
+    return _found(conversation)
 
 
-async def _get_image(services: Services, user: User, body: Image) -> Data:
+async def _get_image(caller: Caller, body: Image) -> Response:
     try:
-        return _with_subscription(await services.conversations.get(user, body.image_id))
+        return _found(await caller.services.conversations.get(caller.user, body.image_id))
     except ConversationNotFound:
-        return {"record": None, "__subscriptions": []}
+        return frames.ImageFound(record=None, subscriptions=())
 
 
-async def _list_images(services: Services, user: User, body: ImageList) -> Data:
-    found = await _conversations(services, user, body.container_id)
-    records = [image_record(conversation) for conversation in found]
-    return {"records": records, "__subscriptions": [record["sessionId"] for record in records]}
+def _found(conversation: Conversation) -> Response:
+    record = image_record(conversation)
+    return frames.ImageFound(record=record, subscriptions=(record.session_id,))
 
 
-async def _update_image(services: Services, user: User, body: ImageUpdate) -> Data:
+async def _list_images(caller: Caller, body: ImageList) -> Response:
+    records = [image_record(it) for it in await _conversations(caller, body.container_id)]
+    return frames.ImageList(records=records, subscriptions=[it.session_id for it in records])
+
+
+async def _update_image(caller: Caller, body: ImageUpdate) -> Response:
     name = body.updates.name
 
     def rename(conversation: Conversation) -> Conversation:
         return conversation if name is None else conversation.rename(name)
 
-    return {"record": image_record(await services.conversations.update(user, body.image_id, rename))}
+    conversation = await caller.services.conversations.update(caller.user, body.image_id, rename)
+    return frames.ImageUpdated(record=image_record(conversation))
 
 
-async def _delete_image(services: Services, user: User, body: Image) -> Data:
-    await services.conversations.delete(user, body.image_id, purge=False)
-    return {"imageId": body.image_id}
+async def _delete_image(caller: Caller, body: Image) -> Response:
+    await caller.services.conversations.delete(caller.user, body.image_id, purge=False)
+    caller.started.remove(body.image_id)
+    return frames.ImageDeleted(image_id=body.image_id)
 
 
-async def _list_messages(services: Services, user: User, body: Image) -> Data:
-    """The messages of the active path, as many of the newest as fit into one answer."""
-    found: list[Shown] = []
-    files = HistoryFiles(services.files)
+async def _list_messages(caller: Caller, body: Image) -> Response:
+    """The messages of the active path, as many of the newest as fit into one response."""
+    newest_first: list[frames.Message] = []
+    files = HistoryFiles(caller.services.files)
     window, count, size = MessageWindow(newest_first=True), 0, 0
     while count < MOST_HISTORY_MESSAGES:
-        page = await services.conversations.messages(
-            user, body.image_id, window, offset=0, limit=ROWS_AT_ONCE
+        page = await caller.services.conversations.messages(
+            caller.user, body.image_id, window, offset=0, limit=ROWS_AT_ONCE
         )
         for message in page.messages:
             shown = history(message, await files.parts(message))
-            size += sum(len(msgspec.json.encode(it)) for it in shown)
+            size += sum(len(frames.encode_json(it)) for it in shown)
             if size > MOST_HISTORY_BYTES:
-                return _messages(body, found)
-            found += reversed(shown)
+                return _messages(body, newest_first)
+            newest_first += reversed(shown)
         count += len(page.messages)
         if len(page.messages) < ROWS_AT_ONCE:
             break
         window = MessageWindow(before_seq=page.messages[-1].seq, newest_first=True)
-    return _messages(body, found)
+    return _messages(body, newest_first)
 
 
-def _messages(body: Image, newest_first: list[Shown]) -> Data:
-    return {"imageId": body.image_id, "messages": newest_first[::-1]}
+def _messages(body: Image, newest_first: list[frames.Message]) -> Response:
+    return frames.ImageMessages(image_id=body.image_id, messages=newest_first[::-1])
 
 
-async def _run_image(services: Services, user: User, body: Image) -> Data:
+async def _run_image(caller: Caller, body: Image) -> Response:
     """Starts nothing: a conversation answers whenever it gets a message."""
-    conversation = await services.conversations.get(user, body.image_id)
-    return _named(conversation) | {"reused": is_online(conversation)}
+    conversation = await caller.services.conversations.get(caller.user, body.image_id)
+    caller.started.add(conversation.id)
+    return frames.ImageRunning(
+        image_id=conversation.id, agent_id=agent_id_of(conversation), reused=is_online(conversation)
+    )
 
 
-async def _stop_image(services: Services, user: User, body: Image) -> Data:
-    await services.turns.abort(user, body.image_id)
-    return {"imageId": body.image_id}
+async def _stop_image(caller: Caller, body: Image) -> Response:
+    await caller.services.turns.abort(caller.user, body.image_id)
+    caller.started.remove(body.image_id)
+    return frames.ImageStopped(image_id=body.image_id)
 
 
 # Agents
 
 
-async def _get_agent(services: Services, user: User, body: RunningAgent) -> Data:
+async def _get_agent(caller: Caller, body: RunningAgent) -> Response:
     try:
-        conversation = await services.conversations.get(user, body.agent_id)
+        conversation = await caller.services.conversations.get(caller.user, body.agent_id)
     except ConversationNotFound:
-        return {"exists": False}
-    return {
-        "agentId": agent_id_of(conversation),
-        "containerId": conversation.agent_id,
-        "exists": is_online(conversation),
-    }
+        return frames.AgentStatus(exists=False)
+    if not is_online(conversation) and conversation.id not in caller.started:
+        return frames.AgentStatus(exists=False)
+    return frames.AgentStatus(
+        agent_id=agent_id_of(conversation), container_id=conversation.agent_id, exists=True
+    )
 
 
-async def _list_agents(services: Services, user: User, body: Container) -> Data:
-    found = await _conversations(services, user, body.container_id)
-    return {
-        "agents": [_named(it) | {"containerId": it.agent_id} for it in found if is_online(it)],
-    }
+async def _list_agents(caller: Caller, body: Container) -> Response:
+    online = await _online(caller, body.container_id)
+    listed = {it.id for it in online}
+    started = [it for it in await _started(caller, body.container_id) if it.id not in listed]
+    return frames.AgentList(agents=[_listed(it) for it in (*online, *started)])
 
 
-async def _destroy_agent(services: Services, user: User, body: RunningAgent) -> Data:
-    await services.turns.abort(user, body.agent_id)
-    return {"agentId": body.agent_id, "success": True}
+def _listed(conversation: Conversation) -> frames.ListedAgent:
+    return frames.ListedAgent(
+        image_id=conversation.id, agent_id=agent_id_of(conversation), container_id=conversation.agent_id
+    )
 
 
-async def _destroy_all_agents(services: Services, user: User, body: Container) -> Data:
-    found = await _conversations(services, user, body.container_id)
+async def _destroy_agent(caller: Caller, body: RunningAgent) -> Response:
+    await caller.services.turns.abort(caller.user, body.agent_id)
+    caller.started.remove(body.agent_id)
+    return frames.AgentDestroyed(agent_id=body.agent_id)
 
+
+async def _destroy_all_agents(caller: Caller, body: Container) -> Response:
     async def abort(conversation: Conversation) -> None:
         with suppress(ConversationNotFound):  # deleted meanwhile
-            await services.turns.abort(user, conversation.id)
+            await caller.services.turns.abort(caller.user, conversation.id)
 
-    await asyncio.gather(*(abort(it) for it in found if is_online(it)))
-    return {"containerId": body.container_id}
-
-
-async def _interrupt_agent(services: Services, user: User, body: ImageOrAgent) -> Data:
-    conversation = await services.conversations.get(user, _conversation_id(body))
-    await services.turns.abort(user, conversation.id)
-    return _named(conversation)
+    await asyncio.gather(*map(abort, await _online(caller, body.container_id)))
+    for conversation in await _started(caller, body.container_id):
+        caller.started.remove(conversation.id)
+    return frames.AgentsDestroyed(container_id=body.container_id)
 
 
-async def _send_message(services: Services, user: User, body: MessageSend) -> Data:
+async def _interrupt_agent(caller: Caller, body: ImageOrAgent) -> Response:
+    conversation = await caller.services.conversations.get(caller.user, _conversation_id(body))
+    await caller.services.turns.abort(caller.user, conversation.id)
+    return frames.AgentInterrupted(image_id=conversation.id, agent_id=agent_id_of(conversation))
+
+
+async def _send_message(caller: Caller, body: MessageSend) -> Response:
+    services, user = caller.services, caller.user
     conversation_id, files = _conversation_id(body), ()
     if attached := files_of(body.content):
-        conversation = await services.conversations.get(user, conversation_id)
+        await services.conversations.get(user, conversation_id)  # nothing is stored for an unknown one
         files = await take_in(services.files, user, attached)
     sent = await services.sending.send(user, conversation_id, NewMessage(text_of(body.content), files))
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
         conversation = await services.conversations.get(user, sent.conversation_id)
-        return _named(conversation) | {"turnId": conversation.active_turn_id, "queued": True}
-    turn, conversation = sent
-    return _named(conversation) | {"turnId": turn.id}
+        turn_id, queued = conversation.active_turn_id, True
+    else:
+        turn, conversation = sent
+        turn_id, queued = turn.id, UNSET
+    caller.started.add(conversation.id)
+    return frames.MessageSent(
+        image_id=conversation.id, agent_id=agent_id_of(conversation), turn_id=turn_id, queued=queued
+    )
 
 
 # Shared
 
 
-async def _container(services: Services, user: User, container_id: str) -> AgentId:
+async def _container(caller: Caller, container_id: str) -> AgentId:
     """The agent that a client means; raises not found if the user may not see it."""
+    agents = caller.services.agents
     if container_id == DEFAULT_CONTAINER:
-        return (await services.agents.default()).id
-    return (await services.agents.get(user, container_id)).id
+        return (await agents.default()).id
+    return (await agents.get(caller.user, container_id)).id
 
 
-async def _conversations(services: Services, user: User, container_id: str | None) -> list[Conversation]:
+async def _conversations(caller: Caller, container_id: str | None) -> list[Conversation]:
     """The user's conversations, newest activity first: all, or those with an agent, even a deleted one."""
-    which = ConversationFilter(await _listed_container(services, container_id))
+    which = ConversationFilter(await _listed_container(caller, container_id))
     found: list[Conversation] = []
     while len(found) < MOST_LISTED:
         after = (found[-1].updated_at, found[-1].id) if found else None
-        page = await services.conversations.page(user, which, after=after, offset=0, limit=ROWS_AT_ONCE)
+        page = await caller.services.conversations.page(
+            caller.user, which, after=after, offset=0, limit=ROWS_AT_ONCE
+        )
         found += page
         if len(page) < ROWS_AT_ONCE:
             break
     return found
 
 
-async def _listed_container(services: Services, container_id: str | None) -> AgentId | None:
+async def _online(caller: Caller, container_id: str) -> list[Conversation]:
+    """An agent's conversations in which a turn runs."""
+    return [it for it in await _conversations(caller, container_id) if is_online(it)]
+
+
+async def _started(caller: Caller, container_id: str) -> list[Conversation]:
+    """An agent's conversations that the user has started over AgentX."""
+    agent_id = await _listed_container(caller, container_id)
+    return await caller.started.of(caller.services.conversations, caller.user, agent_id)
+
+
+async def _listed_container(caller: Caller, container_id: str | None) -> AgentId | None:
     """The agent whose conversations are listed, which may be deleted; None for all."""
     if container_id == DEFAULT_CONTAINER:
-        return (await services.agents.default()).id
+        return (await caller.services.agents.default()).id
     return None if container_id is None else AgentId(container_id.lower())
 
 
@@ -317,16 +350,7 @@ def _conversation_id(body: ImageOrAgent) -> str:
     return given
 
 
-def _with_subscription(conversation: Conversation) -> Data:
-    record = image_record(conversation)
-    return {"record": record, "__subscriptions": [record["sessionId"]]}
-
-
-def _named(conversation: Conversation) -> Data:
-    return {"imageId": conversation.id, "agentId": agent_id_of(conversation)}
-
-
-Handler = Callable[[Services, User, Any], Awaitable[Data]]
+Handler = Callable[[Caller, Any], Awaitable[Response]]
 REQUESTS: Mapping[str, tuple[type[Struct], Handler]] = {
     "container_create": (Container, _create_container),
     "container_get": (Container, _get_container),

@@ -1,95 +1,41 @@
 """`/ws`: AgentX 1.9.0. Clients follow sessions by id; signed-in clients may also send requests.
 
 A client sends JSON: `auth`, `subscribe` and `unsubscribe`, requests by name, and `__ack`, which is accepted
-and ignored. Events come wrapped with their cursors; answers, including errors, come unwrapped.
+and ignored. Events come wrapped with their cursors; responses, including errors, come unwrapped.
 """
 
-import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, assert_never
+from collections.abc import Awaitable, Callable
 
 from starlette.requests import HTTPConnection
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
-from threadkeep.clock import system_clock
-from threadkeep.domain.errors import (
-    ConversationNotFound,
-    Forbidden,
-    InvalidRequest,
-    PayloadTooLarge,
-    ThreadkeepError,
-    Unauthenticated,
-)
-from threadkeep.domain.ids import MessageId, UserId
-from threadkeep.ports.sign_in import CHECK_EVERY_S, SignIn
-from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
-from threadkeep.protocols.agentx.encode import Cursor, Envelope, parse_cursor, wrap
-from threadkeep.protocols.agentx.idle import IdleSockets
-from threadkeep.protocols.agentx.requests import answer, internal_error
-from threadkeep.protocols.agentx.sessions import LookPace, Reader, Sessions, Subscription
-from threadkeep.protocols.agentx.sign_in import BEARER, SocketSignIn
-from threadkeep.protocols.agentx.started import StartedByUser
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.ports.sign_in import SignIn
+from threadkeep.protocols.agentx.socket import TRY_LATER, SharedBySockets, Socket, SocketLimits
+from threadkeep.protocols.agentx.socket_sign_in import BEARER, SocketSignIn
 from threadkeep.services.services import Services
-from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.ws")
-
-PING_EVERY_S = 30.0
-SLOWEST_READ_S = 30.0
-MOST_WAITING = 256
-
-# For clients that have not signed in. An id or a token can't be guessed; few attempts are allowed.
-SIGN_IN_S = 30.0
-MOST_MESSAGE_BYTES = 64 * 1024
-MOST_STRANGE = 3
-
-# Of other users' sessions; signed-in users may follow all of their own.
-MOST_SUBSCRIPTIONS = 100
-
-LARGE_MESSAGES = "threadkeep.large_messages"
-"""The key of what our server adds to a connection: a function that allows larger messages."""
-
-_POLICY_VIOLATION, _TOO_BIG, _TRY_LATER = 1008, 1009, 1013
-
-
-@dataclass(frozen=True, slots=True)
-class SocketLimits:
-    """Limits that the operator sets."""
-
-    most_idle: int
-    most_message_bytes: int
-    """Of a signed-in client's message; an agent may accept less."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Sent last."""
-
-    code: int
-    reason: str
 
 
 def web_socket(
     sign_in: SignIn[HTTPConnection], services: Callable[[], Awaitable[Services]], limits: SocketLimits
 ) -> Callable[[WebSocket], Awaitable[None]]:
     """The function that serves `/ws`."""
-    idle, started, pace = IdleSockets(limits.most_idle), StartedByUser(), LookPace()
+    shared = SharedBySockets(limits)
 
     async def serve(websocket: WebSocket) -> None:
         signed = SocketSignIn(websocket, sign_in)
-        await signed.look()
+        await signed.try_handshake()
         await websocket.accept(_chosen(websocket.scope.get("subprotocols", [])))
         try:
             ready = await services()
         except ThreadkeepError as exc:
             log.warning("/ws: %s", exc.message)
-            await websocket.close(_TRY_LATER, "Try again later.")
+            await websocket.close(TRY_LATER, "Try again later.")
             return
-        sessions = Sessions(ready.store, ready.turns, pace)
-        await Socket(websocket, signed, ready, sessions, idle, started, limits).run()
+        await Socket(websocket, signed, ready, shared).run()
 
     return serve
 
@@ -97,252 +43,3 @@ def web_socket(
 def _chosen(offered: list[str]) -> str | None:
     """One of the offered subprotocols, as browsers require; the token only if there is no other."""
     return next((it for it in offered if not it.startswith(BEARER)), offered[0] if offered else None)
-
-
-class Socket:
-    """One client. Outgoing messages wait in a bounded queue; a client that does not read is dropped."""
-
-    def __init__(
-        self,
-        websocket: WebSocket,
-        sign_in: SocketSignIn,
-        services: Services,
-        sessions: Sessions,
-        idle: IdleSockets,
-        started: StartedByUser,
-        limits: SocketLimits,
-    ) -> None:
-        self._websocket = websocket
-        self._sign_in = sign_in
-        self._services = services
-        self._sessions = sessions
-        self._outgoing: asyncio.Queue[str | Close] = asyncio.Queue(MOST_WAITING)
-        self._may_send_events = asyncio.Event()
-        """Set unless a request is being answered: its answer precedes the events that it causes."""
-        self._may_send_events.set()
-        self._subscriptions: dict[str, Subscription] = {}
-        self._started = started
-        self._strange = 0
-        self._is_closing = False
-        self._has_signed_in = False
-        """Whether the client has signed in by a message since: then it is not idle."""
-        self._idle = idle
-        self._limits = limits
-        self._ending: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
-
-    async def run(self) -> None:
-        """Serves the client until either side closes."""
-        self._let_large_messages_in()
-        tasks = {asyncio.create_task(it) for it in (self._read(), self._write(), self._end_when_asked())}
-        deadline = asyncio.get_running_loop().call_later(SIGN_IN_S, self._end_stranger)
-        self._idle.add(self)
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            deadline.cancel()
-            self._idle.discard(self)
-            await end_tasks(*tasks)
-            await asyncio.gather(*(it.close() for it in self._subscriptions.values()))
-        for task in tasks:
-            if not task.cancelled() and (exc := task.exception()):
-                log.error("/ws failed", exc_info=exc)
-
-    async def _write(self) -> None:
-        try:
-            while True:
-                message = await self._outgoing.get()
-                async with asyncio.timeout(SLOWEST_READ_S):
-                    if isinstance(message, Close):
-                        await self._websocket.close(message.code, message.reason)
-                        return
-                    await self._websocket.send_text(message)
-        except TimeoutError:
-            log.info("dropping a /ws client that stopped reading")
-        except WebSocketDisconnect:
-            return
-
-    def make_room(self) -> None:
-        """Closes for another socket."""
-        self._end(Close(_TRY_LATER, "Too many connections without a session."))
-
-    def _end(self, close: Close) -> None:
-        if not self._ending.done():
-            self._ending.set_result(close)
-
-    async def _end_when_asked(self) -> None:
-        """Closes at once: a client that does not read would block the queue."""
-        while not self._ending.done():
-            done, _ = await asyncio.wait([self._ending], timeout=CHECK_EVERY_S)
-            if not done:
-                await self._check_sign_in()
-        close = self._ending.result()
-        with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be closing anyway
-            async with asyncio.timeout(SLOWEST_READ_S):
-                await self._websocket.close(close.code, close.reason)
-
-    async def _check_sign_in(self) -> None:
-        try:
-            await self._sign_in.check()
-        except (Unauthenticated, Forbidden):
-            self._end(Close(_POLICY_VIOLATION, "Sign in again."))
-
-    @property
-    def _is_strange(self) -> bool:
-        return self._sign_in.user_id is None
-
-    def _end_stranger(self) -> None:
-        if self._is_strange and not self._subscriptions:
-            self._end(Close(_POLICY_VIOLATION, "No sign-in or session arrived in time."))
-
-    def _let_large_messages_in(self) -> None:
-        allow = self._websocket.scope.get("extensions", {}).get(LARGE_MESSAGES)
-        if allow is not None and not self._is_strange:
-            allow(self._limits.most_message_bytes)
-
-    async def _read(self) -> None:
-        while (message := await self._websocket.receive())["type"] != "websocket.disconnect":
-            if self._is_closing:
-                continue
-            raw = message.get("bytes") or (message.get("text") or "").encode()
-            try:
-                await self._handle(raw)
-            except ThreadkeepError as exc:
-                await self._fail(exc)
-            except Exception:
-                log.exception("a message on /ws failed")
-                await self._fail(internal_error())
-
-    async def _handle(self, raw: bytes) -> None:
-        most = MOST_MESSAGE_BYTES if self._is_strange else self._limits.most_message_bytes
-        if len(raw) > most:
-            await self._fail(PayloadTooLarge(f"A message can have at most {most} bytes."))
-            await self._close(_TOO_BIG, "The message is too large.")
-            return
-        match await decode(raw):
-            case Request() as request:
-                await self._answer(request)
-            case Subscribe(session_id, after_cursor):
-                await self._subscribe(session_id, after_cursor)
-                self._note_idle()
-            case Unsubscribe(session_id):
-                if subscription := self._subscriptions.pop(session_id, None):
-                    await subscription.close()
-                self._note_idle()
-            case Auth(authorization):
-                await self._authenticate(authorization)
-            case Ack():
-                pass
-            case _ as never:
-                assert_never(never)
-
-    async def _authenticate(self, authorization: str) -> None:
-        try:
-            await self._sign_in.take(authorization)
-        except Unauthenticated as exc:
-            await self._refuse(exc)
-            return
-        self._let_large_messages_in()
-        self._note_signed_in()
-
-    async def _refuse(self, error: ThreadkeepError, session_id: str = "") -> None:
-        """Reports an error; a client that has not signed in gets a few attempts only."""
-        await self._fail(error, session_id)
-        self._strange += self._is_strange
-        if self._strange >= MOST_STRANGE:
-            await self._close(_POLICY_VIOLATION, "Too many unknown sessions or tokens.")
-
-    async def _subscribe(self, session_id: str, after_cursor: str | None) -> None:
-        if session_id in self._subscriptions and not after_cursor:
-            return
-        try:
-            after = parse_cursor(after_cursor) if after_cursor else None
-            if before := self._subscriptions.pop(session_id, None):
-                await before.close()
-            conversation = await self._sessions.find(session_id)
-            self._check_room(conversation.user_id)
-            self._subscriptions[session_id] = await self._sessions.follow(
-                conversation, after, self._reader(session_id)
-            )
-        except ConversationNotFound as exc:
-            await self._refuse(exc, session_id)
-        except ThreadkeepError as exc:
-            await self._fail(exc, session_id)
-
-    def _check_room(self, owner_id: UserId) -> None:
-        """Refuses one session too many; the signed-in user's own do not count."""
-        user_id = self._sign_in.user_id
-        if owner_id == user_id or len(self._subscriptions) < MOST_SUBSCRIPTIONS:
-            return
-        if sum(it.owner_id != user_id for it in self._subscriptions.values()) >= MOST_SUBSCRIPTIONS:
-            raise InvalidRequest(
-                f"A connection can follow at most {MOST_SUBSCRIPTIONS} sessions of other users."
-            )
-
-    def _note_signed_in(self) -> None:
-        self._has_signed_in = True
-        self._note_idle()
-
-    def _note_idle(self) -> None:
-        if self._subscriptions or self._has_signed_in:
-            self._idle.discard(self)
-        else:
-            self._idle.add(self)
-
-    def _reader(self, session_id: str) -> Reader:
-        async def send(cursor: Cursor, envelope: Envelope) -> None:
-            await self._may_send_events.wait()
-            await self._outgoing.put(wrap(cursor, envelope.json()))
-
-        async def fail(error: ThreadkeepError) -> None:
-            await self._fail(error, session_id)
-
-        async def move(tip_id: MessageId | None) -> None:
-            # Not part of a turn, so it has no cursor: a client that missed it reads the conversation again.
-            moved = Envelope(
-                "path_changed",
-                system_clock(),
-                {"messageId": tip_id},
-                category="state",
-                context={"sessionId": session_id},
-            )
-            await self._outgoing.put(moved.json().decode())
-
-        async def end(error: ThreadkeepError) -> None:
-            self._subscriptions.pop(session_id, None)
-            self._note_idle()
-            await self._fail(error, session_id)
-
-        return Reader(send=send, fail=fail, move=move, end=end)
-
-    async def _answer(self, request: Request) -> None:
-        self._may_send_events.clear()
-        try:
-            data = await answer(self._services, self._sign_in.user, request, self._started)
-            await self._send(f"{request.name}_response", {"requestId": request.request_id, **data})
-        finally:
-            self._may_send_events.set()
-        if not self._is_strange:
-            self._note_signed_in()
-
-    async def _fail(self, error: ThreadkeepError, session_id: str = "") -> None:
-        data = {"message": error.message, "errorCode": error.code}
-        await self._send("error", data, {"sessionId": session_id} if session_id else {})
-
-    async def _send(
-        self, name: str, data: Mapping[str, Any], context: Mapping[str, str] | None = None
-    ) -> None:
-        envelope = Envelope(
-            name,
-            system_clock(),
-            data,
-            source="command",
-            category="response",
-            intent="result",
-            context=context or {},
-        )
-        await self._outgoing.put(envelope.json().decode())
-
-    async def _close(self, code: int, reason: str) -> None:
-        """Closes after sending what is queued; stops reading at once."""
-        self._is_closing = True
-        await self._outgoing.put(Close(code, reason))

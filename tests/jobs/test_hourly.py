@@ -1,4 +1,4 @@
-"""Clearing away goes on, whatever happens to one of its steps."""
+"""The hourly jobs go on, whatever happens to one of them."""
 
 import logging
 
@@ -6,16 +6,16 @@ import pytest
 
 from threadkeep import loops
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.jobs import cleaning
-from threadkeep.jobs.cleaning import Cleaning
+from threadkeep.jobs import hourly
+from threadkeep.jobs.hourly import Hourly
 from threadkeep.loops import Loops
 from threadkeep.testing.waiting import until
 
 
-async def test_step_that_fails_is_retried_soon_and_keeps_no_other_from_being_done(
+async def test_job_that_fails_is_retried_soon_and_keeps_no_other_from_being_done(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(cleaning, "CLEAN_UP_EVERY_S", 0)
+    monkeypatch.setattr(hourly, "EVERY_S", 0)
     monkeypatch.setattr(loops, "FIRST_PAUSE_S", 0.001)
     caplog.set_level(logging.INFO, "threadkeep")
     done: list[str] = []
@@ -35,7 +35,7 @@ async def test_step_that_fails_is_retried_soon_and_keeps_no_other_from_being_don
         done.append("third")
         return 3
 
-    running = Cleaning({"old talk": first, "folders": second, "contents": third}, Loops())
+    running = Hourly({"old talk": first, "folders": second, "contents": third}, Loops())
     await until(lambda: len(done) >= 8)
     await running.close()
     assert done[:8] == ["first", "second", "third", "first", "second", "second", "first", "second"]

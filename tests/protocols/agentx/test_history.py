@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.protocols.recorded import AT, BEGINNING, COMPLETED, CONTEXT, REPLY, TIMED_OUT, turn
@@ -13,7 +14,7 @@ from threadkeep.domain.parts import CardPart, Part, TextPart, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus, derived_id
 from threadkeep.engine.fold import fold
 from threadkeep.protocols.agentx.encode import AgentXTurn
-from threadkeep.protocols.agentx.messages import history
+from threadkeep.protocols.agentx.history import history
 
 CALL = ToolCall(
     turn_id=CONTEXT.turn_id,
@@ -34,21 +35,31 @@ def ended(*parts: Part, status: MessageStatus = MessageStatus.CANCELLED) -> Mess
     return replace(REPLY, parts=parts, status=status, completed_at=AT + 20)
 
 
+def as_read(value: Any) -> Any:
+    """A value as clients read it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def shown(message: Message) -> list[dict[str, Any]]:
+    """A message as clients read it in the history."""
+    return as_read(history(message))
+
+
 @pytest.mark.parametrize("last", [COMPLETED, TIMED_OUT])
 def test_history_shows_the_messages_that_the_events_told(last: Any):
     events = turn(*BEGINNING, last)
     agentx = AgentXTurn(CONTEXT)
-    told = [it.data for event in events for it in agentx.envelopes(event) if it.category == "message"]
-    in_history = {it["id"]: it for it in history(fold(REPLY, events))}
+    envelopes = [it for event in events for it in agentx.envelopes(event)]
+    told = [as_read(it.data) for it in envelopes if it.category == "message"]
+    in_history = {it["id"]: it for it in shown(fold(REPLY, events))}
     assert in_history.keys() == {it["id"] for it in told}
     for message in told:
-        shown = dict(in_history[message["id"]])
         # A call's time is its part's in the history, and its event's while it runs.
-        assert shown | {"timestamp": 0} == {**message, "timestamp": 0}
+        assert in_history[message["id"]] | {"timestamp": 0} == message | {"timestamp": 0}
 
 
 def test_reply_of_calls_only_is_there_for_them_to_stand_under():
-    reply, call, result = history(ended(ToolCallPart(call=CALL)))
+    reply, call, result = shown(ended(ToolCallPart(call=CALL)))
     assert (reply["id"], reply["content"]) == ("m2", [{"type": "text", "text": ""}])
     assert (call["parentId"], call["toolCall"]["input"]) == ("m2", {"query": "x"})
     assert result["toolResult"]["output"] == {"type": "text", "value": "found"}
@@ -57,22 +68,22 @@ def test_reply_of_calls_only_is_there_for_them_to_stand_under():
 
 def test_call_that_runs_has_no_result_yet():
     running = replace(CALL, status=ToolCallStatus.RUNNING, result=None, duration_ms=None)
-    assert [it["subtype"] for it in history(ended(ToolCallPart(call=running)))] == ["assistant", "tool-call"]
+    assert [it["subtype"] for it in shown(ended(ToolCallPart(call=running)))] == ["assistant", "tool-call"]
 
 
 def test_call_from_elsewhere_has_an_id_that_no_other_turn_repeats():
     imported = replace(CALL, model_name="")
-    _, call, result = history(ended(ToolCallPart(call=imported)))
+    _, call, result = shown(ended(ToolCallPart(call=imported)))
     assert call["toolCall"]["id"] == result["toolCallId"] == derived_id(CONTEXT.turn_id, "t1")
 
 
 @pytest.mark.parametrize("status", [MessageStatus.CANCELLED, MessageStatus.PENDING])
 def test_reply_that_says_nothing_is_not_shown(status: MessageStatus):
-    assert history(ended(status=status)) == []
+    assert shown(ended(status=status)) == []
 
 
 def test_superseded_text_is_not_shown():
-    (reply,) = history(ended(TextPart(text="wrong", superseded=True), TextPart(text="right")))
+    (reply,) = shown(ended(TextPart(text="wrong", superseded=True), TextPart(text="right")))
     assert reply["content"] == [{"type": "text", "text": "right"}]
 
 
@@ -80,8 +91,8 @@ def test_briefing_is_shown_as_words_of_the_agent():
     card = BriefingCard(BriefingId("b1"), "Overdue", "Two reviews.", Priority.P1, AT)
     parts = (CardPart(card=card),)
     message = replace(REPLY, parts=parts, role=MessageRole.SYSTEM, status=MessageStatus.COMPLETED)
-    (shown,) = history(message)
-    assert (shown["subtype"], shown["content"]) == (
+    (briefing,) = shown(message)
+    assert (briefing["subtype"], briefing["content"]) == (
         "assistant",
         [{"type": "text", "text": "Overdue\nTwo reviews."}],
     )

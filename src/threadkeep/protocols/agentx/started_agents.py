@@ -1,8 +1,5 @@
 """The agents that users have started: in AgentX, an agent exists until it is destroyed, turn or not."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound
 from threadkeep.domain.ids import UserId
@@ -11,8 +8,6 @@ from threadkeep.services.conversations import Conversations
 
 MOST_STARTED = 1_000
 MOST_USERS = 1_000
-
-Data = dict[str, Any]
 
 
 class StartedByUser:
@@ -39,20 +34,16 @@ class StartedAgents:
     def __contains__(self, id_: str) -> bool:
         return id_ in self._ids
 
-    def note(self, name: str, data: Data) -> None:
-        """Remembers what a request has started or ended."""
-        match name:
-            case "image_run" | "message_send":
-                self._ids.pop(data["imageId"], None)
-                self._ids[data["imageId"]] = None
-                if len(self._ids) > MOST_STARTED:
-                    del self._ids[next(iter(self._ids))]
-            case "image_stop" | "image_delete":
-                self._forget([data["imageId"]])
-            case "agent_destroy":
-                self._forget([data["agentId"]])
-            case _:
-                pass
+    def add(self, id_: str) -> None:
+        """Remembers a conversation; the one that was added longest ago makes room."""
+        self._ids.pop(id_, None)
+        self._ids[id_] = None
+        if len(self._ids) > MOST_STARTED:
+            del self._ids[next(iter(self._ids))]
+
+    def remove(self, id_: str) -> None:
+        """Forgets a conversation: it was stopped or deleted."""
+        self._ids.pop(id_.lower(), None)
 
     async def of(
         self, conversations: Conversations, user: User, container_id: str | None
@@ -63,16 +54,8 @@ class StartedAgents:
             try:
                 conversation = await conversations.get(user, id_)
             except ConversationNotFound:
-                self._forget([id_])
+                self.remove(id_)
                 continue
             if container_id in {None, conversation.agent_id}:
                 found.append(conversation)
         return found
-
-    def end(self, conversations: Iterable[Conversation]) -> None:
-        """Forgets them: they are destroyed."""
-        self._forget(it.id for it in conversations)
-
-    def _forget(self, ids: Iterable[str]) -> None:
-        for id_ in ids:
-            self._ids.pop(id_.lower(), None)

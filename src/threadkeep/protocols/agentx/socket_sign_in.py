@@ -13,6 +13,7 @@ from threadkeep.ports.sign_in import Check, SignIn
 log = logging.getLogger("threadkeep.ws")
 
 BEARER = "bearer."
+"""The prefix of a subprotocol that is a token: browsers can set no header of a web socket."""
 
 
 class SocketSignIn:
@@ -30,8 +31,8 @@ class SocketSignIn:
         """The user who has signed in, if any."""
         return self._user_id
 
-    async def look(self) -> None:
-        """Tries to sign in by the handshake; following a session works without."""
+    async def try_handshake(self) -> None:
+        """Tries to sign in by the handshake; a client can follow a session without."""
         try:
             await self.user()
         except ThreadkeepError:
@@ -43,7 +44,7 @@ class SocketSignIn:
         """The currently signed-in user: tokens expire."""
         return await self._user_of(self._signed)
 
-    async def take(self, authorization: str) -> None:
+    async def renew(self, authorization: str) -> None:
         """Signs in by a message, or renews a token. If refused, nothing changes."""
         signed = _with_authorization(self._websocket, [authorization.encode()])
         await self._user_of(signed)
@@ -59,7 +60,7 @@ class SocketSignIn:
         return user
 
     async def check(self) -> None:
-        """Raises Unauthenticated or Forbidden if the user no longer is signed in, with their newest token."""
+        """Raises Unauthenticated or Forbidden if the user is no longer signed in, with their newest token."""
         if self._check is not None:
             await self._check()
 

@@ -1,4 +1,4 @@
-"""Sessions: sends a conversation's turns, one after the other, to anyone who knows its session id.
+"""Subscriptions: send a conversation's turns, one after the other, to anyone who knows its session id.
 
 A session id is a credential and never gets into a log line.
 """
@@ -23,7 +23,9 @@ from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.protocols.agentx.encode import AgentXTurn, Cursor, Envelope
+from threadkeep.protocols.agentx.cursor import Cursor
+from threadkeep.protocols.agentx.encode import AgentXTurn
+from threadkeep.protocols.agentx.frames import Envelope
 from threadkeep.protocols.dialect import START, TurnContext
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
@@ -41,8 +43,8 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Callbacks to a reader. They may wait as long as it needs; no turn waits for them."""
+class SessionReader:
+    """Callbacks to the reader of a session. They may wait as long as it needs; no turn waits for them."""
 
     send: Callable[[Cursor, Envelope], Awaitable[None]]
     fail: Callable[[ThreadkeepError], Awaitable[None]]
@@ -74,7 +76,7 @@ class LookPace:
 
 
 class Sessions:
-    """The use cases of sessions."""
+    """Finds sessions and follows them."""
 
     def __init__(self, store: Store, turns: Turns, pace: LookPace) -> None:
         self._store = store
@@ -91,7 +93,7 @@ class Sessions:
         return conversation
 
     async def follow(
-        self, conversation: Conversation, after: Cursor | None, reader: Reader
+        self, conversation: Conversation, after: Cursor | None, reader: SessionReader
     ) -> "Subscription":
         """Sends a session's envelopes after a cursor, or from the start of the running turn."""
         first = after.turn_id if after else conversation.active_turn_id
@@ -121,7 +123,7 @@ class Subscription:
         store: Store,
         turns: Turns,
         conversation: Conversation,
-        reader: Reader,
+        reader: SessionReader,
         sent_to_seq: int,
         last_sent: Cursor | None,
         pace: LookPace,
@@ -144,7 +146,7 @@ class Subscription:
         return self._conversation.user_id
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Calls `call` once nothing is sent any more, however it ended."""
+        """Calls `call` once it has ended, for whatever reason."""
         self._watching.add_done_callback(lambda _: call())
 
     async def close(self) -> None:
@@ -152,10 +154,7 @@ class Subscription:
         await end_tasks(self._watching, self._sending)
 
     async def _watch(self) -> None:
-        """Notices a new turn, another active branch, or the end of the session.
-
-        Also polls.
-        """
+        """Notices a new turn, another active branch, or the end of the session, by signals and by polling."""
         try:
             await self._notice_changes()
         except Exception:
@@ -219,23 +218,14 @@ class Subscription:
 
     async def _send_turn(self, turn: Turn) -> bool:
         """Sends the rest of a turn to the reader; returns whether it has ended."""
-        conversation = self._conversation
-        wording = AgentXTurn(
-            TurnContext(
-                turn.id,
-                turn.assistant_message_id,
-                conversation.id,
-                conversation.agent_id,
-                conversation.session_id.reveal(),
-            )
-        )
+        encoder = AgentXTurn(TurnContext.of(turn, self._conversation))
         log = await self._follow(turn)
         if log is None:
             return True
         async with log:
             async for chunks in log:
                 for chunk in chunks:
-                    await self._send_chunk(wording, chunk)
+                    await self._send_chunk(encoder, chunk)
         # If it has not, its node could not store the end: the node that takes over the turn will.
         return log.has_ended
 
@@ -251,11 +241,11 @@ class Subscription:
                 raise
             return None
 
-    async def _send_chunk(self, wording: AgentXTurn, chunk: LogChunk) -> None:
+    async def _send_chunk(self, encoder: AgentXTurn, chunk: LogChunk) -> None:
         last = self._last_sent
         after = last.position if last and last.turn_id == chunk.turn_id else START
         for event in decode_chunk(chunk.events):
-            envelopes = wording.envelopes(event)
+            envelopes = encoder.envelopes(event)
             if event.seq <= after.seq:
                 continue
             seen = after.frames if event.seq == after.seq + 1 else 0

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Idle(Protocol):
+class IdleSocket(Protocol):
     """A socket that can be closed to make room."""
 
     def make_room(self) -> None:
@@ -16,9 +16,9 @@ class IdleSockets:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._sockets: dict[Idle, None] = {}
+        self._sockets: dict[IdleSocket, None] = {}
 
-    def add(self, socket: Idle) -> None:
+    def add(self, socket: IdleSocket) -> None:
         """Adds a socket; the oldest makes room if need be."""
         self._sockets[socket] = None
         if len(self._sockets) > self._most:
@@ -26,6 +26,6 @@ class IdleSockets:
             self.discard(oldest)
             oldest.make_room()
 
-    def discard(self, socket: Idle) -> None:
+    def discard(self, socket: IdleSocket) -> None:
         """Removes a socket that is now in use or closed."""
         self._sockets.pop(socket, None)

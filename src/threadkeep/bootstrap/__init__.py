@@ -1,0 +1,68 @@
+"""Builds the adapters and passes them to the services; the only package that knows them all.
+
+    storage.py    the database and the key of its secrets
+    models.py     the model that answers
+    documents.py  what reads, embeds and searches documents and files
+    servers.py    agents' MCP servers: which may run, and the pool that runs them
+    limits.py     the operator's limits
+    adapters.py   all of these, opened
+    tools.py      our own tools beside those of the servers
+    jobs.py       work beside requests
+    services.py   the services
+    runtime.py    all of that, started on first use and stopped in reverse order
+    stores.py     the store alone, for commands
+
+`create_app` puts the HTTP app in front.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from threadkeep.bootstrap.documents import file_intake
+from threadkeep.bootstrap.models import build_endpoint, build_gateway, has_model, is_demonstration
+from threadkeep.bootstrap.runtime import Runtime
+from threadkeep.bootstrap.servers import build_catalog, build_server_environment
+from threadkeep.bootstrap.storage import build_secret_box
+from threadkeep.bootstrap.stores import opened_jobs_and_store, reading_store
+from threadkeep.http.app import Threadkeep
+from threadkeep.http.sign_in.methods import CurrentUser, sign_in
+from threadkeep.settings import Settings
+
+__all__ = [
+    "Runtime",
+    "build_catalog",
+    "build_endpoint",
+    "build_gateway",
+    "build_secret_box",
+    "build_server_environment",
+    "create_app",
+    "file_intake",
+    "has_model",
+    "opened_jobs_and_store",
+    "reading_store",
+]
+
+
+def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
+    """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user."""
+    settings = settings or Settings.load()
+    door = sign_in(settings, current_user)
+    runtime = Runtime(settings, is_local=current_user is None and not settings.signs_in)
+
+    @asynccontextmanager
+    async def running() -> AsyncGenerator[None]:
+        await runtime.services()
+        try:
+            yield
+        finally:
+            await runtime.close()
+            await door.close()
+
+    return Threadkeep(
+        settings,
+        door,
+        runtime.services,
+        running,
+        embedded=current_user is not None,
+        is_demonstration=is_demonstration(settings),
+    )

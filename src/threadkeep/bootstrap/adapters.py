@@ -1,0 +1,90 @@
+"""What the services need from the outside, opened."""
+
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from threadkeep.bootstrap.documents import build_embedder
+from threadkeep.bootstrap.limits import build_allowances
+from threadkeep.bootstrap.models import build_gateway, build_models
+from threadkeep.bootstrap.servers import build_pool
+from threadkeep.bootstrap.storage import build_secret_box, open_timed
+from threadkeep.clock import Clock, system_clock
+from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.loops import Loops
+from threadkeep.mcp.pool import Pool
+from threadkeep.mcp.processes.programs import ServerEnvironment
+from threadkeep.metrics import Metrics
+from threadkeep.ports.allowances import Allowances
+from threadkeep.ports.bus import Bus
+from threadkeep.ports.embedder import Embedder
+from threadkeep.ports.gateway import Models
+from threadkeep.ports.jobs import JobStore
+from threadkeep.ports.retriever import VectorIndex
+from threadkeep.ports.store import Store
+from threadkeep.settings import Settings
+from threadkeep.storage.database.bus import bus_on
+from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.store import store_on
+from threadkeep.storage.vector_index import vector_index_on
+
+log = logging.getLogger("threadkeep.bootstrap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """The open adapters that the services use."""
+
+    store: Store
+    jobs: JobStore
+    allowances: Allowances
+    bus: Bus
+    models: Models
+    embedder: Embedder | None
+    vector_index: VectorIndex | None
+    pool: Pool
+    clock: Clock
+    metrics: Metrics
+    loops: Loops
+    alone: bool
+    """Whether no other node works on the database."""
+    on_program: Callable[[], None]
+    """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
+
+
+async def open_adapters(
+    settings: Settings, environment: ServerEnvironment, opened: AsyncExitStack
+) -> Adapters:
+    """Opens them one after the other; `opened` closes them in reverse order."""
+    metrics, loops = Metrics(), Loops()
+    database = await open_timed(settings, metrics, loops)
+    opened.push_async_callback(database.close)
+    store = await store_on(database, build_secret_box(settings), settings.payload_folder)
+    bus = bus_on(database, loops)
+    opened.push_async_callback(bus.close)
+    pool = build_pool(settings, environment, loops)
+    opened.push_async_callback(pool.close)
+    gateway = build_gateway(settings)
+    if gateway is None:  # a host application has no other sign of it before the first request
+        log.warning("%s", GatewayNotConfigured().message)
+    else:
+        opened.push_async_callback(gateway.close)
+    embedder = build_embedder(settings)
+    if embedder is not None:
+        opened.push_async_callback(embedder.close)
+    return Adapters(
+        store=store,
+        jobs=SqlJobs(database),
+        allowances=build_allowances(settings, database),
+        bus=bus,
+        models=build_models(settings, gateway),
+        embedder=embedder,
+        vector_index=await vector_index_on(database, store.chunks),
+        pool=pool,
+        clock=system_clock,
+        metrics=metrics,
+        loops=loops,
+        alone=database.dialect == "sqlite",
+        on_program=environment.on_program,
+    )

@@ -1,0 +1,103 @@
+"""Work beside requests: jobs on demand, and the hourly ones."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from threadkeep.bootstrap.adapters import Adapters
+from threadkeep.clock import Clock
+from threadkeep.domain.caps import OperatorCaps
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
+from threadkeep.jobs.hourly import Hourly, HourlyJobs
+from threadkeep.jobs.queue import Jobs
+from threadkeep.jobs.titles import TITLE_JOB, Titles
+from threadkeep.retrieval.extractor import ProcessExtractor
+from threadkeep.runtime.user_events import UserEvents
+from threadkeep.services.compactions import COMPACTION_JOB, Compactions
+from threadkeep.services.history import History
+from threadkeep.services.services import Services
+from threadkeep.settings import Settings
+from threadkeep.storage.document_files import FolderDocumentFiles
+
+HOUR_MS = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What works beside requests, and the services that it works for."""
+
+    jobs: Jobs
+    document_jobs: DocumentJobs
+    document_files: FolderDocumentFiles
+    compactions: Compactions
+    history: History
+    user_events: UserEvents
+
+
+async def start_background(
+    settings: Settings, adapters: Adapters, caps: OperatorCaps, started: AsyncExitStack
+) -> Background:
+    """Starts the jobs, which whichever node has time does."""
+    store, clock = adapters.store, adapters.clock
+    document_files = FolderDocumentFiles(settings.workspaces)
+    document_jobs = DocumentJobs(
+        store, document_files, ProcessExtractor(), adapters.embedder, clock, adapters.vector_index
+    )
+    compactions = Compactions(store, adapters.models, adapters.allowances, clock, settings.zone, caps)
+    history = History(store, adapters.loops)
+    started.push_async_callback(history.close)
+    if adapters.alone:  # no other process could be running a job
+        await adapters.jobs.release_all()
+    user_events = UserEvents(adapters.bus)
+
+    async def titled(conversation: Conversation) -> None:
+        await history.follow(conversation.id)
+        await user_events.publish(
+            UserEvent(conversation.user_id, UserEventType.CONVERSATION_RENAMED, conversation.id)
+        )
+
+    jobs = Jobs(
+        adapters.jobs,
+        {
+            TITLE_JOB: Titles(store, adapters.models, titled, caps).give,
+            COMPACTION_JOB: compactions.compact_later,
+            READ_JOB: document_jobs.read,
+            EMBED_JOB: document_jobs.embed,
+        },
+        adapters.loops,
+    )
+    started.push_async_callback(jobs.close)
+    return Background(
+        jobs=jobs,
+        document_jobs=document_jobs,
+        document_files=document_files,
+        compactions=compactions,
+        history=history,
+        user_events=user_events,
+    )
+
+
+def build_hourly(settings: Settings, services: Services, background: Background, clock: Clock) -> Hourly:
+    """The periodic jobs; `jobs/hourly.py` says what each is for."""
+    store, conversations = services.store, services.conversations
+    kept_ms = settings.turn_log_ttl_hours * HOUR_MS
+
+    async def embed() -> None:
+        for arguments in await background.document_jobs.embed_jobs():
+            await background.jobs.add(EMBED_JOB, arguments)
+
+    hourly = HourlyJobs(
+        deleted_conversations=lambda: conversations.purge_expired(clock()),
+        turn_logs=lambda: store.log.trim(clock() - kept_ms),
+        requests_of_ended_turns=lambda: store.approvals.close_of_ended(clock()),
+        receipt_prompts=store.receipts.forget_texts,
+        leftovers_of_deleted_users=services.users.sweep,
+        agent_folders=services.prompts.remove_orphans,
+        document_files=background.document_jobs.sweep,
+        documents_without_vectors=embed,
+        conversations_missing_from_search=services.history.catch_up,
+        files_without_a_message=services.files.sweep,
+        unreferenced_payloads=store.payloads.collect,
+    )
+    return Hourly(hourly.by_name, services.loops)

@@ -1,0 +1,38 @@
+"""The operator's limits."""
+
+from threadkeep.bootstrap.models import has_guide
+from threadkeep.domain.caps import OperatorCaps, TurnCaps
+from threadkeep.domain.guide import GUIDE_MODEL
+from threadkeep.ports.allowances import Allowances
+from threadkeep.ports.gateway import Gateway
+from threadkeep.services.allowances import LocalAllowances
+from threadkeep.settings import Settings
+from threadkeep.storage.allowances import SqlAllowances
+from threadkeep.storage.database.connector import Database
+
+
+def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
+    """The operator's caps. The default model is their own choice, hence always allowed."""
+    models = settings.allowed_models
+    if models and gateway is not None:
+        guide = (GUIDE_MODEL,) if has_guide(settings) else ()
+        models = tuple(dict.fromkeys((gateway.default_model, *models, *guide)))
+    return OperatorCaps(
+        models=models,
+        reply_tokens=settings.max_reply_tokens,
+        iterations=settings.max_iterations,
+        message_chars=settings.max_message_chars,
+        documents=settings.user_documents,
+        bytes=settings.user_bytes,
+        publish=settings.publish,
+    )
+
+
+def build_allowances(settings: Settings, database: Database) -> Allowances:
+    """Each user's allowance: counted in the database if several nodes share it."""
+    caps = TurnCaps(
+        at_once=settings.user_running_turns,
+        per_minute=settings.user_turns_per_minute,
+        uploads_per_minute=settings.user_uploads_per_minute,
+    )
+    return LocalAllowances(caps) if database.dialect == "sqlite" else SqlAllowances(database, caps)

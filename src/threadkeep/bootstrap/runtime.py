@@ -1,0 +1,49 @@
+"""Everything that runs while the app does."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+
+from threadkeep.bootstrap.adapters import open_adapters
+from threadkeep.bootstrap.servers import build_server_environment
+from threadkeep.bootstrap.services import start_services
+from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.logs import about
+from threadkeep.services.services import Services
+from threadkeep.settings import Settings
+
+
+class Runtime:
+    """Everything that runs while the app does. Starts on first use: a host may not run our lifespan."""
+
+    def __init__(self, settings: Settings, *, is_local: bool) -> None:
+        self._settings = settings
+        environment = build_server_environment(settings, settings.workspaces, closes_ports=is_local)
+        # Without sign-in, a program would be the admin `local`, and can't tell us the token.
+        on_program = partial(require_token, settings.data)
+        self._environment = replace(environment, on_program=on_program) if is_local else environment
+        self._services: Services | None = None
+        self._starting = asyncio.Lock()
+        self._closing = AsyncExitStack()
+
+    async def services(self) -> Services:
+        """The services, started if necessary."""
+        if self._services is None:
+            async with self._starting:
+                if self._services is None:
+                    with about():  # not about the first request, which happens to start them
+                        self._services = await self._start()
+        return self._services
+
+    async def close(self) -> None:
+        """Stops everything, in reverse order of its start."""
+        self._services = None
+        await self._closing.aclose()
+
+    async def _start(self) -> Services:
+        async with AsyncExitStack() as started:
+            adapters = await open_adapters(self._settings, self._environment, started)
+            services = await start_services(self._settings, adapters, started)
+            self._closing = started.pop_all()
+        return services

@@ -1,0 +1,195 @@
+"""The services, built in the order in which they need one another."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from threadkeep.bootstrap.adapters import Adapters
+from threadkeep.bootstrap.documents import build_files
+from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
+from threadkeep.bootstrap.limits import build_caps
+from threadkeep.bootstrap.models import has_guide
+from threadkeep.bootstrap.servers import build_catalog
+from threadkeep.bootstrap.tools import build_tools
+from threadkeep.domain.caps import OperatorCaps
+from threadkeep.mcp.agent_tools import AgentTools
+from threadkeep.mcp.catalog import Catalog
+from threadkeep.mcp.personal import PersonalServers
+from threadkeep.ports.prompt_files import PromptFiles
+from threadkeep.ports.retriever import Retriever
+from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.runtime.node import Node
+from threadkeep.schemas.checker import SchemaChecker
+from threadkeep.services.agent_copies import AgentCopies
+from threadkeep.services.agents import Agents
+from threadkeep.services.approvals import Approvals
+from threadkeep.services.branches import Branches
+from threadkeep.services.briefings import Briefings
+from threadkeep.services.conversations import Conversations
+from threadkeep.services.documents import Documents
+from threadkeep.services.executions import Executions
+from threadkeep.services.files import Files
+from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.model_requests import ModelRequests
+from threadkeep.services.passages import Passages
+from threadkeep.services.prompts import Prompts
+from threadkeep.services.queue import Queue
+from threadkeep.services.receipts import Receipts
+from threadkeep.services.reports import Reports
+from threadkeep.services.resumed_turns import ResumedTurns
+from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sending import Sending
+from threadkeep.services.services import Services
+from threadkeep.services.turn_starts import TurnStarts
+from threadkeep.services.turns import Turns
+from threadkeep.services.usage import Usages
+from threadkeep.services.users import Users
+from threadkeep.settings import Settings
+from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.tools.roles import WorkspaceRoles
+
+
+async def start_services(settings: Settings, adapters: Adapters, started: AsyncExitStack) -> Services:
+    """Builds the services and starts what works beside them; `started` ends it in reverse order."""
+    catalog, caps = build_catalog(settings), build_caps(settings, adapters.models.gateway)
+    agents = await _start_agents(settings, adapters, catalog, caps)
+    background = await start_background(settings, adapters, caps, started)
+    node = _build_node(adapters, background)
+    started.push_async_callback(node.close)
+    parts = _build_parts(settings, adapters, catalog, caps, agents, background, node)
+    starts = await _start_turns(settings, adapters, parts)
+    services = _build_services(settings, adapters, parts, starts)
+    started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
+    return services
+
+
+async def _start_agents(
+    settings: Settings, adapters: Adapters, catalog: Catalog, caps: OperatorCaps
+) -> Agents:
+    """The agents, with those that every server has."""
+    agents = Agents(adapters.store, catalog, adapters.clock, caps, on_program=adapters.on_program)
+    if settings.promptx_arguments or await adapters.store.agents.run_programs():
+        adapters.on_program()
+    await agents.ensure_default()
+    if has_guide(settings):
+        await agents.ensure_guide()
+    return agents
+
+
+def _build_node(adapters: Adapters, background: Background) -> Node:
+    return Node(
+        adapters.store,
+        adapters.bus,
+        background.user_events,
+        adapters.clock,
+        adapters.metrics,
+        adapters.loops,
+        alone=adapters.alone,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What several services share."""
+
+    catalog: Catalog
+    caps: OperatorCaps
+    agents: Agents
+    background: Background
+    node: Node
+    prompts: Prompts
+    prompt_files: PromptFiles
+    retriever: Retriever
+    tools: AgentTools
+    files: Files
+    schemas: SchemaChecker
+
+
+def _build_parts(
+    settings: Settings,
+    adapters: Adapters,
+    catalog: Catalog,
+    caps: OperatorCaps,
+    agents: Agents,
+    background: Background,
+    node: Node,
+) -> _Parts:
+    store = adapters.store
+    roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
+    retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
+    return _Parts(
+        catalog=catalog,
+        caps=caps,
+        agents=agents,
+        background=background,
+        node=node,
+        prompts=Prompts(store, agents, prompt_files, roles, adapters.models),
+        prompt_files=prompt_files,
+        retriever=retriever,
+        tools=build_tools(settings, adapters, catalog, roles, retriever, node),
+        files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
+        schemas=SchemaChecker(),
+    )
+
+
+async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) -> TurnStarts:
+    """What starts turns; those that the previous process left resume immediately."""
+    store, node, caps = adapters.store, parts.node, parts.caps
+    replies = ModelReplies(
+        store,
+        adapters.models,
+        ModelRequests(store, parts.prompts, Passages(parts.retriever), settings.zone),
+        parts.background.history,
+        parts.tools,
+        parts.schemas,
+        parts.background.jobs,
+        adapters.clock,
+        parts.files.keep_returned,
+    )
+    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, caps)
+    within_hours = settings.resume_within_hours
+    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
+    await node.recover_abandoned()
+    return starts
+
+
+def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, starts: TurnStarts) -> Services:
+    store, clock = adapters.store, adapters.clock
+    agents, node, caps, background = parts.agents, parts.node, parts.caps, parts.background
+    history, prompts = background.history, parts.prompts
+    turns = Turns(store, node)
+    running_turns = RunningTurns(store, node, clock)
+    personal_servers = PersonalServers(adapters.pool, settings.workspaces)
+    conversations = Conversations(
+        store, agents, turns, history, clock, settings.zone, settings.retention_days
+    )
+    return Services(
+        agents=agents,
+        agent_copies=AgentCopies(agents, parts.prompt_files),
+        mcp_servers=McpServers(store, agents, parts.catalog, parts.tools),
+        conversations=conversations,
+        documents=Documents(
+            store, agents, background.document_files, parts.retriever, background.jobs, clock, caps
+        ),
+        files=parts.files,
+        history=history,
+        turns=turns,
+        sending=Sending(store, node, starts, clock),
+        approvals=Approvals(store, node, clock, parts.schemas),
+        queue=Queue(store, turns, clock, caps),
+        branches=Branches(store, turns, history, clock),
+        running_turns=running_turns,
+        prompts=prompts,
+        executions=Executions(store, turns, history, clock),
+        compactions=background.compactions,
+        briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
+        receipts=Receipts(store, turns),
+        reports=Reports(store, conversations, clock),
+        usages=Usages(store, clock),
+        users=Users(store, running_turns, prompts, personal_servers, clock),
+        user_events=background.user_events,
+        metrics=adapters.metrics,
+        loops=adapters.loops,
+        store=store,
+        gateway=adapters.models.gateway,
+    )

@@ -1,0 +1,36 @@
+"""The store alone, for commands that need no server."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from threadkeep.bootstrap.servers import build_catalog
+from threadkeep.bootstrap.storage import build_secret_box, open_migrated
+from threadkeep.clock import system_clock
+from threadkeep.ports.jobs import JobStore
+from threadkeep.ports.store import Store
+from threadkeep.services.agents import Agents
+from threadkeep.settings import Settings
+from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.store import open_snapshot, store_on, store_reading
+
+
+@asynccontextmanager
+async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobStore, Store]]:
+    """The store alone, for commands that write; refuses a data folder that a server uses."""
+    database = await open_migrated(settings)
+    try:
+        store = await store_on(database, build_secret_box(settings), settings.payload_folder)
+        await Agents(store, build_catalog(settings), system_clock).ensure_default()
+        yield SqlJobs(database), store
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def reading_store(settings: Settings) -> AsyncGenerator[Store]:
+    """A snapshot of the store, for commands that only read; a server may be running."""
+    database = await open_snapshot(settings.database, schema=settings.database_schema)
+    try:
+        yield await store_reading(database, build_secret_box(settings), settings.payload_folder)
+    finally:
+        await database.close()

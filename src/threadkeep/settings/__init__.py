@@ -1,0 +1,162 @@
+"""All settings, grouped by what an operator wants to do; only this package reads the environment.
+
+    reach.py      where the server listens, who may call it, how long it waits
+    sign_in.py    whose tokens are accepted, and who is an admin
+    models.py     which model answers
+    storage.py    where data is stored, and for how long
+    documents.py  how documents and files are read and searched
+    tools.py      which tools agents have, and what they may do
+    limits.py     what agents may do, and how much one user may
+    running.py    how the server stops, continues after a crash, and logs
+
+To add a setting, add one field with its description to its group, and put the output of `threadkeep settings
+--markdown` in docs/operating.md. The groups extend one another because a msgspec struct has only one base.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from threadkeep.choices import with_choices
+from threadkeep.domain.errors import SettingsError
+from threadkeep.settings.running import RunningSettings
+from threadkeep.settings.sources import (
+    FILE_NAME,
+    choose_gateway,
+    open_to_others,
+    promptx_project,
+    read_file,
+    settings_file,
+)
+from threadkeep.settings.values import PREFIX, is_missing, list_in, value_in
+
+__all__ = [
+    "FILE_NAME",
+    "PREFIX",
+    "Described",
+    "Misnamed",
+    "Settings",
+    "misnamed",
+    "open_to_others",
+    "promptx_project",
+    "settings_file",
+]
+
+# Not settings: names that we set for MCP servers, one of which may be a Threadkeep.
+_GIVEN_TO_PROGRAMS = {"USER_ID"}
+
+
+class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Threadkeep's settings. Each field is an environment variable in lower case without its prefix."""
+
+    @staticmethod
+    def load(
+        environment: Mapping[str, str] = os.environ, file: Path | None = None, **overrides: object
+    ) -> "Settings":
+        """Reads `threadkeep.toml`, then the environment, then the arguments; later ones take precedence.
+
+        A blank value counts as missing, wherever it is.
+        """
+        given: dict[str, object] = {}
+        lists = _lists()
+        file = file or settings_file(environment)
+        in_file = read_file(file, required=value_in(environment, f"{PREFIX}CONFIG") is not None)
+        given |= {name: it for name, it in in_file.items() if name in lists or not is_missing(it)}
+        for name in Settings.__struct_fields__:
+            if (value := value_in(environment, PREFIX + name.upper())) is not None:
+                given[name] = value
+        given |= {name: value for name, value in overrides.items() if not is_missing(value)}
+        choose_gateway(given, environment)
+        for name in lists:
+            if isinstance(text := given.get(name), str):
+                given[name] = list_in(text)
+        try:
+            settings = msgspec.convert(given, Settings, strict=False, dec_hook=_to_path)
+        except msgspec.ValidationError as exc:
+            message, _, place = str(exc).partition(" - at `$.")
+            name = f"{PREFIX}{place.rstrip('`').upper()}: " if place else "Settings: "
+            raise SettingsError(f"{name}{with_choices(message, Settings, place)}.") from exc
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Rejects combinations that can't work or would be unsafe."""
+        self.check_sign_in()
+        self.check_gateway()
+        self.check_embedding()
+        self.check_storage()
+        self.check_timezone()
+        self.check_tools()
+        self.check_reach()
+
+    def __repr__(self) -> str:
+        shown = ((s.name, "…" if s.secret and s.value else s.value) for s in self.describe())
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+    def describe(self) -> list["Described"]:
+        """Every setting with its documentation, for people."""
+        hints = get_type_hints(Settings, include_extras=True)
+        return [_describe(name, hints[name], getattr(self, name)) for name in self.__struct_fields__]
+
+
+class Described(msgspec.Struct, frozen=True):
+    """One setting as `threadkeep settings` prints it."""
+
+    name: str
+    value: object
+    documentation: str
+    secret: bool
+
+
+class Misnamed(msgspec.Struct, frozen=True):
+    """A name in the environment that looks like a setting but isn't: mistyped, or from another version."""
+
+    name: str
+    meant: str | None
+    """The setting with a similar name."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return f"{self.name} is not a setting and has no effect."
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return f"Did you mean {self.meant}?" if self.meant else "Run `threadkeep settings` for a list."
+
+
+def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
+    """Variables without effect. Not refused: orchestrators such as Kubernetes add their own names."""
+    known = [name.upper() for name in (*Settings.__struct_fields__, "config")]
+    given = sorted(name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX))
+    found: list[Misnamed] = []
+    for name in given:
+        if name not in known and name not in _GIVEN_TO_PROGRAMS:
+            near = difflib.get_close_matches(name, known, 1)
+            found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
+    return found
+
+
+def _lists() -> set[str]:
+    """The settings that are lists."""
+    defaults = zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True)
+    return {name for name, default in defaults if isinstance(default, tuple)}
+
+
+def _describe(name: str, hint: Any, value: object) -> Described:
+    metas = [meta for meta in hint.__metadata__ if isinstance(meta, Meta)]
+    documentation = next(meta.description for meta in metas if meta.description)
+    secret = any((meta.extra or {}).get("secret") for meta in metas)
+    return Described(name, value, documentation, secret)
+
+
+def _to_path(wanted: type, value: object) -> object:
+    if wanted is Path and isinstance(value, str | Path):
+        return Path(value).expanduser()
+    raise TypeError(f"expected {wanted.__name__}")

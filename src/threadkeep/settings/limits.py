@@ -1,0 +1,80 @@
+"""Limit use: what agents may do, and how much one user may."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from threadkeep.settings.tools import ToolSettings
+
+
+class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The operator's limits."""
+
+    allowed_models: Annotated[
+        tuple[str, ...],
+        Meta(description="Models agents can use besides THREADKEEP_MODEL; comma-separated. Empty: any."),
+    ] = ()
+    max_reply_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum output tokens per model call, whatever an agent's `maxTokens`; 0: no limit "
+            "beyond the agent's or the model's.",
+        ),
+    ] = 0
+    max_iterations: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum model calls per turn, whatever an agent's `maxIterations`; 0: no limit.",
+        ),
+    ] = 100
+    max_message_chars: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum characters per message, whatever `maxMessageChars` is; 0: no limit.",
+        ),
+    ] = 0
+    user_running_turns: Annotated[
+        int,
+        Meta(ge=0, description="Maximum turns one user can run at once, across all nodes; 0: no limit."),
+    ] = 100
+    user_turns_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Maximum turns one user can start per minute, across all nodes; compactions count; "
+            "0: no limit.",
+        ),
+    ] = 60
+    user_uploads_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Maximum files for messages one user can upload per minute, across all nodes; "
+            "0: no limit.",
+        ),
+    ] = 120
+    user_documents: Annotated[
+        int,
+        Meta(ge=0, description="Maximum number of documents across all agents of one owner; 0: no limit."),
+    ] = 10_000
+    user_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum bytes of one user: files of messages, sent or not, equal ones counted once, "
+            "and the documents of the user's agents; 0: no limit.",
+        ),
+    ] = 10 * 1024**3
+    max_unsent_file_bytes: Annotated[
+        int,
+        Meta(ge=1024, description="Maximum total size of a user's uploaded files that no message uses yet."),
+    ] = 500 * 1024 * 1024
+    publish: Annotated[
+        Literal["owner", "admin"],
+        Meta(description="Who can make an agent public: owner (each owner their own agents), or admin."),
+    ] = "owner"

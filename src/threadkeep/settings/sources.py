@@ -1,0 +1,60 @@
+"""Where settings come from: a file and the environment. Nothing else in Threadkeep reads either."""
+
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from threadkeep.domain.errors import SettingsError
+from threadkeep.settings.values import PREFIX, value_in
+
+FILE_NAME = "threadkeep.toml"
+
+
+def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """The settings file, if it exists."""
+    return Path(value_in(environment, f"{PREFIX}CONFIG") or FILE_NAME)
+
+
+def open_to_others(file: Path) -> str | None:
+    """Why another account can change a file; None if none can. Root can change everything."""
+    try:
+        for path in (file.absolute(), file.absolute().parent):
+            found = path.stat()
+            if found.st_uid not in {os.geteuid(), 0}:
+                return f"{path} belongs to another account."
+            is_sticky = (
+                path.is_dir() and found.st_mode & stat.S_ISVTX
+            )  # there, only owners remove their files
+            if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
+                return f"Other accounts can write to {path}."
+    except OSError:
+        return None
+    return None
+
+
+def promptx_project(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder that PromptX uses on its own, by PromptX's own variable."""
+    return Path(value_in(environment, "PROMPTX_PROJECT_DIR") or ".").absolute()
+
+
+def read_file(file: Path, *, required: bool) -> dict[str, object]:
+    """The settings in a file; none if the file doesn't exist and need not."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise SettingsError(f"Settings file {file} not found.") from None
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise SettingsError(f"Couldn't read the settings file {file}: {exc}") from exc
+
+
+def choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:
+    """A provider's own key in the environment selects that provider by default."""
+    for gateway in ("anthropic", "openai"):
+        if key := value_in(environment, f"{gateway.upper()}_API_KEY"):
+            given.setdefault("gateway", gateway)
+            if given["gateway"] == gateway:
+                given.setdefault("gateway_api_key", key)
