@@ -179,7 +179,7 @@ async def test_any_part_of_a_file_is_read_in_pieces(kept: Kept, monkeypatch: pyt
         assert max(map(len, read)) <= 4
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
 async def test_lost_bytes_are_noticed_and_come_back_with_the_next_upload(kept: Kept, tmp_path: Path):
     lost = await keep_file(kept.store)
     conversation = await kept.conversation_with(lost)
@@ -193,7 +193,7 @@ async def test_lost_bytes_are_noticed_and_come_back_with_the_next_upload(kept: K
         assert await kept.count() == 1
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
 async def test_what_a_killed_node_has_staged_is_removed_after_an_hour(
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -215,7 +215,7 @@ async def test_what_a_killed_node_has_staged_is_removed_after_an_hour(
     assert await kept.read(wanted) == b"words"
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
 async def test_disk_that_fills_up_leaves_nothing(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     link = file_folder.link_or_copy
 
