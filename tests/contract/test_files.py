@@ -65,10 +65,9 @@ class Kept:
             return b"".join([piece async for piece in pieces])
 
 
-@pytest.fixture(params=["folder", "table"])
-async def kept(request: pytest.FixtureRequest, database: Database, tmp_path: Path) -> Kept:
-    folder = tmp_path / "payloads" if request.param == "folder" else None
-    return Kept(await store_on(database, payload_folder=folder), database, folder)
+@pytest.fixture
+async def kept(database: Database, payload_folder: Path | None) -> Kept:
+    return Kept(await store_on(database, payload_folder=payload_folder), database, payload_folder)
 
 
 def prepared(folder: Path, *texts: str) -> list[PreparedFile]:
@@ -191,7 +190,7 @@ async def test_any_part_of_a_file_is_read_in_pieces(kept: Kept, monkeypatch: pyt
         assert max(map(len, read)) <= 4
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("payload_folder", ["folder"], indirect=True)
 async def test_lost_bytes_are_noticed_and_come_back_with_the_next_upload(kept: Kept, tmp_path: Path):
     lost = await keep_file(kept.store)
     conversation = await kept.conversation_with(lost)
@@ -205,7 +204,7 @@ async def test_lost_bytes_are_noticed_and_come_back_with_the_next_upload(kept: K
         assert await kept.count() == 1
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("payload_folder", ["folder"], indirect=True)
 async def test_what_a_killed_node_has_staged_is_removed_after_an_hour(
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -227,7 +226,7 @@ async def test_what_a_killed_node_has_staged_is_removed_after_an_hour(
     assert await kept.read(wanted) == b"words"
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("payload_folder", ["folder"], indirect=True)
 async def test_disk_that_fills_up_leaves_nothing(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     link = file_folder.link_or_copy
 

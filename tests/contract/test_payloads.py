@@ -71,10 +71,9 @@ class Kept:
             await self.database.execute(_AGE())
 
 
-@pytest.fixture(params=["folder", "table"])
-async def kept(request: pytest.FixtureRequest, database: Database, tmp_path: Path) -> Kept:
-    folder = tmp_path / "payloads" if request.param == "folder" else None
-    return Kept(await store_on(database, payload_folder=folder), database, folder)
+@pytest.fixture
+async def kept(database: Database, payload_folder: Path | None) -> Kept:
+    return Kept(await store_on(database, payload_folder=payload_folder), database, payload_folder)
 
 
 async def talk(kept: Kept) -> Conversation:
