@@ -242,14 +242,19 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def talk(database_url: str, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[Talk]:
-    """Threadkeep on a real port, talking to the scripted model; everyone is `local`."""
-    settings = scripted_settings(
+def talk_settings(database_url: str, model: ScriptedModel, tmp_path: Path) -> Settings:
+    """Those of a Threadkeep on an empty database that talks to the scripted model; everyone is `local`."""
+    return scripted_settings(
         model,
         data=tmp_path / "data",
         database_url=database_url,
         secret_key=secret_key_for(database_url),
         embedding_url="off",
     )
-    async with talking(settings) as talk:
+
+
+@pytest.fixture
+async def talk(talk_settings: Settings) -> AsyncIterator[Talk]:
+    """Threadkeep on a real port, talking to the scripted model; everyone is `local`."""
+    async with talking(talk_settings) as talk:
         yield talk

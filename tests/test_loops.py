@@ -3,15 +3,14 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import ONLY_SQLITE, Api, secret_key_for
+from tests.conftest import ONLY_SQLITE, Api
 from tests.making import keep_agent, keep_conversation, keep_turn
 from tests.talking import talking
-from threadkeep import loops
+from threadkeep import Settings, loops
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.user import User, UserId
@@ -20,7 +19,7 @@ from threadkeep.ports.store import Store
 from threadkeep.services import history as history_module
 from threadkeep.services.history import History
 from threadkeep.tasks import end_tasks
-from threadkeep.testing import Say, ScriptedModel, scripted_settings
+from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.waiting import until
 
 ALICE = User(UserId("alice"))
@@ -119,7 +118,7 @@ OF_POSTGRES = {"listening to other nodes", "notifying other nodes"}
 
 
 async def test_server_works_although_the_first_round_of_every_loop_dies(
-    database_url: str, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str, talk_settings: Settings, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     start, started = Loops.start, set[str]()
 
@@ -128,15 +127,8 @@ async def test_server_works_although_the_first_round_of_every_loop_dies(
         return start(self, name, failing_once(work), *rest, **named)
 
     monkeypatch.setattr(Loops, "start", start_failing)
-    settings = scripted_settings(
-        model,
-        data=tmp_path / "data",
-        database_url=database_url,
-        secret_key=secret_key_for(database_url),
-        embedding_url="off",
-    )
     model.script([Say("Because of the lighthouse.")])
-    async with talking(settings) as talk:
+    async with talking(talk_settings) as talk:
         conversation = await talk.titled_conversation()
         reply = await talk.ask(conversation, "Why?")
         assert reply["content"] == "Because of the lighthouse."

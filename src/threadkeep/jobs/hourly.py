@@ -1,6 +1,6 @@
 """The periodic jobs: what every node does once an hour, in this order.
 
-To add a job, name it in `HourlyJobs` and say there what it is for; `bootstrap` gives it its function. What
+To add a job, name it in `HourlyJobs` and say there what it is for; `bootstrap/jobs.py` gives it its function. What
 can't wait an hour, such as the renewal of leases, beats every second in `runtime/node.py`.
 """
 

@@ -1126,5 +1126,5 @@ export interface WaitingTurnView {
   approvals: ApprovalView[];
 }
 
-/** What to do with a message that arrives while the agent answers. */
+/** What to do with a message that arrives while the agent replies. */
 export type WhenBusy = "queue" | "reject" | "steer";
