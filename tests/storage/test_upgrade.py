@@ -15,7 +15,7 @@ from PIL import Image
 from tests.postgres import Postgres
 from tests.storage.released import RELEASED, copy_to_postgres, restore_release
 from tests.talking import JSON, Talk, talking
-from threadkeep import bootstrap
+from threadkeep.bootstrap import adapters
 from threadkeep.http.api import approvals as approvals_module
 from threadkeep.testing import Say, ScriptedModel, ToolServer, scripted_settings
 
@@ -72,7 +72,7 @@ async def talk(
 ) -> AsyncGenerator[Talk]:
     """This version on that data, a minute after the kill."""
     behind = int(time.time() * 1000) - facts["killedAt"] - MINUTE_MS
-    for module in (bootstrap, approvals_module):
+    for module in (adapters, approvals_module):
         monkeypatch.setattr(module, "system_clock", lambda: int(time.time() * 1000) - behind)
     model.script(*([Say(CONTINUED)] for _ in range(20)))
     settings = {"mcp_allow_private": True, "embedding_url": "off", "resume_within_hours": 10**6}
