@@ -65,14 +65,14 @@ class _Error(msgspec.Struct, rename="camel"):
     request_id: str | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ErrorResponse(msgspec.Struct):
     error: _Error
 
 
 def to_error(answer: httpx2.Response) -> ThreadkeepError:
     """The error in a response."""
     try:
-        error = msgspec.json.decode(answer.content, type=_Answer).error
+        error = msgspec.json.decode(answer.content, type=_ErrorResponse).error
     except msgspec.DecodeError:
         asked = f"{answer.request.method} {answer.url.copy_with(query=None)}"
         return NotReached(

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from threadkeep.domain.times import LATEST_MS
-from threadkeep.exchange.answers import Answer
+from threadkeep.exchange.foreign_reply import ForeignReply
 from threadkeep.exchange.tree import Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
@@ -119,8 +119,8 @@ def _question(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
 
 
 def _reply(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
-    """All that the assistant did for a question, as one answer."""
-    answer = Answer()
+    """All that the assistant did for a question, as one reply."""
+    reply = ForeignReply()
     at, model = None, None
     for node_id in said.nodes:
         message = nodes[node_id].message
@@ -128,33 +128,33 @@ def _reply(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
             continue
         at = milliseconds(message.create_time) or at
         model = _model(message) or model
-        _add(answer, message)
+        _add(reply, message)
     return ForeignMessage(
-        said.id, is_question=False, parts=answer.parts, at=at, model=model, follows=said.follows
+        said.id, is_question=False, parts=reply.parts, at=at, model=model, follows=said.follows
     )
 
 
-def _add(answer: Answer, message: _Message) -> None:
+def _add(reply: ForeignReply, message: _Message) -> None:
     content = message.content
     if message.author.role == "tool":
-        if not answer.result(None, _text(content)):
-            answer.call(message.author.name or "tool", {})
-            answer.result(None, _text(content))
+        if not reply.result(None, _text(content)):
+            reply.call(message.author.name or "tool", {})
+            reply.result(None, _text(content))
         for part in _parts(content, {}):
             if isinstance(part, ForeignFile):
-                answer.show(replace(part, instead=""))  # the result names it
+                reply.show(replace(part, instead=""))  # the result names it
     elif content.content_type == "thoughts":
         for thought in _thoughts(content):
-            answer.think(thought)
+            reply.think(thought)
     elif message.recipient not in {None, "all"}:
-        answer.forget_open()
-        answer.call(message.recipient or "tool", _arguments(_text(content)))
+        reply.forget_open()
+        reply.call(message.recipient or "tool", _arguments(_text(content)))
     else:
         for part in _parts(content, _attached(message)):
             if isinstance(part, ForeignFile):
-                answer.show(part)
+                reply.show(part)
             else:
-                answer.say(part.text)
+                reply.say(part.text)
 
 
 def _arguments(text: str) -> Mapping[str, object]:

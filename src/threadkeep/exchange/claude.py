@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
-from threadkeep.exchange.answers import Answer
+from threadkeep.exchange.foreign_reply import ForeignReply
 from threadkeep.exchange.tree import NoTree, Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
@@ -127,29 +127,29 @@ def _files(message: _Message) -> Iterator[ForeignPart]:
 
 
 def _reply(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
-    """All that the assistant did for a question, as one answer."""
-    answer = Answer()
+    """All that the assistant did for a question, as one reply."""
+    reply = ForeignReply()
     for message in (messages[id_] for id_ in said.nodes):
         for block in message.content or ():
-            _add(answer, block)
+            _add(reply, block)
         if not any(_is_text(block) for block in message.content or ()):
-            answer.say(message.text or "")
+            reply.say(message.text or "")
     at = milliseconds(messages[said.id].created_at)
-    return ForeignMessage(said.id, is_question=False, parts=answer.parts, at=at, follows=said.follows)
+    return ForeignMessage(said.id, is_question=False, parts=reply.parts, at=at, follows=said.follows)
 
 
-def _add(answer: Answer, block: _Block) -> None:
+def _add(reply: ForeignReply, block: _Block) -> None:
     match block.type:
         case "text":
-            answer.say(block.text or "")
+            reply.say(block.text or "")
         case "thinking":
-            answer.think(block.thinking or "")
+            reply.think(block.thinking or "")
         case "tool_use":
             is_object = isinstance(block.input, dict)
             given = cast("dict[str, Any]", block.input) if is_object else {"input": block.input}
-            answer.call(block.name or "tool", given)
+            reply.call(block.name or "tool", given)
         case "tool_result":
-            answer.result(block.name or "tool", block.content, failed=bool(block.is_error))
+            reply.result(block.name or "tool", block.content, failed=bool(block.is_error))
         case _:
             pass
 

@@ -73,7 +73,7 @@ class LocalGateway:
         self._max_tokens = DEFAULT_MAX_TOKENS if model_path else DEMONSTRATION_MAX_TOKENS
         self._loading: asyncio.Future[Llama] | None = None
         self._free = asyncio.Lock()
-        self._answer: _Answer | None = None
+        self._answer: _LocalReply | None = None
         self._is_closed = False
 
     async def load(self) -> None:
@@ -96,7 +96,7 @@ class LocalGateway:
         if self._is_closed:
             self._free.release()
             raise _closed()
-        answer = self._answer = _Answer(self._free.release, may_repeat=self._model_path is not None)
+        answer = self._answer = _LocalReply(self._free.release, may_repeat=self._model_path is not None)
         try:
             answer.begin(llama, body)
             while not answer.goes_round and (chunk := await answer.next()) is not None:
@@ -202,7 +202,7 @@ class _Chunk(msgspec.Struct):
 _chunk = msgspec.json.Decoder(_Chunk)
 
 
-class _Answer:
+class _LocalReply:
     """One answer, generated in its own thread and read in the event loop."""
 
     def __init__(self, ended: Callable[[], None], *, may_repeat: bool) -> None:

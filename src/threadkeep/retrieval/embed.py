@@ -109,11 +109,11 @@ class _Embedding(msgspec.Struct):
     embedding: Annotated[list[float], msgspec.Meta(min_length=1)]
 
 
-class _Answer(msgspec.Struct):
+class _EmbeddingResponse(msgspec.Struct):
     data: list[_Embedding]
 
 
-_decode_answer = msgspec.json.Decoder(_Answer).decode
+_decode_answer = msgspec.json.Decoder(_EmbeddingResponse).decode
 
 
 class EndpointEmbedder:

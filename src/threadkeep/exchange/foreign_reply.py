@@ -1,4 +1,4 @@
-"""Answers of other products' assistants: what they said, thought and did, in order."""
+"""Replies of other products' assistants: what they said, thought and did, in order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,8 +7,8 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.ports.exchange import ForeignCall, ForeignFile, ForeignPart, ForeignText, ForeignThought
 
 
-class Answer:
-    """The parts of one answer; detects where another model call begins."""
+class ForeignReply:
+    """The parts of one reply; detects where another model call begins."""
 
     def __init__(self) -> None:
         self._parts: list[ForeignPart] = []
