@@ -17,7 +17,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.domain.message import Usage
 from threadkeep.protocols.dialect import TurnContext
-from threadkeep.protocols.threadkeep.events import EVENTS
+from threadkeep.protocols.threadkeep.encode import EVENTS
 
 PIECES_VARIABLE, RATE_VARIABLE = "BENCH_PIECES", "BENCH_RATE"
 

@@ -34,18 +34,7 @@ LAYERS: dict[str, set[str]] = {
     "runtime": {"log", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "jobs": {"context", "ports", "domain"} | COMMON,
     "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
-    "http": {
-        "protocols",
-        "services",
-        "runtime",
-        "log",
-        "context",
-        "wire",
-        "ports",
-        "domain",
-        "settings",
-        "sse",
-    }
+    "http": {"protocols", "services", "runtime", "context", "wire", "ports", "domain", "settings", "sse"}
     | COMMON,
     "protocols": {"services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     # Adapters.
@@ -124,7 +113,7 @@ SHORT_LIVED = {
     "threadkeep.mcp.sessions.session.ServerSession._look_after": "one ping",
     "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
-    "threadkeep.gateways.local._Answer.begin": "one answer",
+    "threadkeep.gateways.local._Reply.begin": "one answer",
     # One thing each; the caller waits for it.
     "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
     "threadkeep.http.server.server._Stopping.begin": "the end of the process",
@@ -203,6 +192,15 @@ def test_every_module_imports_only_from_the_layers_below_it():
             if layer == "domain" and package not in {"threadkeep", *sys.stdlib_module_names}:
                 broken.append(f"{module} may use the standard library only, not {imported}")
     assert not broken, "\n".join(broken)
+
+
+def test_http_knows_protocols_only_where_it_mounts_them_and_streams_turns():
+    knowing = {
+        module
+        for module, imported_by_it in imports_of_ours().items()
+        if layer_of(module) == "http" and any(layer_of(it) == "protocols" for it in imported_by_it)
+    }
+    assert knowing == {"threadkeep.http.app", "threadkeep.http.api.turns"}
 
 
 def test_no_import_hides_inside_a_function():

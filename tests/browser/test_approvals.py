@@ -111,7 +111,7 @@ def test_arguments_that_do_not_fit_the_schema_are_refused_with_the_reason(asking
     done(asking)
 
 
-def test_leave_for_the_conversation_is_asked_for_once(asking: Page, model: ScriptedModel):
+def test_permission_for_the_conversation_is_asked_for_once(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Allow for this conversation").click()
     done(asking)
     model.script(note("buy bread"), [Say("That, too.")])

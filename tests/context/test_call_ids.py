@@ -44,7 +44,7 @@ async def test_id_that_a_provider_would_refuse_is_replaced():
     assert len(set(settled)) == len(ids)
 
 
-async def test_second_of_two_equal_ids_in_one_answer_is_replaced():
+async def test_second_of_two_equal_ids_in_one_reply_is_replaced():
     first, second, third = await settle(CallIds(()), "call_1", "call_1", "call_1")
     assert first == "call_1"
     assert len({first, second, third}) == 3
@@ -72,7 +72,7 @@ async def test_id_of_an_earlier_turn_that_the_request_leaves_out_is_replaced():
     assert settled[1] == "call_2"
 
 
-async def test_200_calls_of_one_answer_are_looked_up_once_each():
+async def test_200_calls_of_one_reply_are_looked_up_once_each():
     earlier = Earlier("call_7")
     ids = [f"call_{number}" for number in range(199)]
     settled = await settle(CallIds((), earlier), *ids, "call_0")
@@ -81,7 +81,7 @@ async def test_200_calls_of_one_answer_are_looked_up_once_each():
     assert [at for at, use_id in enumerate(ids) if settled[at] != use_id] == [7]
 
 
-async def test_answer_without_calls_takes_no_lookup():
+async def test_reply_without_calls_takes_no_lookup():
     earlier = Earlier()
     assert await settle(CallIds((), earlier)) == []
     assert earlier.lookups == []

@@ -37,7 +37,7 @@ async def open_requests(store: Store) -> list[str]:
     return [it.request_id for it in await store.approvals.open_of(ALICE)]
 
 
-async def test_request_that_is_withdrawn_is_neither_listed_nor_answered_nor_expires(store: Store):
+async def test_request_that_is_withdrawn_is_neither_listed_nor_decided_nor_expires(store: Store):
     begun = await begin(store, LEASE)
     over, other = await ask(store, begun, expires_at=NOW), await ask(store, begun)
     assert await store.approvals.withdraw(begun.turn.id, over, EXPIRE)
@@ -74,7 +74,7 @@ async def test_requests_that_an_older_version_left_open_are_closed_later(store: 
     assert [id_ for (id_,) in await database.fetch(OPEN())] == [lasts] != [left]
 
 
-async def test_request_that_has_an_answer_is_not_withdrawn(store: Store):
+async def test_request_that_has_a_decision_is_not_withdrawn(store: Store):
     begun = await begin(store, LEASE)
     request_id = await ask(store, begun)
     assert (await store.approvals.decide(begun.turn.id, request_id, ALLOW, LEASE)).outcome == "taken"
@@ -82,7 +82,7 @@ async def test_request_that_has_an_answer_is_not_withdrawn(store: Store):
     assert await store.approvals.decisions(begun.turn.id) == {request_id: ALLOW}
 
 
-async def test_same_answer_is_recognised_in_whatever_order_its_fields_come(store: Store):
+async def test_same_decision_is_recognised_in_whatever_order_its_fields_come(store: Store):
     begun = await begin(store, LEASE)
     request_id = await ask(store, begun)
     outcomes: list[str] = []

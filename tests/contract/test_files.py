@@ -4,11 +4,11 @@ import asyncio
 import os
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.contract.stored import Stored
 from tests.making import ALICE, BOB, NOW, chunk_of, keep_agent, keep_begun, keep_conversation, keep_file
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageRefused
@@ -19,27 +19,16 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.uploaded_file import ORIGINAL, PreparedFile, UploadedFile
 from threadkeep.ports.files import Room
 from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.storage import file_contents, file_folder
-from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.payloads.folder import HOUR_S
-from threadkeep.storage.store import store_on
 
 _ROWS = Statement("SELECT COUNT(*) FROM tk_contents")
 _PIECES = Statement("SELECT COUNT(DISTINCT content_id) FROM tk_content_pieces")
 
 
-@dataclass
-class Kept:
+class Kept(Stored):
     """A store of files, and what lies where it keeps their bytes."""
-
-    store: Store
-    database: Database
-    folder: Path | None
-
-    def files(self) -> list[Path]:
-        assert self.folder
-        return [file for file in self.folder.rglob("*") if file.is_file()]
 
     async def count(self) -> int:
         """How many contents there are; each is named by a row."""
@@ -65,10 +54,9 @@ class Kept:
             return b"".join([piece async for piece in pieces])
 
 
-@pytest.fixture(params=["folder", "table"])
-async def kept(request: pytest.FixtureRequest, database: Database, tmp_path: Path) -> Kept:
-    folder = tmp_path / "payloads" if request.param == "folder" else None
-    return Kept(await store_on(database, payload_folder=folder), database, folder)
+@pytest.fixture
+def kept(stored: Stored) -> Kept:
+    return Kept(stored.store, stored.database, stored.folder)
 
 
 def prepared(folder: Path, *texts: str) -> list[PreparedFile]:
@@ -191,7 +179,7 @@ async def test_any_part_of_a_file_is_read_in_pieces(kept: Kept, monkeypatch: pyt
         assert max(map(len, read)) <= 4
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
 async def test_lost_bytes_are_noticed_and_come_back_with_the_next_upload(kept: Kept, tmp_path: Path):
     lost = await keep_file(kept.store)
     conversation = await kept.conversation_with(lost)
@@ -205,7 +193,7 @@ async def test_lost_bytes_are_noticed_and_come_back_with_the_next_upload(kept: K
         assert await kept.count() == 1
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
 async def test_what_a_killed_node_has_staged_is_removed_after_an_hour(
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -227,7 +215,7 @@ async def test_what_a_killed_node_has_staged_is_removed_after_an_hour(
     assert await kept.read(wanted) == b"words"
 
 
-@pytest.mark.parametrize("kept", ["folder"], indirect=True)
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
 async def test_disk_that_fills_up_leaves_nothing(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     link = file_folder.link_or_copy
 

@@ -3,18 +3,17 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.contract.stored import Stored
 from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.payloads import database as payloads
 from threadkeep.storage.payloads.database import HOUR_MS
@@ -28,17 +27,8 @@ _AGE = Statement(f"UPDATE tk_payload_contents SET written_at = written_at - {HOU
 _COUNT = Statement("SELECT COUNT(*) FROM tk_payload_contents")
 
 
-@dataclass
-class Kept:
+class Kept(Stored):
     """A store, and what a test does to its contents behind its back."""
-
-    store: Store
-    database: Database
-    folder: Path | None
-
-    def files(self) -> list[Path]:
-        assert self.folder
-        return [file for file in self.folder.rglob("*") if file.is_file()]
 
     async def count(self) -> int:
         """How many contents lie there."""
@@ -71,10 +61,9 @@ class Kept:
             await self.database.execute(_AGE())
 
 
-@pytest.fixture(params=["folder", "table"])
-async def kept(request: pytest.FixtureRequest, database: Database, tmp_path: Path) -> Kept:
-    folder = tmp_path / "payloads" if request.param == "folder" else None
-    return Kept(await store_on(database, payload_folder=folder), database, folder)
+@pytest.fixture
+def kept(stored: Stored) -> Kept:
+    return Kept(stored.store, stored.database, stored.folder)
 
 
 async def talk(kept: Kept) -> Conversation:

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from tests.costs.paths import Prepare
 
-COUNTED = 4
-TIMED = 7
+COUNTED = 3
+TIMED = 5
 
 
 class Cost(Struct, frozen=True):

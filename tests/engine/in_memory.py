@@ -74,7 +74,7 @@ class InMemoryGateway:
 
 
 class NobodyAsked:
-    """Approvals of a turn that never asks."""
+    """User requests of a turn that never asks."""
 
     expires_at = 0
 

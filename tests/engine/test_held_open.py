@@ -26,7 +26,7 @@ from threadkeep.schemas.checker import SchemaChecker
 
 
 class Requests(NobodyAsked):
-    """Approvals of a turn whose user has not answered yet."""
+    """User requests of a turn whose user has not answered yet."""
 
     def __init__(self) -> None:
         self.given: dict[str, Decision] = {}
@@ -91,7 +91,7 @@ async def again(state: TurnState, requests: Requests, run: Run) -> list[TurnStep
         return await steps_of(InMemoryGateway(reply(TextDelta("Well."))), tools, {}, state, requests)
 
 
-async def test_call_that_runs_again_and_asks_the_same_is_told_what_the_user_has_answered():
+async def test_call_that_runs_again_and_asks_the_same_is_told_what_the_user_has_decided():
     requests = Requests()
     state, request_id = await cut_off_while_asking("Delete 3 files?", requests)
     requests.given[request_id] = Decision(action=ApprovalAction.ANSWER, at=0)
@@ -100,7 +100,7 @@ async def test_call_that_runs_again_and_asks_the_same_is_told_what_the_user_has_
     assert [it.result for it in steps if isinstance(it, ToolResultStored)] == ["answer"]
 
 
-async def test_call_that_runs_again_and_asks_something_else_has_no_answer_yet(
+async def test_call_that_runs_again_and_asks_something_else_has_no_decision_yet(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(batch, "HELD_OPEN_S", 0.01)

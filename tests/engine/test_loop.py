@@ -223,7 +223,7 @@ async def test_text_tool_text_are_told_in_order():
         check_openai(openai_body(request, "m"))
 
 
-async def test_blocks_of_an_answer_go_back_in_the_order_in_which_they_came():
+async def test_blocks_of_a_reply_go_back_in_the_order_in_which_they_came():
     gateway = InMemoryGateway(
         [
             TextDelta("First."),
@@ -264,7 +264,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
         check_openai(openai_body(request, "m"))
 
 
-async def test_200_calls_of_one_answer_are_answered_and_sent_back():
+async def test_200_calls_of_one_reply_get_results_that_are_sent_back():
     calls = [ToolUse(f"call_{number % 150}", "adds", {"a": number}) for number in range(200)]
     gateway = InMemoryGateway(use(*calls), reply(TextDelta("Done.")))
     events = await run(gateway, InMemoryTools(adds=adds))
@@ -273,7 +273,7 @@ async def test_200_calls_of_one_answer_are_answered_and_sent_back():
     check_openai(openai_body(gateway.requests[1], "m"))
 
 
-async def test_tools_run_at_the_same_time_and_answer_in_the_order_asked():
+async def test_tools_run_at_the_same_time_and_the_model_reads_them_in_order():
     first_may_end, second_began = asyncio.Event(), asyncio.Event()
 
     async def first(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
@@ -425,7 +425,7 @@ async def test_result_is_cut_for_the_model_and_kept_whole():
     assert result.result == {"characters": len(whole), "head": whole[:600], "tail": whole[-200:]}
 
 
-async def test_results_of_one_answer_fit_the_model_and_the_next_turns_are_sent_the_same():
+async def test_results_of_one_reply_fit_the_model_and_the_next_turns_are_sent_the_same():
     calls = [ToolUse(f"call_{number}", "reads", {}) for number in range(200)]
     results_sent: list[str] = []
     kept: Kept = {}

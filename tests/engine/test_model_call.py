@@ -64,7 +64,7 @@ def test_text_that_shows_nothing_does_not_go_back():
     assert blocks(call) == (ToolUseBlock("1", "add", {}),)
 
 
-def test_looking_at_an_answer_under_way_does_not_divide_its_text():
+def test_looking_at_a_reply_in_progress_does_not_divide_its_text():
     call = ModelCall(SIGNER)
     call.add_text("Hel")
     assert blocks(call) == (TextBlock("Hel"),)

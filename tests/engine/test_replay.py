@@ -62,7 +62,7 @@ REPLIES = (
 
 
 class UserAsked(NobodyAsked):
-    """Approvals of a turn whose user says nothing."""
+    """User requests of a turn whose user says nothing."""
 
     def __init__(self) -> None:
         self.askings: list[Asking] = []
@@ -195,7 +195,7 @@ def test_call_that_was_cut_off_is_made_again_from_where_it_began():
     assert (again.restart_from, again.usage.input_tokens) == (5, 1)
 
 
-def test_answer_that_is_complete_only_lacks_its_end():
+def test_reply_that_is_complete_only_lacks_its_end():
     finished = CallFinished(1, "max_tokens")
     state = replay(entries(IterationStart(1), Text("Yes."), finished, UsageReported(1, 1)), REQUEST, {})
     assert (state.stop_reason, state.restart_from, state.has_spoken) == ("max_tokens", None, True)
@@ -242,7 +242,7 @@ def test_time_that_a_turn_waited_does_not_count_whatever_comes_after_it():
     assert state.ran_ms == ran_ms + 7
 
 
-async def test_call_of_unknown_outcome_is_repeated_only_with_leave():
+async def test_call_that_may_have_taken_effect_is_repeated_only_with_permission():
     """Also by the very run that found out, before anybody has read its log again."""
     kept: Kept = {}
     gateway = InMemoryGateway(use(ToolUse("1", "adds", {"a": 1})), reply(TextDelta("One.")))

@@ -82,7 +82,7 @@ async def is_waiting(node: DyingNode, person: Person) -> bool:
     return (await node.client.get(f"/api/turns/{person.turn_id}")).json()["status"] == "WAITING"
 
 
-async def test_same_answer_at_two_nodes(tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer):
+async def test_same_decision_at_two_nodes(tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer):
     async with two_nodes(model, tmp_path, url) as (here, there):
         person, path = await ask_for_answer(here, server)
         answers = await asyncio.gather(*(node.client.post(path, json=ANSWER) for node in (here, there)))
@@ -95,7 +95,7 @@ async def test_same_answer_at_two_nodes(tmp_path: Path, url: str, model: Scripte
         assert again.status_code == 200
 
 
-async def test_one_of_two_different_answers_counts_and_both_see_it(
+async def test_one_of_two_different_decisions_counts_and_both_see_it(
     tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer
 ):
     async with two_nodes(model, tmp_path, url) as (here, there):
@@ -142,7 +142,7 @@ async def held_at_its_pause(
         talking.cancel()
 
 
-async def test_answer_that_comes_before_the_node_has_let_go_of_the_turn(
+async def test_decision_that_arrives_before_the_node_has_released_the_turn(
     tmp_path: Path, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
 ):
     async with held_at_its_pause(tmp_path, model, server, monkeypatch) as (node, person, _, go_on):

@@ -32,7 +32,7 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.http.requests.uploads import Files
+from threadkeep.http.requests.uploads import UploadedFiles
 from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
 from threadkeep.ports.store import Store
@@ -197,7 +197,7 @@ def _shown(pid: int, name: str) -> bytes:
     return Path(f"/proc/{pid}/{name}").read_bytes()
 
 
-def upload(parts: AsyncIterator[bytes], **headers: str) -> Files:
+def upload(parts: AsyncIterator[bytes], **headers: str) -> UploadedFiles:
     """A request that sends these parts."""
 
     async def receive() -> dict[str, object]:
@@ -205,7 +205,9 @@ def upload(parts: AsyncIterator[bytes], **headers: str) -> Files:
         return {"type": "http.request", "body": part or b"", "more_body": part is not None}
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Files(Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000, PATIENCE_S)
+    return UploadedFiles(
+        Request({"type": "http", "method": "POST", "headers": raw}, receive), 10_000, PATIENCE_S
+    )
 
 
 async def test_upload_that_says_it_is_too_large_is_refused_unread():

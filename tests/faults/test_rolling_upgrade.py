@@ -167,7 +167,7 @@ async def is_waiting(node: Node, person: Person) -> bool:
     return await node.status(person) == "WAITING"
 
 
-async def test_answer_at_a_node_of_either_version_continues_the_turn_of_the_other(
+async def test_decision_at_a_node_of_either_version_continues_the_turn_of_the_other(
     nodes: Nodes, model: ScriptedModel, held: Held, tools: ToolServer
 ):
     old, new = await asyncio.gather(nodes.start_old(), nodes.start_new())

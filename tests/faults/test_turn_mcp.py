@@ -115,7 +115,7 @@ async def test_call_that_goes_wrong_is_recorded_and_the_turn_ends(
 
 
 @pytest.mark.parametrize(("tool", "timeout_s", "status"), [("crash", 60, "unknown"), ("hang", 1, "timeout")])
-async def test_call_that_may_have_taken_effect_is_repeated_only_with_leave(
+async def test_call_that_may_have_taken_effect_is_repeated_only_with_permission(
     chaos: Chaos, model: ScriptedModel, tool: str, timeout_s: float, status: str
 ):
     agent = await chaos.agent(chaos=chaos.server("good", timeoutS=timeout_s))

@@ -217,7 +217,7 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
             assert codes
             assert all(STATUSES[code] == status for code in codes)
             schema = responses[str(status)]["content"]["application/json"]["schema"]
-            assert schema == {"$ref": "#/components/schemas/ErrorAnswer"}
+            assert schema == {"$ref": "#/components/schemas/ErrorResponse"}
     assert operation.codes(403) == {"FORBIDDEN"}
     assert operation.codes(401) == ({"UNAUTHENTICATED"} if operation.needs_sign_in else set())
     assert "STORAGE_UNAVAILABLE" in operation.codes(503)
@@ -237,7 +237,7 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
 
 
 def test_error_has_the_shape_of_the_contract():
-    error = resolved(resolved(DOCUMENT["components"]["schemas"]["ErrorAnswer"])["properties"]["error"])
+    error = resolved(resolved(DOCUMENT["components"]["schemas"]["ErrorResponse"])["properties"]["error"])
     assert error["properties"].keys() == {"code", "message", "param", "details", "requestId"}
     assert set(error["required"]) == {"code", "message", "requestId"}
 

@@ -32,7 +32,7 @@ from threadkeep.log.format import (
 )
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Position
-from threadkeep.protocols.threadkeep.events import EVENTS, frames_of_chunk
+from threadkeep.protocols.threadkeep.encode import EVENTS, frames_of_chunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 

@@ -39,7 +39,7 @@ from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import events_of, replayed
-from threadkeep.protocols.threadkeep.text import TEXT
+from threadkeep.protocols.threadkeep.encode import TEXT
 
 TURN = Turn(
     id=CONTEXT.turn_id,

@@ -124,7 +124,7 @@ def _unmarked(messages: list[dict[str, Any]]) -> Any:
     return json.loads(json.dumps(messages).replace(', "cache_control": {"type": "ephemeral"}', ""))
 
 
-async def test_calls_of_an_answer_are_all_stored_before_the_first_tool_runs(
+async def test_calls_of_a_reply_are_all_stored_before_the_first_tool_runs(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel
 ):
     stored: list[int] = []

@@ -25,6 +25,8 @@ from tests.storage.statements import (
     statements,
 )
 
+AGAIN = "After a change that you meant to make, run python -m tests.storage.statements"
+
 FEW = "there are few of them"
 RARE = "somebody deletes or joins a user, which is rare and done once"
 PARTIAL = "its index holds only these rows"
@@ -82,12 +84,10 @@ def test_postgres_scans_no_table_without_a_reason(postgres: Postgres):
 
 
 def compare(listing: str, file: Path) -> None:
-    """The file has every statement, and its plan if it was written with the same version of the database.
-
-    After a change you meant to make, `python -m tests.storage.statements` writes the files anew.
-    """
+    """The file has every statement, and its plan if it was written with the same version of the database."""
     written = file.read_text(encoding="utf-8")
     if listing.splitlines()[0] == written.splitlines()[0]:
-        assert listing == written
+        assert listing == written, AGAIN
     else:
-        assert re.findall(r"^\S.*", listing, re.M)[1:] == re.findall(r"^\S.*", written, re.M)[1:]
+        names, written_names = (re.findall(r"^\S.*", it, re.M)[1:] for it in (listing, written))
+        assert names == written_names, AGAIN

@@ -197,7 +197,8 @@ class _Run:
         self._load = load
         self._restart_from = state.restart_from
         self._steering = steering
-        self._asked_for: OpenBatch | None = None
+        self._batch = state.batch
+        """The tool calls of the model's last reply, until all have results."""
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
         self._permissions = ToolPermissions(tools.rules, frozenset(), state.unknown)
@@ -224,14 +225,12 @@ class _Run:
         if self._state.is_new:
             self._request = await self._build(self._toolbox.specs)
         self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
-        batch = self._state.batch
         while True:
-            if batch is None:
+            if self._batch is None:
                 async with aclosing(self._ask_model()) as asked:
                     async for step in asked:
                         yield step
-                batch = self._asked_for
-            if batch is None:
+            if self._batch is None:
                 return
             if self._limits.max_iterations and self._iteration >= self._limits.max_iterations:
                 self.stop_reason, most = MAX_ITERATIONS, self._iteration
@@ -239,10 +238,10 @@ class _Run:
                 if notice not in self._state.noticed:
                     yield notice
                 return
-            async with aclosing(self._use_tools(batch)) as used:
+            async with aclosing(self._use_tools(self._batch)) as used:
                 async for step in used:
                     yield step
-            batch = None
+            self._batch = None
 
     async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry]:
         """One model call, or an interrupted one again; ends with its usage."""
@@ -257,7 +256,7 @@ class _Run:
         self._spent = self._unreported = self._cost(call)
         self._call, self.stop_reason = None, call.stop_reason
         finished = call.finished(self._iteration)
-        self._asked_for = OpenBatch(finished) if finished.tool_uses else None
+        self._batch = OpenBatch(finished) if finished.tool_uses else None
         yield finished.entry()
         self._unreported, self._usage = None, self._usage + self._spent
         yield UsageReported.of(self._spent)
@@ -325,9 +324,9 @@ class _Run:
         spent = self._spent.input_tokens + self._spent.output_tokens
         return (self._gateway.context_tokens - reply - spent) // 2
 
-    async def _use_tools(self, asked_for: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
+    async def _use_tools(self, open_batch: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
         batch = Batch(
-            asked_for,
+            open_batch,
             self._toolbox,
             self._tools.user_requests,
             self._permissions,
@@ -344,7 +343,7 @@ class _Run:
                     case _:
                         pass
                 yield step
-        exchanged = asked_for.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
+        exchanged = open_batch.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
     def _cost(self, call: ModelCall) -> Usage:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from threadkeep.domain.times import LATEST_MS
-from threadkeep.exchange.foreign_reply import ForeignReply
+from threadkeep.exchange.replies import ForeignReply
 from threadkeep.exchange.tree import Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,

@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
-from threadkeep.exchange.foreign_reply import ForeignReply
+from threadkeep.exchange.replies import ForeignReply
 from threadkeep.exchange.tree import NoTree, Said, read_tree
 from threadkeep.ports.exchange import (
     Flawed,

@@ -1,6 +1,6 @@
-"""Branching conversations: a question was edited, or an answer regenerated.
+"""Branching conversations: a question was edited, or a reply regenerated.
 
-Other products store each step of an answer as its own node; ours is one message with parts.
+Other products store each step of a reply as its own node; ours is one message with parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ class NoTree(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A question, or an answer with all its steps; its last node's id identifies it."""
+    """A question, or a reply with all its steps; its last node's id identifies it."""
 
     nodes: Sequence[str]
     follows: str | None
@@ -29,7 +29,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """All questions and answers, each after the one it follows, and the last that was shown."""
+    """All questions and replies, each after the one it follows, and the last that was shown."""
 
     said: Sequence[Said] = ()
     last: str | None = None
@@ -59,20 +59,20 @@ def read_tree(
 
 
 def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[Said]:
-    """The questions on a path, and the answers between them."""
+    """The questions on a path, and the replies between them."""
     follows: str | None = None
-    answer: list[str] = []
+    reply: list[str] = []
     for id_ in path:
         if not is_question(id_):
-            answer.append(id_)
+            reply.append(id_)
             continue
-        if answer:
-            yield Said(answer, follows, is_question=False)
-            follows, answer = answer[-1], []
+        if reply:
+            yield Said(reply, follows, is_question=False)
+            follows, reply = reply[-1], []
         yield Said([id_], follows, is_question=True)
         follows = id_
-    if answer:
-        yield Said(answer, follows, is_question=False)
+    if reply:
+        yield Said(reply, follows, is_question=False)
 
 
 def _in_order(said: Mapping[str, Said], nodes: Iterable[str]) -> list[Said]:

@@ -11,8 +11,8 @@ from threadkeep.ports.images import PreparedImage, Rendition
 MOST_S = 60.0
 
 
-class _WorkerReport(msgspec.Struct):
-    """What the worker found out."""
+class _Response(msgspec.Struct):
+    """The worker's answer."""
 
     width: int = 0
     height: int = 0
@@ -22,7 +22,7 @@ class _WorkerReport(msgspec.Struct):
     unavailable: str | None = None
 
 
-_decode = msgspec.json.Decoder(_WorkerReport, dec_hook=lambda kind, value: kind(value)).decode
+_decode = msgspec.json.Decoder(_Response, dec_hook=lambda kind, value: kind(value)).decode
 
 
 class ProcessImagePreparer:
@@ -41,11 +41,11 @@ class ProcessImagePreparer:
 
 def _prepared(line: bytes) -> PreparedImage:
     try:
-        report = _decode(line)
+        answer = _decode(line)
     except msgspec.MsgspecError as exc:
         raise cannot_be_read("image") from exc
-    if report.failed is not None:
-        raise UnsupportedFile(report.failed)
-    if report.model is None or report.preview is None:
-        raise StorageUnavailable(report.unavailable or "Couldn't save the image.")
-    return PreparedImage(width=report.width, height=report.height, model=report.model, preview=report.preview)
+    if answer.failed is not None:
+        raise UnsupportedFile(answer.failed)
+    if answer.model is None or answer.preview is None:
+        raise StorageUnavailable(answer.unavailable or "Couldn't save the image.")
+    return PreparedImage(width=answer.width, height=answer.height, model=answer.model, preview=answer.preview)

@@ -11,8 +11,8 @@ from threadkeep.ports.pdfs import PdfFacts
 MOST_S = 30.0
 
 
-class _WorkerReport(msgspec.Struct):
-    """What the worker found out."""
+class _Response(msgspec.Struct):
+    """The worker's answer."""
 
     page_count: int = 0
     encrypted: bool = False
@@ -20,7 +20,7 @@ class _WorkerReport(msgspec.Struct):
     failed: str | None = None
 
 
-_decode = msgspec.json.Decoder(_WorkerReport).decode
+_decode = msgspec.json.Decoder(_Response).decode
 
 
 class ProcessPdfInspector:
@@ -33,13 +33,13 @@ class ProcessPdfInspector:
         """The facts about a PDF; raises UnsupportedFile if it can't be opened or takes too long."""
         line = await ask_worker("threadkeep.files.pdf_worker", source, noun="PDF", most_s=self._most_s)
         try:
-            report = _decode(line)
+            answer = _decode(line)
         except msgspec.MsgspecError as exc:
             raise cannot_be_read("PDF") from exc
-        if report.failed is not None:
-            raise UnsupportedFile(report.failed)
+        if answer.failed is not None:
+            raise UnsupportedFile(answer.failed)
         return PdfFacts(
-            page_count=report.page_count,
-            encrypted=report.encrypted,
-            needs_password=report.needs_password,
+            page_count=answer.page_count,
+            encrypted=answer.encrypted,
+            needs_password=answer.needs_password,
         )

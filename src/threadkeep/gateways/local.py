@@ -32,7 +32,7 @@ DEFAULT_MAX_TOKENS = 512
 DEMONSTRATION_MAX_TOKENS = 200
 """Such a small model has nothing more to say."""
 REPEATED_CHARACTERS = 60
-"""An answer that repeats this much is looping, and ends."""
+"""A reply that repeats this much is looping, and ends."""
 
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _SPEAKS_ENGLISH = {
@@ -73,7 +73,7 @@ class LocalGateway:
         self._max_tokens = DEFAULT_MAX_TOKENS if model_path else DEMONSTRATION_MAX_TOKENS
         self._loading: asyncio.Future[Llama] | None = None
         self._free = asyncio.Lock()
-        self._answer: _LocalReply | None = None
+        self._reply: _Reply | None = None
         self._is_closed = False
 
     async def load(self) -> None:
@@ -96,25 +96,25 @@ class LocalGateway:
         if self._is_closed:
             self._free.release()
             raise _closed()
-        answer = self._answer = _LocalReply(self._free.release, may_repeat=self._model_path is not None)
+        reply = self._reply = _Reply(self._free.release, may_repeat=self._model_path is not None)
         try:
-            answer.begin(llama, body)
-            while not answer.goes_round and (chunk := await answer.next()) is not None:
-                for event in answer.read(chunk):
+            reply.begin(llama, body)
+            while not reply.goes_round and (chunk := await reply.next()) is not None:
+                for event in reply.read(chunk):
                     yield event
-            for event in answer.end():
+            for event in reply.end():
                 yield event
         finally:
-            answer.stop()
+            reply.stop()
 
     async def close(self) -> None:
-        """Stops the current answer, refuses those that wait, and frees the model."""
+        """Stops the current reply, refuses those that wait, and frees the model."""
         self._is_closed = True
-        if self._answer is not None:
-            self._answer.stop()
+        if self._reply is not None:
+            self._reply.stop()
         async with self._free:
-            if self._answer is not None:
-                self._answer.join()
+            if self._reply is not None:
+                self._reply.join()
         loading, self._loading = self._loading, None
         if loading is not None:
             with suppress(GatewayError):
@@ -155,7 +155,7 @@ class LocalGateway:
 
 
 def _unspoken(request: ModelRequest) -> str | None:
-    """The demonstration model's answer to a question in a language that it doesn't know."""
+    """The demonstration model's reply to a question in a language that it doesn't know."""
     texts = [block.text for block in request.messages[-1].blocks if isinstance(block, TextBlock)]
     letters = [it for it in (texts[-1] if texts else "") if it.isalpha()]
     if not letters or sum(it.isascii() for it in letters) * 2 > len(letters):
@@ -202,8 +202,8 @@ class _Chunk(msgspec.Struct):
 _chunk = msgspec.json.Decoder(_Chunk)
 
 
-class _LocalReply:
-    """One answer, generated in its own thread and read in the event loop."""
+class _Reply:
+    """One reply, generated in its own thread and read in the event loop."""
 
     def __init__(self, ended: Callable[[], None], *, may_repeat: bool) -> None:
         self._may_repeat = may_repeat
@@ -254,7 +254,7 @@ class _LocalReply:
 
     @property
     def goes_round(self) -> bool:
-        """Whether the answer repeats itself."""
+        """Whether the reply repeats itself."""
         tail = self._said[-REPEATED_CHARACTERS:]
         is_long = len(self._said) >= 2 * REPEATED_CHARACTERS
         return not self._may_repeat and is_long and tail in self._said[:-REPEATED_CHARACTERS]
@@ -272,7 +272,7 @@ class _LocalReply:
         )
 
     def stop(self) -> None:
-        """Ends the answer at the current token."""
+        """Ends the reply at the current token."""
         self._is_stopped = True
 
     def join(self) -> None:
@@ -283,12 +283,12 @@ class _LocalReply:
     def _run(self, llama: Llama, body: bytes) -> None:
         try:
             llama.chat(body, self._take)
-        except Exception as exc:  # noqa: BLE001  (whatever C++ throws; here the answer ends)
+        except Exception as exc:  # noqa: BLE001  (whatever C++ throws; here the reply ends)
             self._call_in_loop(self._chunks.put_nowait, GatewayError(f"The local model failed: {exc}"))
         self._call_in_loop(self._finish)
 
     def _take(self, chunk: bytes) -> bool:
-        """Passes on a chunk; true ends the answer. Python waits for this thread when it exits."""
+        """Passes on a chunk; true ends the reply. Python waits for this thread when it exits."""
         is_exiting = not threading.main_thread().is_alive()
         return self._is_stopped or is_exiting or not self._call_in_loop(self._chunks.put_nowait, chunk)
 

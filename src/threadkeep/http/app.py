@@ -63,7 +63,7 @@ class Threadkeep:
                     is_demonstration=is_demonstration, embedded=embedded, signs_in=settings.signs_in
                 ),
             ],
-            exception_handlers={HTTPException: _answer_http_exception},
+            exception_handlers={HTTPException: _respond_to_http_exception},
             lifespan=self._lifespan,
         )
         pages.router.redirect_slashes = False
@@ -107,8 +107,8 @@ def _endpoints(
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         who = presence.user if route.signed_in else nobody
-        answer = endpoint(route, who, services, limits, still_signed_in)
-        by_path.setdefault(route.path, {})[route.method] = answer
+        respond = endpoint(route, who, services, limits, still_signed_in)
+        by_path.setdefault(route.path, {})[route.method] = respond
     return by_path
 
 
@@ -158,7 +158,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     )
 
 
-async def _answer_http_exception(request: Request, exc: Exception) -> Response:
+async def _respond_to_http_exception(request: Request, exc: Exception) -> Response:
     """Starlette's own errors, in our format."""
     status = exc.status_code if isinstance(exc, HTTPException) else 500
     error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("Use GET for this path.")

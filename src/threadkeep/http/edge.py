@@ -146,7 +146,7 @@ def new_request_id() -> str:
 
 
 def our_headers(request_id: str) -> list[tuple[bytes, bytes]]:
-    """The headers of every answer."""
+    """The headers of every response."""
     return [*_HEADERS, (b"x-request-id", request_id.encode())]
 
 

@@ -22,7 +22,7 @@ def metrics_endpoint(
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint of `GET /metrics`."""
 
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         try:
             if not _is_from_here(request) and not (await presence.user(request)).is_admin:
                 raise Forbidden("Metrics are available to admins and on this machine.")
@@ -31,7 +31,7 @@ def metrics_endpoint(
             return error_response(exc, path="/metrics", request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
 
-    return answer
+    return respond
 
 
 def _is_from_here(request: Request) -> bool:

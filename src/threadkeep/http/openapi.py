@@ -15,7 +15,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
-from threadkeep.http.requests.errors import STATUSES, ErrorAnswer
+from threadkeep.http.requests.errors import STATUSES, ErrorResponse
 from threadkeep.http.requests.routing import Route, Shape, shape_of
 from threadkeep.version import __version__
 
@@ -27,8 +27,8 @@ returns 404, exactly like data that doesn't exist."""
 def openapi(routes: Iterable[Route]) -> dict[str, Any]:
     """The OpenAPI document for these routes."""
     shapes = [(route, shape_of(route)) for route in routes]
-    types = [kind for _, shape in shapes for kind in (shape.query, shape.body, *shape.answers) if kind]
-    types = list(dict.fromkeys([*types, ErrorAnswer]))
+    types = [kind for _, shape in shapes for kind in (shape.query, shape.body, *shape.responses) if kind]
+    types = list(dict.fromkeys([*types, ErrorResponse]))
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     queries = {shape.query.__name__: shape.query for _, shape in shapes if shape.query}
@@ -101,7 +101,7 @@ def _headers(documentation: Mapping[str, str]) -> dict[str, Any]:
 _HEADERS = _headers(
     {
         "X-Request-Id": "The request's id, sent by the client or generated; it is also in the server's log.",
-        "Threadkeep-Version": "Who answers.",
+        "Threadkeep-Version": "The server's version.",
     }
 )
 _ERROR_HEADERS = {
@@ -136,8 +136,8 @@ def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[
 
 def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    if shape.answers:
-        schemas = [schema_of[kind] for kind in shape.answers]
+    if shape.responses:
+        schemas = [schema_of[kind] for kind in shape.responses]
         content["application/json"] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
     if shape.streams:
         content["text/event-stream"] = {"schema": {"type": "string"}}
@@ -159,7 +159,7 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
         responses[str(status)] = {
             "description": ", ".join(f"`{code}`" for code in dict.fromkeys(codes)),
             "headers": {**_HEADERS, **_headers(_ERROR_HEADERS.get(status, {}))},
-            "content": {"application/json": {"schema": schema_of[ErrorAnswer]}},
+            "content": {"application/json": {"schema": schema_of[ErrorResponse]}},
         }
     return responses
 

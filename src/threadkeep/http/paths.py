@@ -83,7 +83,7 @@ class _Place:
 
 
 class _PathEndpoint:
-    """Answers all methods of one path."""
+    """Responds to all methods of one path."""
 
     def __init__(self, path: str, endpoints: Mapping[str, Endpoint]) -> None:
         self.path = path
@@ -94,9 +94,9 @@ class _PathEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
-        answer = self._endpoints.get(scope["method"])
-        if answer is not None:
-            response = await answer(request)
+        respond = self._endpoints.get(scope["method"])
+        if respond is not None:
+            response = await respond(request)
         elif scope["method"] == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self._allow})
         else:

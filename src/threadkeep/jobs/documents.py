@@ -176,7 +176,9 @@ class DocumentJobs:
 
     async def _index(self, agent_id: AgentId, embedder: Embedder, until: float) -> bool:
         """Copies a large collection into the database's own index; returns whether more is left."""
-        if self._vector_index is None or agent_id not in await self._vector_index.large(LARGE_COLLECTION):
+        if self._vector_index is None or agent_id not in await self._vector_index.agents_with_more_chunks(
+            LARGE_COLLECTION
+        ):
             return False
         while await self._vector_index.follow(agent_id, embedder.name):
             if asyncio.get_running_loop().time() > until:
@@ -188,7 +190,9 @@ class DocumentJobs:
         if self._embedder is None:
             return ()
         waiting = await self._store.chunks.waiting(self._embedder.name)
-        large = await self._vector_index.large(LARGE_COLLECTION) if self._vector_index else ()
+        large = (
+            await self._vector_index.agents_with_more_chunks(LARGE_COLLECTION) if self._vector_index else ()
+        )
         return list(dict.fromkeys((*waiting, *large)))
 
     async def embed_jobs(self) -> Sequence[Mapping[str, Any]]:

@@ -77,7 +77,7 @@ LARGE_COLLECTION = 20_000
 class VectorIndex(Protocol):
     """A vector index in the database, for large collections; not every database has one."""
 
-    async def large(self, more_than: int) -> Sequence[AgentId]:
+    async def agents_with_more_chunks(self, more_than: int) -> Sequence[AgentId]:
         """The agents that have more chunks than this."""
         ...
 

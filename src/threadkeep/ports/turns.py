@@ -54,7 +54,7 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True)
 class WaitingEnd:
-    """The end of a waiting turn whose user continues without answering."""
+    """The end of a waiting turn whose user continues without deciding."""
 
     ended: EndedTurn
     chunk: LogChunk

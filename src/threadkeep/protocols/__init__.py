@@ -1,1 +1,17 @@
-"""Protocols that clients speak, one folder each. Encoding is pure: a turn's events to frames."""
+"""The protocols that clients speak, one folder each. Nothing here imports `http`, which mounts the routes.
+
+To add a protocol, add a folder with these files; `agentx` is the model:
+
+- `frames.py`: what clients receive, one frozen `msgspec.Struct` per frame. Fields are on the wire in the
+  order in which they are declared; what may be missing is `UNSET`, what may be null is `None`.
+- `encode.py`: a turn's events → frames, as a `Dialect` (`dialect.py`). Pure: it remembers earlier events of
+  the turn and nothing else, so that a replay gives the same bytes. Its `match` ends in `assert_never`, so
+  that a new event type doesn't pass unnoticed.
+- `decode.py`: what clients send, one Struct per request, decoded within limits (`wire/decoding.py`).
+- `routes.py`: its routes, which call services and send frames. They are given the services and the sign-in
+  (`ports/sign_in.py`); `http/app.py` mounts them.
+
+A dialect with a line in `dialects.py` is also one of `?dialect=` on our own routes. Tests compare what every
+dialect sends with a recorded turn (`tests/protocols/recorded.py`), and every protocol with the bytes in
+`tests/corpus`.
+"""

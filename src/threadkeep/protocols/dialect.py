@@ -7,11 +7,13 @@ nothing else, so a replay gives the same bytes.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
+from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 
@@ -30,6 +32,17 @@ class TurnContext:
     conversation_id: ConversationId
     agent_id: AgentId
     session_id: str = ""
+
+    @classmethod
+    def of(cls, turn: Turn, conversation: Conversation) -> Self:
+        """A turn of a conversation, for a reader who may know its session."""
+        return cls(
+            turn_id=turn.id,
+            message_id=turn.assistant_message_id,
+            conversation_id=conversation.id,
+            agent_id=conversation.agent_id,
+            session_id=conversation.session_id.reveal(),
+        )
 
 
 class Position(NamedTuple):

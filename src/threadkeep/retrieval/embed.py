@@ -109,11 +109,11 @@ class _Embedding(msgspec.Struct):
     embedding: Annotated[list[float], msgspec.Meta(min_length=1)]
 
 
-class _EmbeddingResponse(msgspec.Struct):
+class _Response(msgspec.Struct):
     data: list[_Embedding]
 
 
-_decode_answer = msgspec.json.Decoder(_EmbeddingResponse).decode
+_decode_response = msgspec.json.Decoder(_Response).decode
 
 
 class EndpointEmbedder:
@@ -148,7 +148,7 @@ class EndpointEmbedder:
         if answer.status_code != 200:
             raise EmbedderError(f"The embedding server returned status {answer.status_code}.")
         try:
-            found = sorted(_decode_answer(answer.content).data, key=lambda item: item.index)
+            found = sorted(_decode_response(answer.content).data, key=lambda item: item.index)
         except msgspec.DecodeError as exc:
             raise EmbedderError("The embedding server's response couldn't be parsed.") from exc
         if [item.index for item in found] != list(range(len(texts))):

@@ -58,7 +58,7 @@ class Node:
             user_events,
             on_wrote=self._mirrors.wake,
             on_abort=lambda it: self._running.stop(it, "abort"),
-            on_answered=self._running.nudge,
+            on_decided=self._running.nudge,
         )
         self._writer = LogWriter(
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops
@@ -90,21 +90,21 @@ class Node:
         await self._runner.begin(prepared)
 
     async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
-        """The end of a waiting turn whose user continues without answering; None if it isn't waiting."""
+        """The end of a waiting turn whose user continues without deciding; None if it isn't waiting."""
         held = await self._store.log.waiting(turn_id)
         return await self._runner.end_of_waiting(held) if held else None
 
     async def resume(self, held: HeldTurn) -> None:
-        """Continues a turn whose user has answered; another node does if this one is ending."""
+        """Continues a turn whose user has decided; another node does if this one is ending."""
         if self._runner.can_resume:
             await self._runner.resume(held)
         else:
             await self._store.log.release(held.turn.id, held.fence)
 
-    async def answered(self, turn_id: TurnId) -> None:
-        """Notifies the node that runs a turn that its user has answered."""
+    async def decided(self, turn_id: TurnId) -> None:
+        """Notifies the node that runs a turn that its user has decided."""
         self._running.nudge(turn_id)
-        await self._signals.answered(turn_id)
+        await self._signals.decided(turn_id)
 
     async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
         """A turn's log for a reader who has seen its events up to `after`; None if nothing is left."""

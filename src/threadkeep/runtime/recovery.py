@@ -33,7 +33,7 @@ class TakeoverPause:
         self._ends_at: float | None = None
 
     def is_over(self, now: float) -> bool:
-        """Whether turns may be taken over, now that the database has answered."""
+        """Whether turns may be taken over, now that the database has responded."""
         was_out = self.reached_at is not None and now - self.reached_at > OUTAGE_S
         self.reached_at = now
         if self._ends_at is not None and now >= self._ends_at:
@@ -81,7 +81,7 @@ class Recovery:
                 self._takeover_pause.reached_at = time.monotonic()  # taking over may take long
 
     async def end_expired(self) -> None:
-        """Ends turns whose user hasn't answered in time, up to the limit."""
+        """Ends turns whose user hasn't decided in time, up to the limit."""
         if not self._runner.can_resume:
             return
         expired = await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE)

@@ -1,6 +1,6 @@
 """Runs turns: each writes to its log until it ends, whether or not anybody follows it.
 
-A turn that this node takes over, or that continues after its user's answer, resumes from its log.
+A turn that this node takes over, or that continues after its user's decision, resumes from its log.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class Runner:
         self._start(NodeTurn(held, turn_log, control, self._resumer.prepare_next_of(held, entries)), steps)
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
-        """The end of a waiting turn whose user continues without answering; stores nothing."""
+        """The end of a waiting turn whose user continues without deciding; stores nothing."""
         turn_log = self._writer.open(held.turn.id, held.fence)
         try:
             await self._read(turn_log)
@@ -207,7 +207,7 @@ class Runner:
                 entries = await self._entries(turn_log)
                 steps = self._resumer.steps(held, entries, turn.control, is_takeover=False)
         finally:
-            # Followers here continue where the turn does: on another node, or after its user's answer.
+            # Followers here continue where the turn does: on another node, or after its user's decision.
             self._running.discard(turn_log)
             turn_log.live.close(moved=not turn_log.live.ended and not self.is_draining)
 

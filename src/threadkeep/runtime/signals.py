@@ -16,7 +16,7 @@ from threadkeep.runtime.user_events import UserEvents
 
 log = logging.getLogger("threadkeep.turns")
 
-WROTE, ABORT, ANSWERED, CHANGED = "wrote", "abort", "answered", "changed"
+WROTE, ABORT, DECIDED, CHANGED = "wrote", "abort", "answered", "changed"
 
 
 class Signals:
@@ -29,13 +29,13 @@ class Signals:
         *,
         on_wrote: Callable[[TurnId], object],
         on_abort: Callable[[TurnId], object],
-        on_answered: Callable[[TurnId], object],
+        on_decided: Callable[[TurnId], object],
     ) -> None:
         self._bus = bus
         self._user_events = user_events
         self._on_wrote = on_wrote
         self._on_abort = on_abort
-        self._on_answered = on_answered
+        self._on_decided = on_decided
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self._unsubscribe = bus.subscribe(self._hear)
 
@@ -61,9 +61,9 @@ class Signals:
         """Chunks of logs are stored."""
         await self._announce([f"{WROTE} {chunk.turn_id}" for chunk in chunks])
 
-    async def answered(self, turn_id: TurnId) -> None:
-        """There may be input from a turn's user: an answer, or a message that steers it."""
-        await self._announce([f"{ANSWERED} {turn_id}"])
+    async def decided(self, turn_id: TurnId) -> None:
+        """There may be input from a turn's user: a decision, or a message that steers it."""
+        await self._announce([f"{DECIDED} {turn_id}"])
 
     async def abort(self, turn_id: TurnId) -> None:
         """Asks the node that runs a turn to abort it."""
@@ -107,8 +107,8 @@ class Signals:
         if kind == CHANGED:
             for changed in self._waiting.get(ConversationId(name), ()):
                 changed.set()
-        elif kind == ANSWERED:
-            self._on_answered(TurnId(name))
+        elif kind == DECIDED:
+            self._on_decided(TurnId(name))
         elif kind == ABORT:
             self._on_abort(TurnId(name))
         elif kind == WROTE:

@@ -75,7 +75,7 @@ class StepWriter:
         return False
 
     async def _pause(self, turn: NodeTurn, requests: frozenset[str]) -> bool:
-        """Makes the turn wait for its user; False if it continues immediately because they have answered."""
+        """Makes the turn wait for its user; False if it continues immediately because they have decided."""
         held = turn.held
         await self._writer.flush(turn.log)
         try:

@@ -113,7 +113,7 @@ class TurnEnds:
         return [it.events for it in written] == [chunk.events]
 
     def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
-        """The end of a waiting turn whose user continues without answering; stores nothing."""
+        """The end of a waiting turn whose user continues without deciding; stores nothing."""
         open_calls = turn_log.folding.open_calls
         last = last_events(
             stopped(held.turn, "abort"),

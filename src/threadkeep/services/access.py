@@ -34,7 +34,7 @@ async def own_turn(store: Store, user: User, turn_id: str) -> Turn:
 
 
 async def agent_to_ask(store: Store, user: User, conversation: Conversation) -> Agent:
-    """A conversation's agent, if the user can still get answers from it."""
+    """A conversation's agent, if the user can still get replies from it."""
     agent = await store.agents.get(conversation.agent_id)
     if agent is None or not agent.is_visible_to(user):
         raise AgentNotFound("This conversation's agent was deleted or made private.")

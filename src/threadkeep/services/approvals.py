@@ -97,7 +97,7 @@ class Approvals:
         if decided.held is not None:
             await self._node.resume(decided.held)
         elif decided.outcome == "taken":
-            await self._node.answered(turn_id)
+            await self._node.decided(turn_id)
         return decided
 
 

@@ -161,7 +161,7 @@ class ModelReplies:
         )
 
     async def _follow_up(self, agent: Agent, conversation: Conversation, gateway: Gateway) -> None:
-        """Queues background work that follows from an answer."""
+        """Queues background work that follows from a reply."""
         self._history.note(conversation.id)
         is_first = conversation.title_source is TitleSource.DERIVED and conversation.last_seq <= 4
         if is_first and gateway.supports_tools:

@@ -1,4 +1,4 @@
-"""Turns that resume from their logs: after a crash, a deploy, or their user's answer."""
+"""Turns that resume from their logs: after a crash, a deploy, or their user's decision."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing

@@ -34,7 +34,7 @@ class RunningTurns:
         return await self._store.turns.running(after=after, offset=offset, limit=limit)
 
     async def abort(self, user: User, turn_id: str) -> bool:
-        """Stops any user's turn and keeps its partial answer; False if it had already ended."""
+        """Stops any user's turn and keeps its partial reply; False if it had already ended."""
         _check_admin(user)
         if not is_uuid(turn_id):
             raise TurnNotFound

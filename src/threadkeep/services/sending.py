@@ -173,7 +173,7 @@ class Sending:
             waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
             if waiting_end is None:
                 return await self._send_while_busy(conversation, message, key)
-            conversation = waiting_end.ended.conversation  # a user who continues no longer answers
+            conversation = waiting_end.ended.conversation  # a user who continues no longer decides
         branch = await self._branch(conversation, message)
         # A message with its own position is sent there; held messages come after it.
         held = await self._store.queue.waiting(conversation.id) if message.parent_id is UNSET else ()

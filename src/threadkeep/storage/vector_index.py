@@ -38,7 +38,7 @@ _CREATE_FOLLOWED = Statement(
         space bigint NOT NULL,
         PRIMARY KEY (collection, space))"""
 )
-_LARGE = Statement(
+_WITH_MORE_CHUNKS = Statement(
     "SELECT agent_id FROM tk_collections WHERE agent_id IS NOT NULL AND chunk_count > :more_than"
 )
 _LAST = Statement("SELECT COALESCE(MAX(seq), 0) FROM tk_near WHERE collection = :number AND space = :space")
@@ -94,9 +94,9 @@ class PgVector:
                 space = excluded.space, vector = excluded.vector"""
         )
 
-    async def large(self, more_than: int) -> Sequence[AgentId]:
+    async def agents_with_more_chunks(self, more_than: int) -> Sequence[AgentId]:
         """The agents with more chunks than this."""
-        return [id_ for (id_,) in await self._database.fetch(_LARGE(more_than=more_than))]
+        return [id_ for (id_,) in await self._database.fetch(_WITH_MORE_CHUNKS(more_than=more_than))]
 
     async def follow(self, agent_id: AgentId, embedder: str) -> bool:
         """Copies some more vectors of an agent; returns whether there may be more."""

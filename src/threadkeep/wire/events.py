@@ -1,4 +1,8 @@
-"""Events of a turn as JSON: flat objects that begin with `type`, `turn_id`, `seq` and `at`, in this order."""
+"""Events of a turn as JSON: flat objects that begin with `type`, `turn_id`, `seq` and `at`, in this order.
+
+Changing this file changes what is stored: a turn's log consists of these objects (`log/format.py`), and logs
+are kept. A later version must still read every field that an earlier one wrote.
+"""
 
 from dataclasses import fields
 from typing import Any, assert_never, get_args

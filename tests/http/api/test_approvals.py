@@ -74,7 +74,7 @@ def calls_of(message: dict[str, Any]) -> dict[str, Any]:
     return {it["toolName"]: it for it in message["parts"] if it["type"] == "tool_call"}
 
 
-async def test_call_waits_for_leave_and_the_others_run_first(
+async def test_call_waits_for_permission_and_the_others_run_first(
     talk: Talk, model: ScriptedModel, server: ToolServer
 ):
     model.script([UseTool("post__send", {"to": "Ada"}), UseTool("post__look")], [Say("Done.")])
@@ -98,7 +98,7 @@ async def test_call_waits_for_leave_and_the_others_run_first(
     assert kinds.count("approval_request") == kinds.count("approval_response") == 1
 
 
-async def test_same_answer_again_changes_nothing_and_another_one_is_refused(
+async def test_same_decision_again_changes_nothing_and_another_one_is_refused(
     talk: Talk, model: ScriptedModel, server: ToolServer
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
@@ -111,7 +111,7 @@ async def test_same_answer_again_changes_nothing_and_another_one_is_refused(
     assert len(server.uses) == 1
 
 
-async def test_of_two_answers_at_once_one_counts(talk: Talk, model: ScriptedModel, server: ToolServer):
+async def test_of_two_decisions_at_once_one_counts(talk: Talk, model: ScriptedModel, server: ToolServer):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
     answers = await asyncio.gather(answer(talk, asked, action="allow"), answer(talk, asked, action="deny"))
@@ -153,7 +153,7 @@ async def test_edited_call_runs_with_the_users_arguments_and_says_so(
     assert "sent to Bob" in sent
 
 
-async def test_leave_for_the_conversation_is_asked_for_once(
+async def test_permission_for_the_conversation_is_asked_for_once(
     talk: Talk, model: ScriptedModel, server: ToolServer
 ):
     once = [UseTool("post__send", {"to": "Ada"})]
@@ -175,7 +175,7 @@ async def test_leave_for_the_conversation_is_asked_for_once(
     ],
     ids=["address", "account"],
 )
-async def test_leave_for_the_conversation_ends_with_the_definition_of_the_tool(
+async def test_permission_for_the_conversation_ends_with_the_definition_of_the_tool(
     talk: Talk, model: ScriptedModel, server: ToolServer, change: dict[str, Any]
 ):
     once = [UseTool("post__send", {"to": "Ada"})]
@@ -202,7 +202,7 @@ async def test_tool_that_a_rule_forbids_never_runs(talk: Talk, model: ScriptedMo
     assert server.uses == []
 
 
-async def test_several_requests_of_one_turn_are_answered_one_by_one(
+async def test_several_requests_of_one_turn_are_decided_one_by_one(
     talk: Talk, model: ScriptedModel, server: ToolServer
 ):
     model.script(
@@ -277,7 +277,7 @@ async def test_new_message_ends_a_waiting_turn_whose_log_is_damaged(
     assert server.uses == []
 
 
-async def test_answer_to_a_turn_whose_log_is_damaged_ends_it(
+async def test_decision_on_a_turn_whose_log_is_damaged_ends_it(
     talk: Talk, model: ScriptedModel, server: ToolServer, tmp_path: Path
 ):
     model.script([UseTool("post__send", {"to": "Ada"})])
@@ -290,7 +290,7 @@ async def test_answer_to_a_turn_whose_log_is_damaged_ends_it(
     assert server.uses == []
 
 
-async def test_turn_goes_on_with_an_answer_whose_request_was_cancelled(
+async def test_turn_continues_with_a_decision_whose_request_was_cancelled(
     talk: Talk, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
@@ -337,7 +337,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
         yield
 
 
-async def test_answer_at_a_node_that_is_too_old_for_the_turn_is_left_to_another(
+async def test_decision_at_a_node_that_is_too_old_for_the_turn_is_left_to_another(
     talk: Talk, model: ScriptedModel, server: ToolServer, monkeypatch: pytest.MonkeyPatch
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
@@ -368,7 +368,7 @@ async def test_abort_at_a_node_that_is_too_old_for_a_waiting_turn_is_left_to_ano
     assert (message["status"], calls_of(message)["send"]["status"]) == ("CANCELLED", "denied")
 
 
-async def test_request_that_nobody_answers_in_time_ends_its_turn(
+async def test_request_that_nobody_decides_in_time_ends_its_turn(
     talk: Talk, model: ScriptedModel, server: ToolServer
 ):
     model.script([UseTool("post__send", {"to": "Ada"})])
@@ -392,7 +392,7 @@ async def test_request_that_nobody_answers_in_time_ends_its_turn(
         ({"action": "sing"}, "action"),
     ],
 )
-async def test_answer_that_does_not_fit_is_refused_and_the_turn_goes_on_waiting(
+async def test_decision_that_does_not_fit_is_refused_and_the_turn_keeps_waiting(
     talk: Talk, model: ScriptedModel, server: ToolServer, body: dict[str, Any], param: str
 ):
     model.script([UseTool("post__send", {"to": "Ada"})])

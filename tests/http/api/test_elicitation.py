@@ -91,7 +91,7 @@ async def next_asked(talk: Talk) -> dict[str, Any]:
     return asked
 
 
-async def test_users_answer_goes_back_to_the_server(talk: Talk, model: ScriptedModel, server: ToolServer):
+async def test_users_decision_goes_back_to_the_server(talk: Talk, model: ScriptedModel, server: ToolServer):
     asked = await asked_by(talk, model, server)
     assert asked["kind"] == "elicitation"
     assert asked["schema"]["properties"]["size"]["type"] == "integer"
@@ -156,7 +156,7 @@ async def test_server_that_is_gone_while_it_asks_keeps_nobody_waiting(
     assert (await talk.client.get("/api/approvals")).json()["items"] == []
 
 
-async def test_request_of_a_server_that_nobody_answers_in_time_ends_its_turn(
+async def test_request_of_a_server_that_nobody_decides_in_time_ends_its_turn(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(TurnApprovals, "expires_at", property(lambda _: system_clock() + 300))
@@ -169,7 +169,7 @@ async def test_request_of_a_server_that_nobody_answers_in_time_ends_its_turn(
     assert part["answer"]["action"] == "expire"
 
 
-async def test_server_that_asks_again_gets_another_answer(talk: Talk, model: ScriptedModel):
+async def test_server_that_asks_again_gets_another_decision(talk: Talk, model: ScriptedModel):
     with ToolServer(insist, newest_only=True) as server:
         asked = await asked_by(talk, model, server)
         assert (await answer(talk, asked, action="answer", content={"size": 1})).status_code == 200

@@ -21,7 +21,7 @@ from threadkeep.http.server.server import filter_uvicorns_lines
 from threadkeep.log.live import LiveLog
 from threadkeep.ports.store import Store
 from threadkeep.protocols.dialect import TurnContext
-from threadkeep.protocols.threadkeep.text import TEXT
+from threadkeep.protocols.threadkeep.encode import TEXT
 from threadkeep.runtime.following import Follower
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 from threadkeep.testing.waiting import until

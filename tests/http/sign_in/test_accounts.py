@@ -22,7 +22,7 @@ from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import StdioServer
 from threadkeep.http.server.server import SignalFreeServer
 from threadkeep.http.sign_in import accounts as accounts_module
-from threadkeep.http.sign_in import auth
+from threadkeep.http.sign_in import methods
 from threadkeep.http.sign_in.accounts import Accounts, Address
 from threadkeep.http.sign_in.local_token import is_token_required, make_token, read_token
 from threadkeep.mcp.processes.programs import ServerKey
@@ -187,8 +187,8 @@ async def test_without_sign_in_only_our_own_server_lets_anybody_in(settings: Set
 
 
 async def test_other_accounts_are_turned_away_with_a_sentence(here: Talk, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(auth.os, "geteuid", lambda: SOMEBODY_ELSE)
-    monkeypatch.setattr(auth, "ROOT", SOMEBODY_ELSE)
+    monkeypatch.setattr(methods.os, "geteuid", lambda: SOMEBODY_ELSE)
+    monkeypatch.setattr(methods, "ROOT", SOMEBODY_ELSE)
     for path in ("/api/me", "/api/agents", "/api/conversations"):
         error = refusal(await here.client.get(path), 403, "FORBIDDEN")
         assert "account that runs this server" in error["message"]
@@ -197,8 +197,8 @@ async def test_other_accounts_are_turned_away_with_a_sentence(here: Talk, monkey
 
 
 async def test_headers_do_not_say_where_a_request_comes_from(here: Talk, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(auth.os, "geteuid", lambda: SOMEBODY_ELSE)
-    monkeypatch.setattr(auth, "ROOT", SOMEBODY_ELSE)
+    monkeypatch.setattr(methods.os, "geteuid", lambda: SOMEBODY_ELSE)
+    monkeypatch.setattr(methods, "ROOT", SOMEBODY_ELSE)
     for name in ("testclient", "127.0.0.1", "127.0.0.1:123"):
         headers = {"X-Forwarded-For": name, "Forwarded": f"for={name}", "X-Real-Ip": name}
         refusal(await here.client.get("/api/me", headers=headers), 403, "FORBIDDEN")
@@ -225,7 +225,7 @@ async def test_application_that_is_called_in_this_process_is_our_own(settings: S
 @pytest.fixture
 def unknown_accounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A system that does not tell accounts apart."""
-    monkeypatch.setattr(auth, "Accounts", lambda: Accounts((tmp_path / "no", tmp_path / "tables")))
+    monkeypatch.setattr(methods, "Accounts", lambda: Accounts((tmp_path / "no", tmp_path / "tables")))
 
 
 @pytest.mark.usefixtures("unknown_accounts")

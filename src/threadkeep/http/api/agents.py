@@ -21,7 +21,7 @@ from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.requests.routing import Call, Reply
+from threadkeep.http.requests.routing import Call, ViewResponse
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
@@ -60,7 +60,7 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = UNSET
 
 
-async def create_agent(call: Call, *, body: AgentBody) -> Reply[AgentDetailView]:
+async def create_agent(call: Call, *, body: AgentBody) -> ViewResponse[AgentDetailView]:
     """Create an agent. You become its owner."""
     return await _detail(
         await call.services.agents.create(call.user, _draft(body, {}, call.services.agents.default_settings)),
@@ -81,12 +81,12 @@ async def list_agents(call: Call, *, query: PageQuery) -> PageView[AgentView]:
     )
 
 
-async def get_agent(call: Call, *, agent_id: str) -> Reply[AgentDetailView]:
+async def get_agent(call: Call, *, agent_id: str) -> ViewResponse[AgentDetailView]:
     """Read an agent. Only its owner and admins see more than name, description and owner."""
     return await _detail(await call.services.agents.get(call.user, agent_id), call)
 
 
-async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> Reply[AgentDetailView]:
+async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> ViewResponse[AgentDetailView]:
     """Change an agent with a JSON merge patch. With `If-Match`, only if it hasn't changed."""
 
     def revise(agent: Agent) -> AgentDraft:
@@ -103,7 +103,7 @@ async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> Reply[A
     return await _detail(agent, call)
 
 
-async def duplicate_agent(call: Call, *, agent_id: str) -> Reply[AgentDetailView]:
+async def duplicate_agent(call: Call, *, agent_id: str) -> ViewResponse[AgentDetailView]:
     """Make a private copy of an agent that one may change, called "… copy". The caller owns it.
 
     It has the prompt with its files, the settings and the MCP servers, and none of the documents. An admin's
@@ -126,10 +126,10 @@ async def list_audit(call: Call, *, query: PageQuery) -> PageView[AuditEntryView
     return pager.page(found, lambda entry: entry.id, lambda entries: [audit_view(it) for it in entries])
 
 
-async def _detail(agent: Agent, call: Call) -> Reply[AgentDetailView]:
+async def _detail(agent: Agent, call: Call) -> ViewResponse[AgentDetailView]:
     reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
     shown = call.services.agents.as_it_runs(agent)
-    return Reply(agent_detail_view(shown, call.user, reports), headers={"ETag": f'"{agent.version}"'})
+    return ViewResponse(agent_detail_view(shown, call.user, reports), headers={"ETag": f'"{agent.version}"'})
 
 
 def _expected_version(if_match: str | None) -> int | None:

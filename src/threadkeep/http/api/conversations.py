@@ -13,7 +13,7 @@ from threadkeep.http.api.turns import Tip
 from threadkeep.http.requests.idempotency import idempotency_key
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import Limit, PageQuery, Pager
-from threadkeep.http.requests.routing import Call, Reply
+from threadkeep.http.requests.routing import Call, ViewResponse
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.wire.messages import MessageView, message_views
@@ -102,7 +102,7 @@ class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 async def create_conversation(
     call: Call, *, agent_id: str, body: ConversationBody
-) -> Reply[ConversationView]:
+) -> ViewResponse[ConversationView]:
     """Start another conversation with an agent. The same `Idempotency-Key` never starts a second one."""
     conversation, made = await call.services.conversations.create(
         call.user,
@@ -114,7 +114,7 @@ async def create_conversation(
     return _made_or_found(call, conversation, made)
 
 
-async def put_main_conversation(call: Call, *, agent_id: str) -> Reply[ConversationView]:
+async def put_main_conversation(call: Call, *, agent_id: str) -> ViewResponse[ConversationView]:
     """Get the main conversation with an agent, creating it if needed: 201 if created, otherwise 200."""
     return _made_or_found(call, *await call.services.conversations.main(call.user, agent_id))
 
@@ -243,16 +243,18 @@ async def choose_path(call: Call, *, conversation_id: str, body: PathBody) -> Co
     )
 
 
-async def fork_conversation(call: Call, *, conversation_id: str, body: ForkBody) -> Reply[ConversationView]:
+async def fork_conversation(
+    call: Call, *, conversation_id: str, body: ForkBody
+) -> ViewResponse[ConversationView]:
     """Start a new conversation with everything up to a message. It does not count as usage."""
     forked = await call.services.branches.fork(call.user, conversation_id, body.message_id)
     return _made_or_found(call, forked, True)
 
 
-def _made_or_found(call: Call, conversation: Conversation, made: bool) -> Reply[ConversationView]:
+def _made_or_found(call: Call, conversation: Conversation, made: bool) -> ViewResponse[ConversationView]:
     view = conversation_view(conversation, with_session=True)
     location = call.link(f"/api/conversations/{conversation.id}")
-    return Reply(view, 201 if made else 200, {"Location": location})
+    return ViewResponse(view, 201 if made else 200, {"Location": location})
 
 
 async def _conversation_page(

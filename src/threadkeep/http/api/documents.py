@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.requests.paging import PageQuery, Pager
 from threadkeep.http.requests.routing import Call
-from threadkeep.http.requests.uploads import Files
+from threadkeep.http.requests.uploads import UploadedFiles
 from threadkeep.wire.documents import (
     DocumentsView,
     DocumentView,
@@ -35,7 +35,7 @@ class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
-async def add_documents(call: Call, *, agent_id: str, files: Files) -> DocumentsView:
+async def add_documents(call: Call, *, agent_id: str, files: UploadedFiles) -> DocumentsView:
     """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
     documents = call.services.documents
     agent = await call.services.agents.get_open(call.user, agent_id)

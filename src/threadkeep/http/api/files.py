@@ -1,4 +1,4 @@
-"""Files for messages, over HTTP."""
+"""UploadedFiles for messages, over HTTP."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.requests.ranges import requested_range
 from threadkeep.http.requests.routing import Call, StreamedAttachment
-from threadkeep.http.requests.uploads import Files
+from threadkeep.http.requests.uploads import UploadedFiles
 from threadkeep.wire.files import UploadedFilesView, file_view
 
 
@@ -18,7 +18,7 @@ class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preview: Annotated[bool, Meta(description="For an image: a small version for display.")] = False
 
 
-async def add_files(call: Call, *, files: Files) -> UploadedFilesView:
+async def add_files(call: Call, *, files: UploadedFiles) -> UploadedFilesView:
     """Upload one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
 
     The content determines a file's type, not its name. If Threadkeep rejects one file, it accepts none. It

@@ -17,7 +17,7 @@ from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import Turn
 from threadkeep.http.requests.idempotency import idempotency_key
-from threadkeep.http.requests.routing import Call, Reply
+from threadkeep.http.requests.routing import Call, ViewResponse
 from threadkeep.http.requests.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
@@ -103,8 +103,8 @@ class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: Annotated[str | None, Meta(description="Like `Last-Event-ID`: the last event received.")] = None
 
 
-Begun = EventStream | Reply[StartedTurnView | MessageView | WaitingTurnView]
-Sent = Begun | Reply[QueuedView | SteeredView]
+Begun = EventStream | ViewResponse[StartedTurnView | MessageView | WaitingTurnView]
+Sent = Begun | ViewResponse[QueuedView | SteeredView]
 
 
 async def send_message(call: Call, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
@@ -129,9 +129,9 @@ async def send_message(call: Call, *, conversation_id: str, query: SendQuery, bo
     )
     sent = await call.services.sending.send(call.user, conversation_id, message)
     if isinstance(sent, QueuedMessage):
-        return Reply(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
+        return ViewResponse(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
     turn, conversation = sent
-    return await _answer(call, turn, conversation, query)
+    return await _respond(call, turn, conversation, query)
 
 
 async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
@@ -143,7 +143,7 @@ async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body
         tip_id=body.tip,
         idempotency_key=idempotency_key(call.request),
     )
-    return await _answer(call, turn, conversation, query)
+    return await _respond(call, turn, conversation, query)
 
 
 async def send_held_message(call: Call, *, conversation_id: str, message_id: str, query: SendQuery) -> Begun:
@@ -151,7 +151,7 @@ async def send_held_message(call: Call, *, conversation_id: str, message_id: str
     turn, conversation = await call.services.sending.send_held(
         call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
     )
-    return await _answer(call, turn, conversation, query)
+    return await _respond(call, turn, conversation, query)
 
 
 async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> Sent:
@@ -246,7 +246,7 @@ async def get_turn_events(call: Call, *, turn_id: str, query: EventsQuery) -> Ev
     return await _stream(call, turn, conversation, query.dialect, last_id or None)
 
 
-async def _answer(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
+async def _respond(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
@@ -260,16 +260,18 @@ async def _answer(call: Call, turn: Turn, conversation: Conversation, query: Sen
         finished = await call.services.turns.finished(turn)
         if finished is None:
             waiting = [approval_view(it) for it in await call.services.approvals.open(call.user, turn)]
-            return Reply(WaitingTurnView(status="WAITING", turn_id=turn.id, approvals=waiting), 202, location)
+            return ViewResponse(
+                WaitingTurnView(status="WAITING", turn_id=turn.id, approvals=waiting), 202, location
+            )
         message = _good(turn, finished)
         siblings = await call.services.branches.siblings(message) if conversation.has_branches else ()
-        return Reply(message_view(message, siblings=siblings), 200, location)
+        return ViewResponse(message_view(message, siblings=siblings), 200, location)
     started = StartedTurnView(
         turn_id=turn.id,
         user_message_id=turn.user_message_id,
         assistant_message_id=turn.assistant_message_id,
     )
-    return Reply(started, 202, location)
+    return ViewResponse(started, 202, location)
 
 
 def _place_of(message: QueuedMessage) -> str:
@@ -302,13 +304,7 @@ async def _stream(
 ) -> EventStream | None:
     """The events after `last_id` in a dialect; None if nothing is left."""
     dialect = DIALECTS[dialect_name]
-    context = TurnContext(
-        turn.id,
-        turn.assistant_message_id,
-        conversation.id,
-        conversation.agent_id,
-        conversation.session_id.reveal(),
-    )
+    context = TurnContext.of(turn, conversation)
     after = dialect.position(context, last_id) if last_id is not None else START
     log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
     if log is not None and after.frames and not turn.is_active:

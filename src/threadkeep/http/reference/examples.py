@@ -1,4 +1,4 @@
-"""Examples for the reference page: they read like a request and an answer, not like a schema."""
+"""Examples for the reference page: they read like a request and a response, not like a schema."""
 
 from typing import Any
 
@@ -29,10 +29,10 @@ class Examples:
         names = schema.get("required") or list(fields)[:1]
         return {name: self._example(fields[name], name) for name in names}
 
-    def answer(self, spec: dict[str, Any]) -> object:
-        """What a call answers with when all went well; None without a body."""
-        for status, answer in spec["responses"].items():
-            content = answer.get("content", {}).get("application/json")
+    def response(self, spec: dict[str, Any]) -> object:
+        """The response to a call that succeeds; None without a body."""
+        for status, response in spec["responses"].items():
+            content = response.get("content", {}).get("application/json")
             if status < "4" and content:
                 return self._example(content["schema"])
         return None

@@ -49,8 +49,8 @@ class _Operation:
 
     def codes(self) -> dict[str, list[str]]:
         """Error codes by status."""
-        answers = self.spec["responses"].items()
-        return {status: CODE.findall(answer["description"]) for status, answer in answers if status >= "4"}
+        responses = self.spec["responses"].items()
+        return {status: CODE.findall(it["description"]) for status, it in responses if status >= "4"}
 
 
 class _Page:
@@ -98,17 +98,17 @@ class _Page:
         spec, anchor, name = operation.spec, operation.id, operation.name
         also = "".join(_alias(alias, operation) for alias in self._aliases.get(anchor, []))
         parameters = table(self._schemas.parameters(spec.get("parameters", [])))
-        answer = self._examples.answer(spec)
+        response = self._examples.response(spec)
         free = "" if spec.get("security") else '<p class="note">No sign-in needed.</p>'
         return (
             f'<article id="{anchor}" aria-labelledby="{anchor}-name"><div class="description">'
             f'<h3 id="{anchor}-name"><a href="#{anchor}">{name}</a></h3>'
             f'<p class="call">{operation.call}</p>{also}'
             f"<p>{marked(spec['summary'])}</p><p>{marked(spec.get('description', ''))}</p>{free}"
-            f"{parameters and f'<h4>Parameters</h4>{parameters}'}{self._body(spec)}{self._answers(spec)}"
+            f"{parameters and f'<h4>Parameters</h4>{parameters}'}{self._body(spec)}{self._responses(spec)}"
             f'<h4>Errors</h4>{code_list(operation.codes())}</div><div class="shown">'
             f"{sample('Request', _curl(operation, self._examples.body(spec)))}"
-            f"{'' if answer is None else sample('Response', as_json(answer, indent=2))}"
+            f"{'' if response is None else sample('Response', as_json(response, indent=2))}"
             "</div></article>"
         )
 
@@ -122,11 +122,11 @@ class _Page:
             parts.append(f"<h4>Body{kind}</h4><p>{description}</p>{fields}")
         return "".join(parts)
 
-    def _answers(self, spec: dict[str, Any]) -> str:
+    def _responses(self, spec: dict[str, Any]) -> str:
         items: list[str] = []
-        for status, answer in spec["responses"].items():
+        for status, response in spec["responses"].items():
             if status < "4":
-                contents = answer.get("content", {}).values()
+                contents = response.get("content", {}).values()
                 kinds = [self._schemas.type(content["schema"]) for content in contents]
                 items.append(f"<li><b>{escape(status)}</b> {' or '.join(kinds) or 'without a body'}</li>")
         return f'<h4>Responses</h4><ul class="statuses">{"".join(items)}</ul>'
@@ -138,7 +138,7 @@ def _navigation(tag: str, group: list[_Operation]) -> str:
 
 
 def _alias(alias: _Operation, original: _Operation) -> str:
-    """One line: the call, and the codes that only it answers."""
+    """One line: the call, and the error codes that only it has."""
     known = {code for codes in original.codes().values() for code in codes}
     own = [f"`{code}`" for codes in alias.codes().values() for code in codes if code not in known]
     errors = f", with the error {marked(', '.join(own))}" if own else ""

@@ -44,7 +44,7 @@ class Schemas:
         for name, field in schema.get("properties", {}).items():
             kind, default, *rest = self._facts(field)
             required = name in schema.get("required", ())
-            # Who sends asks what must be there, who reads asks what may be missing.
+            # Clients must know what a request requires and what a response may lack.
             mark = "required" if nested and required else "" if nested or required else "optional"
             deeper = nested and of.count(".") < 3
             inner = self.fields(self.resolved(field), nested=True, of=f"{of}{name}.") if deeper else []

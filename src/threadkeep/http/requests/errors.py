@@ -77,7 +77,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     details: Any = None
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
+class ErrorResponse(msgspec.Struct, frozen=True):
     """The shape of every error."""
 
     error: ErrorBody
@@ -104,7 +104,9 @@ def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Res
         code=code, message=error.message, request_id=request_id, param=error.param, details=error.details
     )
     response = Response(
-        _encode(ErrorAnswer(body)) + b"\n", status_code=STATUSES.get(code, 500), media_type="application/json"
+        _encode(ErrorResponse(body)) + b"\n",
+        status_code=STATUSES.get(code, 500),
+        media_type="application/json",
     )
     if isinstance(error, errors.Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"

@@ -1,8 +1,8 @@
 """How a route is declared, and how a request becomes a call of its handler.
 
-A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> answer`, with
-`files: Files` in place of a body where files are sent. What it takes and gives is read from its annotations,
-once, at start: decoding, errors and OpenAPI all follow.
+A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> response`, with
+`files: UploadedFiles` in place of a body where files are sent. What it takes and gives is read from its
+annotations, once, at start: decoding, errors and OpenAPI all follow.
 """
 
 import inspect
@@ -26,7 +26,7 @@ from threadkeep.http.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_j
 from threadkeep.http.requests.cursors import Cursors
 from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.stream import EventStream
-from threadkeep.http.requests.uploads import Files
+from threadkeep.http.requests.uploads import UploadedFiles
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import decode_body_aside, decode_query
 
@@ -54,8 +54,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Generic[T]):
-    """An answer with a status or headers of its own."""
+class ViewResponse(Generic[T]):
+    """A view as a response with a status or headers of its own."""
 
     body: T
     status: int | None = None
@@ -93,8 +93,8 @@ class StreamedAttachment(StreamingResponse):
 class Route:
     """One row of the table of routes.
 
-    `errors` are those beyond what every route can answer, `also` are further statuses of a good answer,
-    `headers` are those that it reads and `gives` those of a good answer, each with its documentation.
+    `errors` are those that it can raise beyond those of every route, `also` are further statuses of a
+    success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
     `most_body_bytes` bounds its body; without it, the operator's `max_body_bytes` does, as for every route.
     """
 
@@ -132,7 +132,7 @@ class Shape:
     path_names: tuple[str, ...]
     query: type[msgspec.Struct] | None
     body: type[msgspec.Struct] | None
-    answers: tuple[type, ...]
+    responses: tuple[type, ...]
     streams: bool
     files: bool
     media_types: tuple[str, ...] = ()
@@ -150,24 +150,24 @@ def shape_of(route: Route) -> Shape:
 @cache
 def _shape_of_handler(handler: Callable[..., Awaitable[Any]]) -> Shape:
     hints = get_type_hints(handler, include_extras=True)
-    answer = hints.pop("return")
+    response = hints.pop("return")
     names = [name for name in inspect.signature(handler).parameters if name != "call"]
     path_names = tuple(name for name in names if name not in {"query", "body", "files"})
-    kinds = list(_kinds(answer))
+    kinds = list(_kinds(response))
     raw = [kind for kind in kinds if kind in {Document, Attachment, StreamedAttachment}]
-    answers = tuple(kind for kind in kinds if kind is not EventStream and kind not in raw)
+    responses = tuple(kind for kind in kinds if kind is not EventStream and kind not in raw)
     streams, files = EventStream in kinds, "files" in names
     media_types = tuple(media_type for kind in raw for media_type in kind.media_types)
-    return Shape(path_names, hints.get("query"), hints.get("body"), answers, streams, files, media_types)
+    return Shape(path_names, hints.get("query"), hints.get("body"), responses, streams, files, media_types)
 
 
-def _kinds(answer: Any) -> Iterator[Any]:
+def _kinds(response: Any) -> Iterator[Any]:
     """The types that an annotation allows, without None and without the wrapping."""
-    if get_origin(answer) in {Reply, Union, UnionType}:
-        for inner in get_args(answer):
+    if get_origin(response) in {ViewResponse, Union, UnionType}:
+        for inner in get_args(response):
             yield from _kinds(inner)
-    elif answer is not type(None):
-        yield answer
+    elif response is not type(None):
+        yield response
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -181,7 +181,7 @@ def endpoint(
     limits: BodyLimits,
     still_signed_in: Callable[[Request, User], Callable[[], Awaitable[None]]],
 ) -> Endpoint:
-    """The function that answers a route's requests, whatever happens.
+    """The function that responds to a route's requests, whatever happens.
 
     `still_signed_in` makes what checks, while a stream is open, that its user may still read it.
     """
@@ -189,10 +189,10 @@ def endpoint(
     body_decoder = msgspec.json.Decoder(shape.body) if shape.body else None
     most_bytes = min(route.most_body_bytes or limits.most_bytes, limits.most_bytes)
 
-    async def answer(request: Request) -> Response:
-        # Who asks is known from the headers: we read nothing from somebody who may not ask.
+    async def respond(request: Request) -> Response:
+        # The headers say who sends the request: we read no body from a user who is not signed in.
         user = await sign_in(request)
-        # Files are read by their handler, once it knows that they are wanted.
+        # UploadedFiles are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not shape.files
         raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
         call = Call(user, await services(), request)
@@ -202,14 +202,14 @@ def endpoint(
         if body_decoder:
             arguments["body"] = await decode_body_aside(raw, body_decoder)
         if shape.files:
-            arguments["files"] = Files(request, limits.most_upload_bytes, limits.wait_s)
+            arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)
         if isinstance(result, EventStream):
             result.end_when_refused(still_signed_in(request, user))
         if isinstance(result, Response):
             return result
         status, headers = route.status, None
-        if isinstance(result, Reply):
+        if isinstance(result, ViewResponse):
             status, headers = result.status or status, result.headers
             result = result.body  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         if result is None:
@@ -217,9 +217,9 @@ def endpoint(
         # The line end is for terminals.
         return Response(_encode(result) + b"\n", status, headers, media_type="application/json")
 
-    async def answer_always(request: Request) -> Response:
+    async def respond_always(request: Request) -> Response:
         try:
-            return await answer(request)
+            return await respond(request)
         except ThreadkeepError as exc:
             error = exc
             if isinstance(exc, StorageUnavailable):
@@ -229,4 +229,4 @@ def endpoint(
             error = ThreadkeepError("Something went wrong on our side. The error has been logged.")
         return error_response(error, path=route.path, request_id=request.state.request_id)
 
-    return answer_always
+    return respond_always

@@ -24,7 +24,7 @@ class Upload:
     file: BinaryIO
 
 
-class Files:
+class UploadedFiles:
     """The files of a request. Nothing is read before `read` is called."""
 
     def __init__(self, request: Request, most_bytes: int, wait_s: float) -> None:

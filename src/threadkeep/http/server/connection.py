@@ -189,7 +189,7 @@ class Connection(HttpToolsProtocol):
         if cycle is not None and not cycle.response_complete:  # a response is being written
             self.transport.abort()
             return
-        self.transport.write(_answer(error))
+        self.transport.write(_error_bytes(error))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._timer = self.loop.call_later(DISCARD_S, self.transport.abort)
@@ -210,7 +210,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
 
-def _answer(error: ThreadkeepError) -> bytes:
+def _error_bytes(error: ThreadkeepError) -> bytes:
     """An error as bytes on the wire, without an application."""
     request_id = new_request_id()
     response = error_response(error, path="", request_id=request_id)

@@ -79,11 +79,11 @@ class KeySet:
 
     async def _download(self) -> bytes:
         # Uncompressed, so that few bytes can't expand into many.
-        async with self._client.stream("GET", self._url, headers={"Accept-Encoding": "identity"}) as answer:
-            if answer.status_code != 200:
-                raise ValueError(f"status {answer.status_code}")
+        async with self._client.stream("GET", self._url, headers={"Accept-Encoding": "identity"}) as response:
+            if response.status_code != 200:
+                raise ValueError(f"status {response.status_code}")
             body = bytearray()
-            async for part in answer.aiter_bytes():
+            async for part in response.aiter_bytes():
                 body += part
                 if len(body) > MOST_KEY_SET_BYTES:
                     raise ValueError(f"more than {MOST_KEY_SET_BYTES} bytes")

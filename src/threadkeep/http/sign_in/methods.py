@@ -135,8 +135,8 @@ class HostSignIn(SignInMethod):
 
     async def _ask(self, request: HTTPConnection) -> object:
         try:
-            answer = self._current_user(request)
-            return await answer if inspect.isawaitable(answer) else answer
+            who = self._current_user(request)
+            return await who if inspect.isawaitable(who) else who
         except HTTPException as exc:  # how hosts on Starlette and FastAPI refuse access
             if exc.status_code == 401:
                 raise Unauthenticated("Sign in first.") from exc

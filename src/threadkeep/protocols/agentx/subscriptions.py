@@ -146,7 +146,7 @@ class Subscription:
         return self._conversation.user_id
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Calls `call` once nothing is sent any more, however it ended."""
+        """Calls `call` once it has ended, for whatever reason."""
         self._watching.add_done_callback(lambda _: call())
 
     async def close(self) -> None:
@@ -154,10 +154,7 @@ class Subscription:
         await end_tasks(self._watching, self._sending)
 
     async def _watch(self) -> None:
-        """Notices a new turn, another active branch, or the end of the session.
-
-        Also polls.
-        """
+        """Notices a new turn, another active branch, or the end of the session, by signals and by polling."""
         try:
             await self._notice_changes()
         except Exception:
@@ -221,16 +218,7 @@ class Subscription:
 
     async def _send_turn(self, turn: Turn) -> bool:
         """Sends the rest of a turn to the reader; returns whether it has ended."""
-        conversation = self._conversation
-        encoder = AgentXTurn(
-            TurnContext(
-                turn.id,
-                turn.assistant_message_id,
-                conversation.id,
-                conversation.agent_id,
-                conversation.session_id.reveal(),
-            )
-        )
+        encoder = AgentXTurn(TurnContext.of(turn, self._conversation))
         log = await self._follow(turn)
         if log is None:
             return True

@@ -30,8 +30,8 @@ from threadkeep.storage.database.snapshot import Snapshot
 log = logging.getLogger("threadkeep.storage")
 
 T = TypeVar("T")
-Connection = psycopg.AsyncConnection[tuple[Any, ...]]
-_Pool = AsyncConnectionPool[Connection]
+PostgresConnection = psycopg.AsyncConnection[tuple[Any, ...]]
+_Pool = AsyncConnectionPool[PostgresConnection]
 
 WAIT_FOR_CONNECTION_S = 5.0
 LISTEN_CHECK_S = 15.0
@@ -166,7 +166,7 @@ class PostgresDatabase:
         await self._urgent_pool.close()
 
     @asynccontextmanager
-    async def _connection(self, *, urgent: bool = False) -> AsyncGenerator[Connection]:
+    async def _connection(self, *, urgent: bool = False) -> AsyncGenerator[PostgresConnection]:
         try:
             async with (self._urgent_pool if urgent else self._pool).connection() as connection:
                 yield connection
@@ -184,7 +184,7 @@ class PostgresDatabase:
             raise ConnectionBroke(_for_clients(exc)) from exc
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncGenerator[Connection]:
+    async def _reading(self) -> AsyncGenerator[PostgresConnection]:
         async with self._connection() as connection:
             with _hanging_up_after(connection, MOST_READ_S):
                 yield connection
@@ -202,7 +202,7 @@ class PostgresDatabase:
 
 
 def _new_pool(url: str, schema: str | None, size: int) -> _Pool:
-    async def configure(connection: Connection) -> None:
+    async def configure(connection: PostgresConnection) -> None:
         await _configure(connection, schema)
 
     return AsyncConnectionPool(
@@ -230,12 +230,12 @@ def _options(url: str) -> dict[str, Any]:
     }
 
 
-async def _connect(url: str) -> Connection:
+async def _connect(url: str) -> PostgresConnection:
     """A connection outside the pools."""
     return await psycopg.AsyncConnection[tuple[Any, ...]].connect(url, **_options(url))
 
 
-async def _configure(connection: Connection, schema: str | None) -> None:
+async def _configure(connection: PostgresConnection, schema: str | None) -> None:
     # Ids are text inside Threadkeep; numbers always have one type, so that each statement is prepared once,
     # not once per size of number.
     connection.adapters.register_loader("uuid", TextLoader)
@@ -247,7 +247,7 @@ async def _configure(connection: Connection, schema: str | None) -> None:
 
 
 @contextmanager
-def _hanging_up_after(connection: Connection, seconds: float) -> Generator[None]:
+def _hanging_up_after(connection: PostgresConnection, seconds: float) -> Generator[None]:
     """Stops waiting for a server that doesn't answer in time."""
     loop = asyncio.get_running_loop()
     timer = loop.call_later(seconds, _hang_up, connection)
@@ -261,13 +261,13 @@ def _hanging_up_after(connection: Connection, seconds: float) -> Generator[None]
         timer.cancel()
 
 
-def _hang_up(connection: Connection) -> None:
+def _hang_up(connection: PostgresConnection) -> None:
     """Ends a connection from our side. Cancelling isn't enough: psycopg then waits for the server."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
         wire.shutdown(socket.SHUT_RDWR)
 
 
-async def _run(connection: Connection, query: Query) -> Rows:
+async def _run(connection: PostgresConnection, query: Query) -> Rows:
     statement, values = query
     try:
         cursor = await connection.execute(
@@ -280,7 +280,7 @@ async def _run(connection: Connection, query: Query) -> Rows:
     return await cursor.fetchall() if cursor.rownumber is not None else ()
 
 
-async def _drive(connection: Connection, plan: Plan[T]) -> T:
+async def _drive(connection: PostgresConnection, plan: Plan[T]) -> T:
     try:
         query = next(plan)
         while True:
@@ -308,21 +308,21 @@ async def _migrate(url: str, schema: str | None, user_table: str | None) -> None
 
 
 @asynccontextmanager
-async def _alone(connection: Connection) -> AsyncGenerator[None]:
+async def _alone(connection: PostgresConnection) -> AsyncGenerator[None]:
     """A transaction during which no other node migrates."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK])
         yield
 
 
-async def _enter(connection: Connection, schema: str) -> None:
+async def _enter(connection: PostgresConnection, schema: str) -> None:
     """Switches to our own schema, which it creates if needed, until the transaction ends."""
     name = sql.Identifier(schema)
     await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
     await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
 
 
-async def _tie_users(connection: Connection, host_column: Row) -> None:
+async def _tie_users(connection: PostgresConnection, host_column: Row) -> None:
     try:
         await _drive(connection, tie_users(host_column))
     except (psycopg.IntegrityError, psycopg.DataError) as exc:

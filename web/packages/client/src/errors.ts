@@ -1,6 +1,6 @@
 /** How a request fails: the server refuses it, or cannot be reached. */
 
-import { type ErrorAnswer } from "./schema";
+import { type ErrorResponse } from "./schema";
 
 /** The server refused, and says why. */
 export class ApiError extends Error {
@@ -27,7 +27,7 @@ export const NO_CODE = "INTERNAL_ERROR";
 /** The error in an error response. */
 export function errorFrom(status: number, body: string, statusText = "", retryAfter: string | null = null): ApiError | Unreachable {
   try {
-    const { error } = JSON.parse(body) as ErrorAnswer;
+    const { error } = JSON.parse(body) as ErrorResponse;
     const seconds = Number(retryAfter ?? NaN);
     return new ApiError(status, error.code, error.message, error.details, error.param, seconds >= 0 ? seconds * 1000 : null);
   } catch {

@@ -413,11 +413,6 @@ export interface DocumentsView {
   items: DocumentView[];
 }
 
-/** The shape of every error. */
-export interface ErrorAnswer {
-  error: ErrorBody;
-}
-
 /** What went wrong. */
 export interface ErrorBody {
   code: string;
@@ -425,6 +420,11 @@ export interface ErrorBody {
   requestId: string;
   param?: string | null;
   details?: unknown;
+}
+
+/** The shape of every error. */
+export interface ErrorResponse {
+  error: ErrorBody;
 }
 
 /** A question, and the work done to answer it. */
@@ -1126,5 +1126,5 @@ export interface WaitingTurnView {
   approvals: ApprovalView[];
 }
 
-/** What to do with a message that arrives while the agent answers. */
+/** What to do with a message that arrives while the agent replies. */
 export type WhenBusy = "queue" | "reject" | "steer";

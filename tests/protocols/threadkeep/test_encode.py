@@ -16,7 +16,7 @@ from tests.protocols.recorded import (
 from threadkeep.domain.events import Failed, IterationStart, Text, ToolCalled, TurnEvent
 from threadkeep.engine.fold import fold
 from threadkeep.protocols.dialect import Position
-from threadkeep.protocols.threadkeep.text import TEXT
+from threadkeep.protocols.threadkeep.encode import TEXT
 from threadkeep.sse import EventReader
 
 

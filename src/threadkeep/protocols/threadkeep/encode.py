@@ -1,4 +1,9 @@
-"""The `text` dialect, for the simplest client: the reply's pieces, then `[DONE]`.
+"""Our two dialects: events → frames.
+
+`events` has the turn's events as the contract defines them (`wire/events.py`). Stored chunks become frames
+unparsed.
+
+`text` is for the simplest client: the reply's pieces, then `[DONE]`.
 
 | event | frames |
 |---|---|
@@ -35,26 +40,52 @@ from threadkeep.domain.events import (
     UserMessage,
 )
 from threadkeep.domain.parts import TextJoin
+from threadkeep.log.format import shown_lines
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
+from threadkeep.protocols.threadkeep.frames import TextError
 from threadkeep.sse import frame
+from threadkeep.wire.events import encode_event
 
 DONE = "[DONE]"
 
+_TYPE_BEGINS = len('{"type":"')
+_encode = msgspec.json.Encoder().encode
 
-class _TextFrames:
-    """The frames of one turn; takes its events from the first, in order."""
+
+def frames_of_chunk(chunk: LogChunk, after: int) -> bytes:
+    """The frames of a stored chunk's events with a number above `after`."""
+    seen = max(after - chunk.first_seq + 1, 0)
+    lines = enumerate(shown_lines(chunk.events)[seen:], chunk.first_seq + seen)
+    return "".join([f"id: {seq}\nevent: {_type_of(line)}\ndata: {line}\n\n" for seq, line in lines]).encode()
+
+
+def _type_of(line: str) -> str:
+    return line[_TYPE_BEGINS : line.index('"', _TYPE_BEGINS)]
+
+
+def _event_frames(event: TurnEvent) -> Sequence[bytes]:
+    return (frame(encode_event(event), event=event.body.type, id=event.seq),)
+
+
+def _start_events(turn: TurnContext) -> Frames:
+    return _event_frames
+
+
+class _TextTurn:
+    """Encodes one turn as text; takes its events from the first, in order."""
 
     def __init__(self) -> None:
         self._join = TextJoin()
 
-    def of(self, event: TurnEvent) -> Sequence[bytes]:
+    def frames(self, event: TurnEvent) -> Sequence[bytes]:
         match event.body:
             case Text(text):
                 text = self._join.add(text)
                 # A model may well write the word that ends the stream; split in two, it doesn't end it.
                 return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
             case Failed(code, message):
-                return [frame(msgspec.json.encode({"code": code, "message": message}), event="error")]
+                return [frame(_encode(TextError(code, message)), event="error")]
             case IterationStart() | IterationRestart() | ToolCalled() | UserMessage():
                 self._join.interrupt()
                 return ()
@@ -66,8 +97,9 @@ class _TextFrames:
                 assert_never(never)
 
 
-def _start(turn: TurnContext) -> Frames:
-    return _TextFrames().of
+def _start_text(turn: TurnContext) -> Frames:
+    return _TextTurn().frames
 
 
-TEXT = Dialect("text", _start, closing=frame(DONE), remembers=True)
+EVENTS = Dialect("events", _start_events, splice=frames_of_chunk)
+TEXT = Dialect("text", _start_text, closing=frame(DONE), remembers=True)
