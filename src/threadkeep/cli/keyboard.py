@@ -13,7 +13,7 @@ MOST_LINE_BYTES = 65_536
 
 
 class NoLongerAsked(Exception):
-    """The question was answered elsewhere, or nothing waits for the answer any more."""
+    """The question was answered elsewhere, or no longer needs an answer."""
 
 
 class Keyboard:

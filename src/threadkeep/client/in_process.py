@@ -76,7 +76,7 @@ class _Exchange(httpx2.AsyncByteStream):
                 return
 
     async def aclose(self) -> None:
-        """Hangs up; the application can't respond any more."""
+        """Hangs up; the application can no longer respond."""
         self._hung_up.set()
         if self._running is not None:
             await end_tasks(self._running)

@@ -68,7 +68,7 @@ class Recorder:
         while self._unsent:
             self._progressed.clear()
             if self._sending is not None and self._sending.done() and not self._sending.cancelled():
-                self._sending.result()  # our own failure: nobody sends any more
+                self._sending.result()  # our own failure, after which nothing is sent
             try:
                 async with asyncio.timeout(self._patience_s):
                     await self._progressed.wait()

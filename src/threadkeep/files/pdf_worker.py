@@ -32,7 +32,7 @@ def _answer(source: Path) -> dict[str, object]:
         return {"failed": exc.message}
     except MemoryError:
         return {"failed": "This PDF needs more memory than allowed."}
-    except Exception:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
+    except Exception:  # noqa: BLE001 - hostile files break readers in undocumented ways
         return {"failed": "This PDF is damaged."}
 
 

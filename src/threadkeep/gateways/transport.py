@@ -259,7 +259,7 @@ class _ProviderConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._is_complete:
-            raise ValueError("nobody has asked for another response")
+            raise ValueError("a response without a request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))

@@ -57,7 +57,7 @@ class Catalog:
                 raise type(exc)(exc.message, param=f"{place}.{exc.param}" if exc.param else place) from None
 
     def problem(self, server: McpServer) -> str | None:
-        """Why a saved server may not run (any more): the operator may have tightened the rules since."""
+        """Why a saved server may not run: the operator may have tightened the rules since."""
         try:
             self._check_rules(server)
         except (McpConfigInvalid, McpCommandNotAllowed) as exc:

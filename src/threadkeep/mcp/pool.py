@@ -213,7 +213,7 @@ class Pool:
         return None if pooled.session is None else self._close(pooled.session, reason)
 
     def _close(self, session: "ServerSession", reason: str) -> "asyncio.Task[None]":
-        session.end(reason)  # at once: nobody may use it any more
+        session.end(reason)  # at once, so that no other call uses it
         task = asyncio.create_task(session.close(reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

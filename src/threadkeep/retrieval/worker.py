@@ -38,7 +38,7 @@ def main(path: Path, media_type: str) -> None:
         _print_line(failed=exc.message)
     except MemoryError:
         _print_line(failed="The file needs more memory than allowed.")
-    except Exception as exc:  # noqa: BLE001 - hostile files break readers in ways that nobody lists
+    except Exception as exc:  # noqa: BLE001 - hostile files break readers in undocumented ways
         _print_line(failed=f"The file can't be read: {type(exc).__name__}.")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 MOST_UNITS = 5_000
-"""A unit is a few microseconds, so a check holds up nobody for longer than a few hundredths of a second."""
+"""A unit is a few microseconds, so a check delays other work by a few hundredths of a second at most."""
 
 MOST_NODES = 5_000
 _NODES_PER_UNIT = 20

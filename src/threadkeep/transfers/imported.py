@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from threadkeep.domain.errors import InvalidRequest
@@ -117,77 +117,78 @@ def _check_call(call: ToolCall, message: Message, turn_ids: set[str], payload_id
 
 def with_new_ids(whole: WholeConversation, rename: Rename, documents: Mapping[str, str]) -> WholeConversation:
     """The same conversation under other ids; `documents` maps those of the documents that it cites."""
-    conversation_id = ConversationId(rename(whole.conversation.id))
+    return _NewIds(ConversationId(rename(whole.conversation.id)), rename, documents).in_all_of(whole)
 
-    def turn(kept: KeptTurn) -> KeptTurn:
-        old = kept.turn
-        return replace(
-            kept,
-            turn=replace(
-                old,
-                id=TurnId(rename(old.id)),
-                conversation_id=conversation_id,
-                user_message_id=MessageId(rename(old.user_message_id)),
-                assistant_message_id=MessageId(rename(old.assistant_message_id)),
-            ),
+
+@dataclass(frozen=True, slots=True)
+class _NewIds:
+    """Puts the new ids into each kind of value of one conversation."""
+
+    conversation_id: ConversationId
+    rename: Rename
+    documents: Mapping[str, str]
+
+    def in_all_of(self, whole: WholeConversation) -> WholeConversation:
+        own, rename = self.conversation_id, self.rename
+        tip_id = whole.conversation.tip_id
+        return WholeConversation(
+            replace(whole.conversation, id=own, tip_id=MessageId(rename(tip_id)) if tip_id else None),
+            [self._in_turn(it) for it in whole.turns],
+            [self._in_message(it) for it in whole.messages],
+            [replace(it, id=CompactionId(rename(it.id)), conversation_id=own) for it in whole.compactions],
+            [replace(it, id=PayloadId(rename(it.id)), conversation_id=own) for it in whole.payloads],
         )
 
-    def call(old: ToolCall) -> ToolCall:
+    def _in_turn(self, kept: KeptTurn) -> KeptTurn:
+        old = kept.turn
+        turn = replace(
+            old,
+            id=TurnId(self.rename(old.id)),
+            conversation_id=self.conversation_id,
+            user_message_id=MessageId(self.rename(old.user_message_id)),
+            assistant_message_id=MessageId(self.rename(old.assistant_message_id)),
+        )
+        return replace(kept, turn=turn)
+
+    def _in_message(self, old: Message) -> Message:
         return replace(
             old,
-            turn_id=TurnId(rename(old.turn_id)),
-            message_id=MessageId(rename(old.message_id)),
-            artifact_ids=tuple(PayloadId(rename(it)) for it in old.artifact_ids),
-            refs={name: PayloadId(rename(ref)) for name, ref in old.refs.items()},
+            id=MessageId(self.rename(old.id)),
+            conversation_id=self.conversation_id,
+            turn_id=TurnId(self.rename(old.turn_id)) if old.turn_id else None,
+            parent_id=MessageId(self.rename(old.parent_id)) if old.parent_id else None,
+            parts=tuple(map(self._in_part, old.parts)),
         )
 
-    def hit(old: RetrievalHit) -> RetrievalHit:
-        return replace(old, document_id=documents.get(old.document_id or "", old.document_id))
-
-    def part(old: Part) -> Part:
+    def _in_part(self, old: Part) -> Part:
         match old:
             case ToolCallPart():
-                return replace(old, call=call(old.call))
+                return replace(old, call=self._in_call(old.call))
             case FilePart(is_elsewhere=False):
-                return replace(
-                    old,
-                    file_id=PayloadId(rename(old.file_id)),
-                    refs={name: PayloadId(rename(ref)) for name, ref in old.refs.items()},
-                )
+                return replace(old, file_id=PayloadId(self.rename(old.file_id)), refs=self._in_refs(old.refs))
             case RetrievalPart():
-                return replace(old, hits=tuple(map(hit, old.hits)))
+                return replace(old, hits=tuple(map(self._in_hit, old.hits)))
             case QuestionPart():
-                return replace(old, request_id=rename(old.request_id))
+                return replace(old, request_id=self.rename(old.request_id))
             case UserTextPart():
-                return replace(old, message_id=rename(old.message_id))
+                return replace(old, message_id=self.rename(old.message_id))
             case TextPart() | ThoughtPart() | NoticePart() | CardPart() | FilePart():
                 return old
 
-    def message(old: Message) -> Message:
+    def _in_call(self, old: ToolCall) -> ToolCall:
         return replace(
             old,
-            id=MessageId(rename(old.id)),
-            conversation_id=conversation_id,
-            turn_id=TurnId(rename(old.turn_id)) if old.turn_id else None,
-            parent_id=MessageId(rename(old.parent_id)) if old.parent_id else None,
-            parts=tuple(map(part, old.parts)),
+            turn_id=TurnId(self.rename(old.turn_id)),
+            message_id=MessageId(self.rename(old.message_id)),
+            artifact_ids=tuple(PayloadId(self.rename(it)) for it in old.artifact_ids),
+            refs=self._in_refs(old.refs),
         )
 
-    tip_id = whole.conversation.tip_id
-    return WholeConversation(
-        replace(
-            whole.conversation,
-            id=conversation_id,
-            tip_id=MessageId(rename(tip_id)) if tip_id else None,
-        ),
-        [turn(it) for it in whole.turns],
-        [message(it) for it in whole.messages],
-        [
-            replace(it, id=CompactionId(rename(it.id)), conversation_id=conversation_id)
-            for it in whole.compactions
-        ],
-        [replace(it, id=PayloadId(rename(it.id)), conversation_id=conversation_id) for it in whole.payloads],
-    )
+    def _in_hit(self, old: RetrievalHit) -> RetrievalHit:
+        return replace(old, document_id=self.documents.get(old.document_id or "", old.document_id))
+
+    def _in_refs(self, old: Mapping[str, PayloadId]) -> dict[str, PayloadId]:
+        return {name: PayloadId(self.rename(ref)) for name, ref in old.items()}
 
 
 def check_id(id_: str) -> str:

@@ -2,8 +2,8 @@
 
     … threadkeep.mcp.processes.escape HIDDEN DATA OWN OUTSIDE
 
-HIDDEN is a file and DATA a folder that it must not read; it may write to OWN. It also writes to OUTSIDE: who
-started it sees whether that went anywhere but into the program's own temporary folder.
+HIDDEN is a file and DATA a folder that it must not read; it may write to OWN. It also writes to OUTSIDE, so
+that its caller can check that this reached only the program's own temporary folder.
 """
 
 import os

@@ -75,7 +75,7 @@ class ServerEnvironment:
             args, readable, writable = server.args, [workspace / ROLES], [cwd]
         else:
             args, readable, writable = launched_args(server.command, server.args), [], [workspace]
-        # Ours, not the one in `env`: who configures a server doesn't choose what is hidden from it.
+        # Our PATH, not the one in `env`: a server's owner must not choose what is hidden from it.
         path = self.environment.get("PATH")
         self._check_visible(server.command, args, path, workspace)
         wrapper = self.sandbox.wrapper(server.command, path, readable=readable, writable=writable)

@@ -136,7 +136,7 @@ def extract_result(message: bytes) -> ExtractedResult:
         case {"result": _} if len(message) <= MOST_OTHER_BYTES:
             return ExtractedResult(message)
         case _:
-            raise ValueError("nobody has asked for so much")
+            raise ValueError("too large for anything that we request")
 
 
 def _small(message: dict[str, Any]) -> bytes:

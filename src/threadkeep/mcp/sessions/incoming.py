@@ -120,7 +120,7 @@ class IncomingMessages:
     def _set_aside(self, message: bytes, result: CallResult) -> bytes:
         # A server cannot guess a claim, and could claim only its own.
         claim = uuid.uuid4().hex
-        if len(self._waiting) >= MOST_UNCLAIMED:  # nobody waits for the oldest any more
+        if len(self._waiting) >= MOST_UNCLAIMED:  # no call waits for the oldest
             del self._waiting[next(iter(self._waiting))]
         self._waiting[claim] = CallResult(
             _value(result.value), _value(result.chart), result.error, result.files

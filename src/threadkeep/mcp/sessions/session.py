@@ -47,7 +47,7 @@ _ENDING_S = 5.0
 LOOK_EVERY_S = 15.0
 """How often a server is checked while its user is asked."""
 _ROUND_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0)
-"""The pauses before each repeat, for a server that asks to be called again."""
+"""The pauses before each repeat, if a server asks to be called again."""
 _CLIENT = mcp.Implementation(name="threadkeep", version=__version__)
 
 
@@ -155,7 +155,7 @@ class ServerSession:
                 self._look_after()
 
     def end(self, reason: str) -> None:
-        """Lets nobody use it any more; waiting callers get the reason. `task` is done when it has ended."""
+        """Stops further use; waiting callers get the reason. `task` is done when the session has ended."""
         self._closed = self._closed or reason
         self._over.set()
         if self._greeting is not None and not self._greeting.expired():
