@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, MessageId, UserId, new_uuid
 from threadkeep.domain.message import Usage
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 
 NOW = 1_800_000_000_000
 MODEL = "scripted"

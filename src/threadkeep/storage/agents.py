@@ -8,8 +8,8 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.agent_settings import SettingsColumn
-from threadkeep.storage.columns import to_json, to_object
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
+from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import accept_tools

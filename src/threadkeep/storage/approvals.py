@@ -11,7 +11,7 @@ from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.approvals import Approval, Decided
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
-from threadkeep.storage.columns import to_json, to_json_or_null
+from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 

@@ -11,8 +11,8 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.message import Message
 from threadkeep.ports.branches import Siblings
-from threadkeep.storage.columns import to_json
 from threadkeep.storage.compactions import RENEW_ARCHIVED
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Rows, Statement
 
 # From a message back to the first one that is on the path.

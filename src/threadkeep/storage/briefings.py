@@ -8,7 +8,7 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.ports.briefings import CheckUnread
-from threadkeep.storage.columns import to_json_or_null, to_value
+from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.messages import add_card
 from threadkeep.storage.users import ENSURE_USER, lock_known

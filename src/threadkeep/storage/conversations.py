@@ -10,7 +10,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.storage.columns import to_json, to_object
+from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import forget_unused, used_in

@@ -7,9 +7,9 @@ from threadkeep.domain.ids import FIRST_UUID, ConversationId, MemoryId, PayloadI
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.payload import Payload
 from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeConversation
-from threadkeep.storage.columns import to_json_or_null, to_value
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
+from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.files import add_forked, add_imported

@@ -8,8 +8,8 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.execution import ExecutionEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.executions import Recorded, RecordedRun, RecordRun
-from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import LOCK, ConversationRows
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.turns import add_recorded, run_key
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ContentId, is_uuid
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import PIECE_BYTES, OpenSource, ends_early
 from threadkeep.storage.opening import open_in_thread

@@ -11,7 +11,7 @@ from typing import Any
 from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import UploadedFile, check_none_expired
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Plan, Query, Statement
 
 FILE_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"

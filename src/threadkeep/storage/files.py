@@ -14,7 +14,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
 from threadkeep.ports.exchange import WholeConversation
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.documents import document_totals
 from threadkeep.storage.file_contents import FileContents

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from threadkeep.ports.jobs import Job
-from threadkeep.storage.columns import to_json, to_object
+from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
 _ADD = Statement(

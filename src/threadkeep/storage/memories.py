@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.memory import Memory
-from threadkeep.storage.columns import to_json_or_null, to_value
+from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.users import ENSURE_USER
 

@@ -13,9 +13,9 @@ from threadkeep.domain.tool_call import ToolCall, derived_id
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.messages import MessagePage, MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.branches import siblings
-from threadkeep.storage.columns import to_json, to_json_or_null
 from threadkeep.storage.conversations import ADVANCE_FOR_CARD, ConversationRows, advance_values
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
+from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Statement
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (

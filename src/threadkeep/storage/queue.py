@@ -8,7 +8,7 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import stop_using

@@ -7,7 +7,7 @@ from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, check_room
 from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Plan, Row, Statement
 from threadkeep.storage.file_rows import mark_sent
 

@@ -9,7 +9,7 @@ from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.receipts import PriorReceipt
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
 _ADD = Statement(

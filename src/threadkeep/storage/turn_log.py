@@ -7,9 +7,9 @@ from dataclasses import replace
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
 from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Paused
-from threadkeep.storage.columns import to_json
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn

@@ -15,8 +15,8 @@ from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
 from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
-from threadkeep.storage.columns import to_json_or_null
 from threadkeep.storage.conversations import ADVANCE, advance_values
+from threadkeep.storage.database.columns import to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
 from threadkeep.domain.payload import Payload
-from threadkeep.storage.columns import to_json
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan
 from threadkeep.storage.file_contents import PIECE_BYTES
 from threadkeep.storage.payloads.database import NAMED
