@@ -25,10 +25,14 @@ def exists(name: str) -> bool:
 
 def defined(tree: ast.Module) -> set[str]:
     """The functions and classes of a file, and `Class.method`."""
-    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    top = [node for node in tree.body if isinstance(node, kinds)]
-    inner = {f"{it.name}.{node.name}" for it in top for node in it.body if isinstance(node, kinds)}
-    return {node.name for node in top} | inner
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            methods = (it for it in node.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef))
+            names |= {node.name, *(f"{node.name}.{it.name}" for it in methods)}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+    return names
 
 
 def test_every_file_and_folder_that_contributing_names_exists():

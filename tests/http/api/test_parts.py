@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.engine.in_memory import InMemoryTools
-from tests.protocols.threadkeep.test_text import read
+from tests.protocols.threadkeep.test_encode import read
 from tests.talking import Talk
 from threadkeep.ports.tools import Progress, Returned
 from threadkeep.testing import Say, ScriptedModel, Think, UseTool
