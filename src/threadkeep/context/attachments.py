@@ -234,7 +234,7 @@ class _Room:
             return TextBlock(f"[File {name}: its content is no longer available]")
         self._files, self._bytes = self._files - 1, self._bytes - len(content)
         if self._files < 0 or self._bytes < 0:
-            return TextBlock(f"[File {name}: left out, for a request takes no more]")
+            return TextBlock(f"[File {name}: left out because the request is full]")
         self.taken[block.content_id] = content
         return block
 

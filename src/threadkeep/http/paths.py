@@ -24,7 +24,7 @@ class Paths:
     """The paths of the API; passes other requests on to another application."""
 
     def __init__(self, endpoints: Mapping[str, Mapping[str, Endpoint]], otherwise: ASGIApp) -> None:
-        self._root = _Place()
+        self._root = _PathNode()
         self._otherwise = otherwise
         for path, by_method in endpoints.items():
             self._root.make(path.split("/")).endpoint = _PathEndpoint(path, by_method)
@@ -32,44 +32,44 @@ class Paths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path, mounted_at = scope["path"], scope.get("root_path", "")
-            place, scope["path_params"] = self._root.find(path.removeprefix(mounted_at).split("/"))
-            if place is not None and place.endpoint is not None:
-                scope["route"] = place.endpoint
+            node, scope["path_params"] = self._root.find(path.removeprefix(mounted_at).split("/"))
+            if node is not None and node.endpoint is not None:
+                scope["route"] = node.endpoint
                 for name in _LOGGED:
                     if is_uuid(id_ := scope["path_params"].get(name, "")):
                         add_to_subject(**{name: id_.lower()})
-                await place.endpoint(scope, receive, send)
+                await node.endpoint(scope, receive, send)
                 return
         await self._otherwise(scope, receive, send)
 
 
-class _Place:
+class _PathNode:
     """A node of the path tree: its children by fixed part, or by a named parameter."""
 
     __slots__ = ("by_any", "by_part", "endpoint", "name")
 
     def __init__(self) -> None:
-        self.by_part: dict[str, _Place] = {}
-        self.by_any: _Place | None = None
+        self.by_part: dict[str, _PathNode] = {}
+        self.by_any: _PathNode | None = None
         self.name = ""
         self.endpoint: _PathEndpoint | None = None
 
-    def make(self, parts: list[str]) -> "_Place":
-        """The place at the end of a route's path."""
+    def make(self, parts: list[str]) -> "_PathNode":
+        """The node at the end of a route's path."""
         here = self
         for part in parts:
             if part.startswith("{"):
-                here.by_any = here.by_any or _Place()
+                here.by_any = here.by_any or _PathNode()
                 here, name = here.by_any, part[1:-1]
                 if here.name not in ("", name):
                     raise TypeError(f"one part of a path is called both {here.name} and {name}")
                 here.name = name
             else:
-                here = here.by_part.setdefault(part, _Place())
+                here = here.by_part.setdefault(part, _PathNode())
         return here
 
-    def find(self, parts: list[str]) -> tuple["_Place | None", dict[str, str]]:
-        """The place that a path leads to, and its parameters."""
+    def find(self, parts: list[str]) -> tuple["_PathNode | None", dict[str, str]]:
+        """The node that a path leads to, and its parameters."""
         here, named = self, dict[str, str]()
         for part in parts:
             if (fixed := here.by_part.get(part)) is not None:

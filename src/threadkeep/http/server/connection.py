@@ -43,15 +43,15 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self.waiting: dict[Connection, None] = {}
+        self.waiting: dict["HttpConnection", None] = {}
         """In the order in which they started to wait."""
         self.discarding = Discarding()
         self._most = min(limits.most, _allowed_files(limits.most + OTHER_FILES) - OTHER_FILES)
 
     @property
     def protocol(self) -> type[asyncio.Protocol]:
-        """The factory that makes a `Connection` for each incoming one."""
-        return cast("type[asyncio.Protocol]", partial(Connection, self))
+        """The factory that makes a `HttpConnection` for each incoming one."""
+        return cast("type[asyncio.Protocol]", partial(HttpConnection, self))
 
     def has_room(self, count: int) -> bool:
         """Whether this many connections may be open; closes the one that has waited longest if necessary."""
@@ -69,7 +69,7 @@ class Connections:
         return count <= self._most + MOST_LINGERING
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """Limits what arrives before the application is called, which uvicorn doesn't."""
 
     def __init__(
