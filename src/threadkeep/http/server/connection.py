@@ -43,7 +43,7 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self.waiting: dict["HttpConnection", None] = {}
+        self.waiting: dict[HttpConnection, None] = {}
         """In the order in which they started to wait."""
         self.discarding = Discarding()
         self._most = min(limits.most, _allowed_files(limits.most + OTHER_FILES) - OTHER_FILES)
