@@ -138,7 +138,7 @@ class Loop:
 
 
 async def _let_others_run() -> None:
-    """For work that waits for itself: even if it doesn't, it keeps nobody else from running."""
+    """The pause of work that has its own: work that never waits can't block the event loop."""
     await asyncio.sleep(0)
 
 

@@ -8,7 +8,7 @@ import httpx2
 
 from threadkeep.gateways.anthropic import ANTHROPIC
 from threadkeep.gateways.endpoint import Endpoint
-from threadkeep.gateways.http import Patience
+from threadkeep.gateways.http import RetryPolicy
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.ports.gateway import (
@@ -71,7 +71,7 @@ def make_gateway(
     now: float = 0,
 ) -> Gateway:
     """A gateway that does not wait."""
-    patience = Patience(silence_s, naps or Naps(), lambda: now, lambda: 0.5)
+    patience = RetryPolicy(silence_s, naps or Naps(), lambda: now, lambda: 0.5)
     api = ANTHROPIC if wire == "anthropic" else OPENAI
     endpoint = Endpoint(url=url, api_key=key, model=MODEL)
     return ProviderGateway(api, endpoint, transport=transport, patience=patience)

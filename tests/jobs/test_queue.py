@@ -252,7 +252,7 @@ async def test_many_jobs_of_one_user_hold_up_nobody_elses(
                 await jobs.add("document", {"it": number, "user_id": user})
         async with asyncio.timeout(PATIENCE_S):
             await done_for_others.wait()
-        assert begun.count("alice") == jobs_module.MOST_OF_A_USER
+        assert begun.count("alice") == jobs_module.MOST_RUNNING_OF_A_USER
     finally:
         await jobs.close()
 

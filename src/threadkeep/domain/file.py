@@ -40,7 +40,7 @@ TAIL_BYTES = 64 * 1024
 
 _KINDS = "PNG, JPEG, GIF and WebP images, PDF, DOCX, text, CSV, Markdown, JSON and source code"
 _PDF_MAGIC = b"%PDF-"
-_PDF_READERS_SEARCH = 1024  # most readers look for the beginning of a PDF in so many bytes
+_PDF_READERS_SEARCH = 1024  # most readers look for the beginning of a PDF in the first bytes
 
 _CODE_SUFFIXES = {
     ".bash", ".bat", ".c", ".cc", ".cfg", ".clj", ".cmake", ".conf", ".cpp", ".cs", ".css", ".dart",

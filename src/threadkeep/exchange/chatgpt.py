@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.replies import ForeignReply
-from threadkeep.exchange.tree import Said, read_tree
+from threadkeep.exchange.tree import ForeignEntry, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
@@ -110,7 +110,7 @@ def _is_hidden(message: _Message) -> bool:
     return bool(hidden) or message.author.role == "system" or message.content.content_type in _UNSAID
 
 
-def _question(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
+def _question(said: ForeignEntry, nodes: Mapping[str, _Node]) -> ForeignMessage:
     message = nodes[said.id].message
     assert message is not None
     parts = [*_parts(message.content, _attached(message)), *_files_beside(message)]
@@ -118,7 +118,7 @@ def _question(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
     return ForeignMessage(said.id, is_question=True, parts=parts, at=at, follows=said.follows)
 
 
-def _reply(said: Said, nodes: Mapping[str, _Node]) -> ForeignMessage:
+def _reply(said: ForeignEntry, nodes: Mapping[str, _Node]) -> ForeignMessage:
     """All that the assistant did for a question, as one reply."""
     reply = ForeignReply()
     at, model = None, None

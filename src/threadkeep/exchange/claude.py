@@ -9,7 +9,7 @@ import msgspec
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
 from threadkeep.exchange.replies import ForeignReply
-from threadkeep.exchange.tree import NoTree, Said, read_tree
+from threadkeep.exchange.tree import ForeignEntry, NotATree, read_tree
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
@@ -64,7 +64,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
     messages: dict[str, _Message] = {}
     for message in conversation.chat_messages:
         if message.uuid in messages:
-            raise NoTree(f"two of its messages share the id {message.uuid!r}")
+            raise NotATree(f"two of its messages share the id {message.uuid!r}")
         messages[message.uuid] = message
     tree = read_tree(
         _parents(conversation.chat_messages),
@@ -105,7 +105,7 @@ def _parents(messages: Sequence[_Message]) -> dict[str, str | None]:
     return {message.uuid: parent for message, parent in zip(messages, before, strict=False)}
 
 
-def _question(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
+def _question(said: ForeignEntry, messages: Mapping[str, _Message]) -> ForeignMessage:
     """A question with its attached texts and files."""
     message = messages[said.id]
     text = _text(message)
@@ -126,7 +126,7 @@ def _files(message: _Message) -> Iterator[ForeignPart]:
             yield ForeignFile(file.file_name or "", f"[{file.file_name}]", file.file_uuid)
 
 
-def _reply(said: Said, messages: Mapping[str, _Message]) -> ForeignMessage:
+def _reply(said: ForeignEntry, messages: Mapping[str, _Message]) -> ForeignMessage:
     """All that the assistant did for a question, as one reply."""
     reply = ForeignReply()
     for message in (messages[id_] for id_ in said.nodes):

@@ -16,7 +16,7 @@ from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
 from threadkeep.exchange.writing import LINES
-from threadkeep.ports.exchange import Flawed, ForeignConversation, Found
+from threadkeep.ports.exchange import Flawed, ForeignConversation, ImportItem
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 # Newer exports of ChatGPT have several.
@@ -58,7 +58,7 @@ class ImportFile:
         """Whether it is an export of Threadkeep."""
         return self._lines is not None
 
-    def found(self) -> Iterator[Found | Flawed]:
+    def found(self) -> Iterator[ImportItem | Flawed]:
         """Everything in it, in order."""
         names = [self._lines] if self._lines is not None else self._conversations
         total = sum(self._files.size(name) for name in names)

@@ -20,7 +20,7 @@ from threadkeep.ports.exchange import (
     ExportEnd,
     ExportHeader,
     Flawed,
-    Found,
+    ImportItem,
     KeptTurn,
     Record,
     WholeConversation,
@@ -52,7 +52,7 @@ class _Pending:
         )
 
 
-def read(file: BinaryIO, *, most: int) -> Iterator[Found | Flawed]:
+def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
     """Everything in an export; a conversation of more than `most` bytes is flawed."""
     pending: _Pending | None = None
     size, ended = 0, False

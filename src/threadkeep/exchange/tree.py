@@ -9,12 +9,12 @@ from dataclasses import dataclass
 MOST_BRANCHES = 200
 
 
-class NoTree(ValueError):
+class NotATree(ValueError):
     """The messages of a conversation don't form a tree; the error's text is for people."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ForeignEntry:
     """A question, or a reply with all its steps; its last node's id identifies it."""
 
     nodes: Sequence[str]
@@ -31,7 +31,7 @@ class Said:
 class Tree:
     """All questions and replies, each after the one it follows, and the last that was shown."""
 
-    said: Sequence[Said] = ()
+    said: Sequence[ForeignEntry] = ()
     last: str | None = None
     left_over: int = 0
     """How many branches exceeded the limit."""
@@ -51,14 +51,14 @@ def read_tree(
         return Tree()
     shown = _leaf_below(parents, current) if current in parents else leaves[-1]
     kept = [shown, *(leaf for leaf in leaves if leaf != shown)][:MOST_BRANCHES]
-    said: dict[str, Said] = {}
+    said: dict[str, ForeignEntry] = {}
     for leaf in kept:
         for it in _steps(_path(parents, leaf), is_question):
             said.setdefault(it.id, it)
     return Tree(_in_order(said, parents), shown, len(leaves) - len(kept))
 
 
-def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[Said]:
+def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[ForeignEntry]:
     """The questions on a path, and the replies between them."""
     follows: str | None = None
     reply: list[str] = []
@@ -67,15 +67,15 @@ def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[
             reply.append(id_)
             continue
         if reply:
-            yield Said(reply, follows, is_question=False)
+            yield ForeignEntry(reply, follows, is_question=False)
             follows, reply = reply[-1], []
-        yield Said([id_], follows, is_question=True)
+        yield ForeignEntry([id_], follows, is_question=True)
         follows = id_
     if reply:
-        yield Said(reply, follows, is_question=False)
+        yield ForeignEntry(reply, follows, is_question=False)
 
 
-def _in_order(said: Mapping[str, Said], nodes: Iterable[str]) -> list[Said]:
+def _in_order(said: Mapping[str, ForeignEntry], nodes: Iterable[str]) -> list[ForeignEntry]:
     """From oldest to newest, but each after what it follows, whatever its time."""
     ages = {id_: age for age, id_ in enumerate(nodes)}
     places: dict[str | None, int] = {None: 0}
@@ -101,7 +101,7 @@ def _check(parents: Mapping[str, str | None]) -> None:
         at: str | None = id_
         while at is not None and at in parents and at not in safe:
             if at in walked:
-                raise NoTree(f"its messages form a cycle at {at!r}")
+                raise NotATree(f"its messages form a cycle at {at!r}")
             walked[at] = None
             at = parents[at]
         safe.update(walked)

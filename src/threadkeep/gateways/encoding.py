@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from threadkeep.gateways.refusals import Unreadable
+from threadkeep.gateways.refusals import UnreadableReply
 
 T = TypeVar("T")
 
@@ -39,4 +39,4 @@ def _decode_repaired(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
         value = json.loads(data.decode("utf-8", "replace"))
         return decoder.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, msgspec.DecodeError, RecursionError) as exc:
-        raise Unreadable from exc
+        raise UnreadableReply from exc

@@ -15,7 +15,7 @@ import httpx2
 from threadkeep.gateways.refusals import (
     Refused,
     Unanswered,
-    Unreadable,
+    UnreadableReply,
     broke_off,
     no_stream,
     pause_asked_for,
@@ -59,7 +59,7 @@ def _jitter() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long to wait and when to retry; tests supply their own time."""
 
     silence_s: float = SILENCE_S
@@ -76,7 +76,7 @@ class Provider:
         url: str,
         headers: Mapping[str, str],
         secret: str,
-        patience: Patience,
+        patience: RetryPolicy,
         transport: httpx2.AsyncBaseTransport | None,
     ) -> None:
         self._headers = httpx2.Headers(
@@ -179,7 +179,7 @@ class Provider:
             for meaning in _read_end(reader, reply):
                 yield meaning
         except EventTooLong as exc:
-            raise Unreadable from exc
+            raise UnreadableReply from exc
         except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
         except httpx2.HTTPError as exc:
@@ -260,7 +260,7 @@ def _read_end(reader: EventReader, reply: ReplyReader) -> Iterator[ModelEvent]:
     try:
         for event in reader.finish():
             yield from reply.read(event)
-    except Unreadable:
+    except UnreadableReply:
         pass  # half an event
     if not reply.is_complete:
         yield from reply.end()

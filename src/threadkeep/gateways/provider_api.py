@@ -9,7 +9,7 @@ import httpx2
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.files import has_files
-from threadkeep.gateways.http import Patience, Provider, ReplyReader
+from threadkeep.gateways.http import Provider, ReplyReader, RetryPolicy
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.ports.gateway import ModelEvent, ModelRequest, TakenFiles
 
@@ -44,7 +44,7 @@ class ProviderGateway:
         endpoint: Endpoint,
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
     ) -> None:
         self._api = api
         self._endpoint = endpoint
@@ -54,7 +54,7 @@ class ProviderGateway:
         self.default_model = endpoint.model
         self.context_tokens = endpoint.context_tokens or api.context_tokens
         url, headers = api.request_url(endpoint.address), api.headers(self._key)
-        self._provider = Provider(url, headers, self._key, patience or Patience(), transport)
+        self._provider = Provider(url, headers, self._key, patience or RetryPolicy(), transport)
 
     def takes_files(self, model: str | None) -> TakenFiles:
         """Which files a model accepts directly."""

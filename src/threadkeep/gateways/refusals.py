@@ -39,7 +39,7 @@ class Refused(GatewayError):
         self.reason = reason
 
 
-class Unreadable(GatewayError):
+class UnreadableReply(GatewayError):
     """The response is not what a model sends."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from threadkeep.gateways.encoding import decode
-from threadkeep.gateways.refusals import Unreadable
+from threadkeep.gateways.refusals import UnreadableReply
 from threadkeep.ports.gateway import ToolSpec, ToolUse
 
 MOST_NAME_CHARACTERS = 64
@@ -40,6 +40,6 @@ def _read_arguments(text: str) -> Mapping[str, Any] | None:
         return {}
     try:
         value = decode(_decoder, text.encode("utf-8", "replace"))
-    except Unreadable:
+    except UnreadableReply:
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

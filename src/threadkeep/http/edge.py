@@ -126,7 +126,7 @@ class Edge:
 
 
 def _comes_from_another_site(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a browser says that another site's page wants our data; what is no browser says nothing.
+    """Whether a browser says that another site's page wants our data. Only browsers say this.
 
     Anybody may link to the page. A file is saved when a person clicks on its link, also in a report, whose
     sandbox makes it another site.

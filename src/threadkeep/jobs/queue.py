@@ -37,10 +37,10 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[FollowUp | None]]
 
 LOOK_EVERY_S = 5.0
 LEASE_MS = 120_000
-MOST_OF_A_KIND = 4
-"""Run at once; slow titles don't keep documents from being read."""
-MOST_OF_A_USER = 2
-"""Of these, so that a user who sends a thousand files leaves room for others."""
+MOST_RUNNING_OF_A_KIND = 4
+"""How many jobs of one kind run at the same time; slow titles don't keep documents from being read."""
+MOST_RUNNING_OF_A_USER = 2
+"""How many of them are one user's, so that a thousand files leave room for others."""
 MOST_ATTEMPTS = 5
 FIRST_PAUSE_MS = 2_000
 LONGEST_PAUSE_MS = 300_000
@@ -90,10 +90,10 @@ class Jobs:
     async def _take(self, kind: str) -> Job | None:
         """The next job of a kind, if there is room: one at a time, since each may use up its user's share."""
         running = self._running[kind]
-        if len(running) >= MOST_OF_A_KIND:
+        if len(running) >= MOST_RUNNING_OF_A_KIND:
             return None
         counts = Counter(user_id for user_id in running.values() if user_id)
-        busy = [user_id for user_id, count in counts.items() if count >= MOST_OF_A_USER]
+        busy = [user_id for user_id, count in counts.items() if count >= MOST_RUNNING_OF_A_USER]
         jobs = await self._store.take(self._holder, kind, lease_ms=LEASE_MS, limit=1, not_for=busy)
         return jobs[0] if jobs else None
 

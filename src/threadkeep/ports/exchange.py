@@ -184,7 +184,9 @@ class Flawed:
     why: str
 
 
-Found = OwnAgent | KnownAgent | Document | KeptMemory | Briefing | WholeConversation | ForeignConversation
+ImportItem = (
+    OwnAgent | KnownAgent | Document | KeptMemory | Briefing | WholeConversation | ForeignConversation
+)
 """An item of an imported file."""
 
 
@@ -196,7 +198,7 @@ class ImportSource(Protocol):
         """Whether it is a Threadkeep export."""
         ...
 
-    def found(self) -> Iterator[Found | Flawed]:
+    def found(self) -> Iterator[ImportItem | Flawed]:
         """Its items in order; conversations one at a time."""
         ...
 

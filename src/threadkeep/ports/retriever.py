@@ -27,7 +27,7 @@ def to_retrieval_hit(hit: Hit) -> RetrievalHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassages:
     """The matches, best first; `notice` says what the search had to do without."""
 
     hits: tuple[Hit, ...] = ()
@@ -37,7 +37,7 @@ class Found:
 class Retriever(Protocol):
     """Searches the documents of agents."""
 
-    async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> Found:
+    async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> FoundPassages:
         """The best chunks of an agent's ready documents with at least this score."""
         ...
 

@@ -16,7 +16,7 @@ from threadkeep.ports.retriever import (
     ChunkIndex,
     ChunkTerms,
     Collection,
-    Found,
+    FoundPassages,
     VectorIndex,
 )
 from threadkeep.retrieval.questions import asked_terms
@@ -63,13 +63,13 @@ class DocumentIndex:
         self._vector_index = vector_index
         self._shelves: OrderedDict[AgentId, _Shelf] = OrderedDict()
 
-    async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> Found:
+    async def search(self, agent_id: AgentId, query: str, *, top_k: int, threshold: float) -> FoundPassages:
         """The best chunks of an agent's ready documents with at least this score."""
         query = query[:MOST_QUERY_CHARACTERS]
         terms = asked_terms(query)
         candidates = await self._chunks.candidates(agent_id, terms, limit=MOST_CANDIDATES)
         if candidates is None:
-            return Found()
+            return FoundPassages()
         near, notice = await self._near(agent_id, query, candidates)
         chunk_ids = list({*candidates.chunk_ids, *near})
         known = list(candidates.frequencies)
@@ -79,7 +79,7 @@ class DocumentIndex:
         best = [(id_, score) for id_, score in best if score > 0][:top_k]
         hits = dict(await self._chunks.chunks([id_ for id_, _ in best])) if best else {}
         found = (replace(hits[id_], score=round(score, 4)) for id_, score in best if id_ in hits)
-        return Found(tuple(found), notice)
+        return FoundPassages(tuple(found), notice)
 
     async def _near(
         self, agent_id: AgentId, query: str, candidates: Candidates

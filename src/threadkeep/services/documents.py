@@ -23,7 +23,7 @@ from threadkeep.domain.user import User
 from threadkeep.jobs.documents import READ_JOB, read_job, remove_chunks
 from threadkeep.jobs.queue import Jobs
 from threadkeep.ports.document_files import DocumentFiles
-from threadkeep.ports.retriever import Found, Retriever
+from threadkeep.ports.retriever import FoundPassages, Retriever
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 
@@ -127,7 +127,7 @@ class Documents:
 
     async def search(
         self, user: User, agent_id: str, query: str, *, top_k: int | None, threshold: float | None
-    ) -> Found:
+    ) -> FoundPassages:
         """Searches an agent's documents, with the agent's settings unless others are given."""
         agent = await self._agents.get_open(user, agent_id)
         return await self._retriever.search(

@@ -1,4 +1,4 @@
-"""Connect a model, and what it is told of the time."""
+"""Which model to connect, and the time zone that it is told."""
 
 from datetime import UTC, tzinfo
 from typing import Annotated, Literal

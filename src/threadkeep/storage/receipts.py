@@ -69,12 +69,12 @@ _UNNAMED = "NOT EXISTS (SELECT 1 FROM tk_receipt_texts AS used WHERE used.sha256
 _AMONG = "kept.sha256 IN (SELECT value FROM json_each(:hashes))"
 _AMONG_POSTGRES = "kept.sha256 IN (SELECT value FROM json_array_elements_text(:hashes::json))"
 _LOCKED = "FOR UPDATE OF kept SKIP LOCKED"
-# Texts that some receipt named and no longer does: a trigger notes them, whatever took the receipt.
+# Texts whose last receipt may be gone: a trigger notes them whenever a receipt is deleted.
 _LOCK_LET_GO = Statement(
     "SELECT id, sha256 FROM tk_let_go_texts WHERE id > :after ORDER BY id LIMIT :limit",
     locks="FOR UPDATE SKIP LOCKED",
 )
-# One that is still unnamed was locked by somebody, who may name it or not.
+# A text without a receipt that is still there is locked: another transaction may be about to use it.
 _STRIKE = Statement(
     f"""DELETE FROM tk_let_go_texts WHERE id IN (SELECT value FROM json_each(:ids)) AND NOT EXISTS (
         SELECT 1 FROM tk_prompt_texts AS kept WHERE kept.sha256 = tk_let_go_texts.sha256 AND {_UNNAMED})""",

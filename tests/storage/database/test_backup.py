@@ -30,10 +30,10 @@ from threadkeep.http.sign_in.local_token import make_token, require_token
 from threadkeep.mcp.personal import prepare
 from threadkeep.mcp.processes.programs import _private_folders  # pyright: ignore[reportPrivateUsage]
 from threadkeep.storage.database import archive, backup
-from threadkeep.storage.database.archive import Unreadable
+from threadkeep.storage.database.archive import UnreadableFile
 from threadkeep.storage.database.backup import back_up, copy_beside, restore
 from threadkeep.storage.database.connector import Database
-from threadkeep.storage.database.folder_contents import MOST_FOLDERS, Found, open_file
+from threadkeep.storage.database.folder_contents import MOST_FOLDERS, BackupFile, open_file
 from threadkeep.storage.document_files import FolderDocumentFiles
 from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.payloads.folder import FolderContents
@@ -196,9 +196,9 @@ def test_what_others_put_into_an_agents_folder_is_copied_or_named(
     put(workspace / "locked", b"x").chmod(0)
     put(data / "notes.txt", b"the operator's")
 
-    def open_or_refuse(found: Found) -> int:  # the tests' account may read everything
+    def open_or_refuse(found: BackupFile) -> int:  # the tests' account may read everything
         if found.path.name == "locked":
-            raise Unreadable("Permission denied")
+            raise UnreadableFile("Permission denied")
         return open_file(found)
 
     monkeypatch.setattr(backup, "open_file", open_or_refuse)
@@ -230,8 +230,8 @@ def test_file_of_ours_that_cannot_be_read_is_no_reason_for_half_a_backup(
 ):
     put(data / "payloads" / CONVERSATION / "content", b"x")
 
-    def refuse(found: Found) -> int:
-        raise Unreadable("Input/output error")
+    def refuse(found: BackupFile) -> int:
+        raise UnreadableFile("Input/output error")
 
     monkeypatch.setattr(backup, "open_file", refuse)
     with pytest.raises(StorageRefused, match=r"payloads/.*Input/output error"):

@@ -95,7 +95,7 @@ class Route:
 
     `errors` are those that it can raise beyond those of every route, `also` are further statuses of a
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
-    `most_body_bytes` bounds its body; without it, the operator's `max_body_bytes` does, as for every route.
+    `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
     """
 
     method: str

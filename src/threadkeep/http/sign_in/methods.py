@@ -68,7 +68,7 @@ class LocalSignIn(SignInMethod):
     """Without configuration, the account that runs the server is the user `local`, and so is root.
 
     If the system doesn't report accounts, everybody on this machine is. Only holders of the token may have
-    programs run; once there is one, it is nobody without the token, and neither is anybody else.
+    programs run; once a program is configured, everybody needs the token.
     """
 
     def __init__(self, data: Path, *, requires_token: bool, accounts: Accounts | None = None) -> None:

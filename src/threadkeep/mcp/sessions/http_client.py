@@ -17,7 +17,7 @@ from threadkeep.mcp.sessions.incoming import (
     NOT_MCP,
     NOT_SENT,
     TOO_LARGE,
-    Unreadable,
+    UnreadableMessage,
     answered_id,
     is_notice,
     refusal,
@@ -34,7 +34,7 @@ _FAREWELL = {"connect": 1.0, "read": 1.0, "write": 1.0, "pool": 1.0}
 
 
 Small = Callable[[bytes], Awaitable[bytes | None]]
-"""Makes a message small enough for the session; None to skip it. Raises Unreadable."""
+"""Makes a message small enough for the session; None to skip it. Raises UnreadableMessage."""
 
 
 class _Sent(msgspec.Struct):
@@ -202,8 +202,8 @@ class _Read(httpx2.AsyncByteStream):
             small = await self._small(message)
             if small is not None:
                 jsonrpc_message_adapter.validate_json(small, by_name=False)
-        except (Unreadable, ValidationError) as exc:
-            problem = str(exc) if isinstance(exc, Unreadable) else NOT_MCP
+        except (UnreadableMessage, ValidationError) as exc:
+            problem = str(exc) if isinstance(exc, UnreadableMessage) else NOT_MCP
             return self._refusal(message[:ENDS_BYTES], message[-ENDS_BYTES:], problem)
         return small
 

@@ -43,7 +43,7 @@ def is_notice(head: bytes) -> bool:
     return _UNASKED.match(head) is not None
 
 
-class Unreadable(Exception):
+class UnreadableMessage(Exception):
     """A message that can't be read; says why, for people."""
 
 
@@ -94,19 +94,19 @@ class IncomingMessages:
     async def shrink(self, message: bytes) -> bytes | None:
         """A message for the session; None for a large notification, which is skipped.
 
-        Raises Unreadable.
+        Raises UnreadableMessage.
         """
         if not message.lstrip().startswith(b"{"):
-            raise Unreadable(NOT_MCP)
+            raise UnreadableMessage(NOT_MCP)
         if len(message) > MOST_RESULT_BYTES:
-            raise Unreadable(TOO_LARGE)
+            raise UnreadableMessage(TOO_LARGE)
         if len(message) <= LARGE_BYTES and message.count(b"{") <= MANY_OBJECTS:
             return repaired(message)
         if is_notice(message):
             return None
         read = await self._reader.read(message)
         if read is None:
-            raise Unreadable(CANNOT_READ)
+            raise UnreadableMessage(CANNOT_READ)
         return read.message if read.result is None else self._set_aside(read.message, read.result)
 
     def returned(self, result: Mapping[str, Any]) -> Returned:

@@ -19,7 +19,7 @@ from threadkeep.mcp.sessions.incoming import (
     NOT_MCP,
     TOO_LARGE,
     IncomingMessages,
-    Unreadable,
+    UnreadableMessage,
     answered_id,
     refusal,
 )
@@ -90,7 +90,7 @@ class StdioLink(Link):
         try:
             small = await self._incoming.shrink(line) if line else None
             return _parse(small) if small is not None else None
-        except Unreadable as exc:
+        except UnreadableMessage as exc:
             self._note_garbage(line)
             return _refusal(line[:ENDS_BYTES], line[-ENDS_BYTES:], str(exc))
 
@@ -117,9 +117,9 @@ def _parse(message: bytes) -> SessionMessage:
         whole = msgspec.json.decode(message)
         return SessionMessage(jsonrpc_message_adapter.validate_python(whole, by_name=False))
     except RecursionError as exc:
-        raise Unreadable(CANNOT_READ) from exc
+        raise UnreadableMessage(CANNOT_READ) from exc
     except ValueError as exc:
-        raise Unreadable(NOT_MCP) from exc
+        raise UnreadableMessage(NOT_MCP) from exc
 
 
 async def _send(process: ServerProcess, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:

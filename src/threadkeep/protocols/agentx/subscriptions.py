@@ -55,7 +55,7 @@ class SessionReader:
     """The subscription has ended by itself."""
 
 
-class LookPace:
+class PollPace:
     """How often each subscription looks for changes: the more there are, the less often."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class LookPace:
 class Sessions:
     """Finds sessions and follows them."""
 
-    def __init__(self, store: Store, turns: Turns, pace: LookPace) -> None:
+    def __init__(self, store: Store, turns: Turns, pace: PollPace) -> None:
         self._store = store
         self._turns = turns
         self._pace = pace
@@ -126,7 +126,7 @@ class Subscription:
         reader: SessionReader,
         sent_to_seq: int,
         last_sent: Cursor | None,
-        pace: LookPace,
+        pace: PollPace,
     ) -> None:
         self._store = store
         self._turns = turns

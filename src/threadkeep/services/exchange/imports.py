@@ -24,7 +24,7 @@ from threadkeep.ports.document_files import DocumentFiles
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
-    Found,
+    ImportItem,
     ImportSource,
     KeptMemory,
     KnownAgent,
@@ -87,7 +87,7 @@ class Import:
                 self.report.leave_out(found, exc.message)
         return self.report
 
-    async def _take(self, source: ImportSource, found: Found | Flawed, agent: Agent | None) -> None:
+    async def _take(self, source: ImportSource, found: ImportItem | Flawed, agent: Agent | None) -> None:
         match found:
             case Flawed():
                 self.report.left_out.append(found)

@@ -7,7 +7,7 @@ from threadkeep.domain.document import Document
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
-    Found,
+    ImportItem,
     KeptMemory,
     KnownAgent,
     OwnAgent,
@@ -29,12 +29,12 @@ class ImportReport:
         """Counts added items."""
         self.added[kind] = self.added.get(kind, 0) + number
 
-    def leave_out(self, found: Found | Flawed, why: str) -> None:
+    def leave_out(self, found: ImportItem | Flawed, why: str) -> None:
         """Records an item that couldn't be imported."""
         self.left_out.append(Flawed(_name(found), why))
 
 
-def _name(found: Found | Flawed) -> str:
+def _name(found: ImportItem | Flawed) -> str:
     match found:
         case WholeConversation(conversation):
             return f"conversation {conversation.title or conversation.id!r}"

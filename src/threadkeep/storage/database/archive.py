@@ -24,7 +24,7 @@ _TRIES = 3
 _ENCODING, _ERRORS = "utf-8", "surrogateescape"
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that can't be copied, and why."""
 
 
@@ -52,9 +52,9 @@ class _Source:
         try:
             piece = self._file.read(size)
         except OSError as exc:
-            raise Unreadable(exc.strerror or str(exc)) from exc
+            raise UnreadableFile(exc.strerror or str(exc)) from exc
         if len(piece) < size:
-            raise Unreadable("it became shorter while it was copied")
+            raise UnreadableFile("it became shorter while it was copied")
         self._digest.update(piece)
         return piece
 
@@ -82,26 +82,26 @@ class ArchiveWriter:
         return str(path) in self._hashes
 
     def add(self, path: PurePosixPath, open_file: Callable[[], int]) -> None:
-        """Copies a file as it is now, whatever else has a link to it; raises Unreadable if that fails."""
+        """Copies a file as it is now, whatever else has a link to it; raises UnreadableFile if that fails."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 with os.fdopen(open_file(), "rb") as file:
                     self._add(path, file)
                 return
-            except Unreadable:
+            except UnreadableFile:
                 if not tries_left:
                     raise
 
     def _add(self, path: PurePosixPath, file: BinaryIO) -> None:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("it isn't a regular file")
+            raise UnreadableFile("it isn't a regular file")
         member = tarfile.TarInfo(str(path))
         member.size, member.mtime, member.mode = status.st_size, int(status.st_mtime), status.st_mode & 0o700
         source, before = _Source(file), self._archive.offset
         try:
             self._archive.addfile(member, source)
-        except Unreadable:
+        except UnreadableFile:
             # The next file takes its place.
             self._raw.seek(before)
             self._raw.truncate()

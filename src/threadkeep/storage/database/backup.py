@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 from threadkeep.domain.data_folder import BACKING_UP, BEFORE, DATABASE, LOCK, RESTORING
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.storage.database.archive import ArchiveWriter, LeftOut, Unreadable, read_archive
+from threadkeep.storage.database.archive import ArchiveWriter, LeftOut, UnreadableFile, read_archive
 from threadkeep.storage.database.folder import FolderLock, check_restored, clear
-from threadkeep.storage.database.folder_contents import Found, open_file, walk
+from threadkeep.storage.database.folder_contents import BackupFile, open_file, walk
 
 COPIES = 3
 """A migration needs disk space for this many databases: a copy, the log and the new tables."""
@@ -170,12 +170,12 @@ def _add_files(archive: ArchiveWriter, folder: Path, left_out: dict[str, LeftOut
             _add_file(archive, found, left_out)
 
 
-def _add_file(archive: ArchiveWriter, found: Found, left_out: dict[str, LeftOut]) -> None:
+def _add_file(archive: ArchiveWriter, found: BackupFile, left_out: dict[str, LeftOut]) -> None:
     try:
         archive.add(found.path, partial(open_file, found))
     except FileNotFoundError:
         return  # removed meanwhile: no row needs it
-    except Unreadable as exc:
+    except UnreadableFile as exc:
         if not found.kind.others_write:
             raise StorageRefused(
                 f"Couldn't back up {str(found.path)!r}: {exc}. No backup was written, since conversations or "

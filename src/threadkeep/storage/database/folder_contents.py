@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from threadkeep.domain.data_folder import DATABASE, KINDS, Kind, kind_of
 from threadkeep.domain.errors import StorageRefused
-from threadkeep.storage.database.archive import LeftOut, Unreadable
+from threadkeep.storage.database.archive import LeftOut, UnreadableFile
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -23,7 +23,7 @@ _ROOTS = {kind.root for kind in KINDS if kind.has_folder}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BackupFile:
     """A file for a backup. Open it before the next one is found: its folder is closed then."""
 
     path: PurePosixPath
@@ -32,20 +32,20 @@ class Found:
     follow: bool
 
 
-def open_file(found: Found) -> int:
-    """A descriptor of the file; raises Unreadable or FileNotFoundError."""
+def open_file(found: BackupFile) -> int:
+    """A descriptor of the file; raises UnreadableFile or FileNotFoundError."""
     flags = _FILE_FLAGS if found.follow else _FILE_FLAGS | os.O_NOFOLLOW
     try:
         return os.open(found.path.name, flags, dir_fd=found.folder)
     except FileNotFoundError as exc:
         if _is_dangling(found.folder, found.path.name):
-            raise Unreadable("it is a link that leads nowhere") from exc
+            raise UnreadableFile("it is a link that leads nowhere") from exc
         raise
     except OSError as exc:
-        raise Unreadable(exc.strerror) from exc
+        raise UnreadableFile(exc.strerror) from exc
 
 
-def walk(folder: Path) -> Iterator[Found | LeftOut]:
+def walk(folder: Path) -> Iterator[BackupFile | LeftOut]:
     """The files that a backup contains, except the database, and what it leaves out."""
     top = os.open(folder, _FOLDER_FLAGS)
     try:
@@ -61,12 +61,12 @@ def walk(folder: Path) -> Iterator[Found | LeftOut]:
                 yield LeftOut(name, "Threadkeep creates no such file")
             elif kind.backed_up and name != DATABASE:
                 # An operator may keep it elsewhere and link to it.
-                yield Found(path, kind, top, follow=True)
+                yield BackupFile(path, kind, top, follow=True)
     finally:
         os.close(top)
 
 
-def _walk_root(top: int, path: PurePosixPath) -> Iterator[Found | LeftOut]:
+def _walk_root(top: int, path: PurePosixPath) -> Iterator[BackupFile | LeftOut]:
     """A folder of ours, or one elsewhere that an operator has linked here."""
     if not _is_wanted(path):
         return
@@ -88,7 +88,7 @@ def _is_dangling(folder: int, name: str) -> bool:
     return True
 
 
-def _walk(folder: int, above: PurePosixPath) -> Iterator[Found | LeftOut]:
+def _walk(folder: int, above: PurePosixPath) -> Iterator[BackupFile | LeftOut]:
     """Everything below an open folder, which is closed at the end."""
     try:
         with os.scandir(folder) as entries:
@@ -103,7 +103,7 @@ def _walk(folder: int, above: PurePosixPath) -> Iterator[Found | LeftOut]:
         os.close(folder)
 
 
-def _walk_inner(above: int, path: PurePosixPath) -> Iterator[Found | LeftOut]:
+def _walk_inner(above: int, path: PurePosixPath) -> Iterator[BackupFile | LeftOut]:
     if not _is_wanted(path):
         return
     if len(path.parts) > MOST_FOLDERS or _is_too_long(path):
@@ -122,7 +122,7 @@ def _walk_inner(above: int, path: PurePosixPath) -> Iterator[Found | LeftOut]:
     yield from _walk(folder, path)
 
 
-def _look_at(folder: int, path: PurePosixPath, entry: "os.DirEntry[str]") -> Iterator[Found | LeftOut]:
+def _look_at(folder: int, path: PurePosixPath, entry: "os.DirEntry[str]") -> Iterator[BackupFile | LeftOut]:
     kind = kind_of(path)
     assert kind is not None, path  # every kind in a folder is followed by one for the rest of it
     if not kind.backed_up:
@@ -134,7 +134,7 @@ def _look_at(folder: int, path: PurePosixPath, entry: "os.DirEntry[str]") -> Ite
     elif _is_too_long(path):
         yield LeftOut(str(path), "its path is too long")
     else:
-        yield Found(path, kind, folder, follow=False)
+        yield BackupFile(path, kind, folder, follow=False)
 
 
 def _is_wanted(folder: PurePosixPath) -> bool:
