@@ -24,7 +24,7 @@ def exists(name: str) -> bool:
 
 
 def defined(tree: ast.Module) -> set[str]:
-    """The functions and classes of a file, and `Class.method`."""
+    """The functions, classes and constants of a file, and `Class.method`."""
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
@@ -32,6 +32,8 @@ def defined(tree: ast.Module) -> set[str]:
             names |= {node.name, *(f"{node.name}.{it.name}" for it in methods)}
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {it.id for it in node.targets if isinstance(it, ast.Name)}
     return names
 
 

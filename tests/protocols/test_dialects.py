@@ -1,5 +1,7 @@
 """What all dialects have in common."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +12,13 @@ from threadkeep.domain.events import TurnEvent
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Position
-from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.protocols.dialects import DIALECTS, DialectName
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda it: it.name)
 
 
 def test_dialects_are_found_by_name():
-    assert list(DIALECTS) == ["events", "text", "agentx"]
+    assert tuple(DIALECTS) == get_args(DialectName)
     assert all(name == dialect.name for name, dialect in DIALECTS.items())
 
 

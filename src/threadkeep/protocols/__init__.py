@@ -11,7 +11,8 @@ To add a protocol, add a folder with these files; `agentx` is the model:
 - `routes.py`: its routes, which call services and send frames. They are given the services and the sign-in
   (`ports/sign_in.py`); `http/app.py` mounts them.
 
-A dialect with a line in `dialects.py` is also one of `?dialect=` on our own routes. Tests compare what every
+A dialect listed in `dialects.py` is also one of `?dialect=` on our own routes. A path outside `/api/` must be
+added to what `http/edge.py` protects from other sites' pages. Tests compare what every
 dialect sends with a recorded turn (`tests/protocols/recorded.py`), and every protocol with the bytes in
 `tests/corpus`.
 """

@@ -1,7 +1,9 @@
 """Events of a turn as JSON: flat objects that begin with `type`, `turn_id`, `seq` and `at`, in this order.
 
 Changing this file changes what is stored: a turn's log consists of these objects (`log/format.py`), and logs
-are kept. A later version must still read every field that an earlier one wrote.
+are kept. A later version must still read every field that an earlier one wrote. A version that writes what
+earlier ones can't read has a higher `LOG_VERSION` (`ports/turn_log.py`), so that their nodes leave such turns
+alone.
 """
 
 from dataclasses import fields

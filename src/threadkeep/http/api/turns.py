@@ -1,6 +1,6 @@
 """Turns over HTTP: sending, following, stopping, regenerating."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -22,7 +22,7 @@ from threadkeep.http.requests.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
 from threadkeep.protocols.dialect import START, Encoder, TurnContext
-from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.protocols.dialects import DIALECTS, DialectName
 from threadkeep.runtime.following import Follower
 from threadkeep.services.sending import NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
@@ -38,9 +38,7 @@ from threadkeep.wire.turns import (
 )
 from threadkeep.wire.view import rfc3339, time_or_none
 
-DialectName = Annotated[
-    Literal["events", "text", "agentx"], Meta(description="The format of the streamed events.")
-]
+DialectChoice = Annotated[DialectName, Meta(description="The format of the streamed events.")]
 
 
 Tip = Annotated[
@@ -90,7 +88,7 @@ class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to respond."""
 
-    dialect: DialectName = "events"
+    dialect: DialectChoice = "events"
     wait: Annotated[
         bool, Meta(description="Respond when the turn is done, with the finished message as JSON.")
     ] = False
@@ -99,7 +97,7 @@ class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which events to send, and in which form."""
 
-    dialect: DialectName = "events"
+    dialect: DialectChoice = "events"
     after: Annotated[str | None, Meta(description="Like `Last-Event-ID`: the last event received.")] = None
 
 
