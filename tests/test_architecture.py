@@ -113,7 +113,7 @@ SHORT_LIVED = {
     "threadkeep.mcp.sessions.session.ServerSession._look_after": "one ping",
     "threadkeep.mcp.processes.process.ServerProcess.__init__": "a program's log, until the program ends",
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
-    "threadkeep.gateways.local._Reply.begin": "one answer",
+    "threadkeep.gateways.local._Reply.begin": "one reply",
     # One thing each; the caller waits for it.
     "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
     "threadkeep.http.server.server._Stopping.begin": "the end of the process",

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.wire.test_messages import CALL, CARD, HIT, message
+from threadkeep.domain.approval import ApprovalAction, CallApproval, Decision
 from threadkeep.domain.errors import MessageContentRequired
 from threadkeep.domain.ids import PayloadId, TurnId
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
@@ -13,6 +14,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    QuestionPart,
     RetrievalPart,
     TextPart,
     ThoughtPart,
@@ -20,6 +22,28 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.format import decode, encode
+
+DECIDED = message(
+    ToolCallPart(
+        call=CALL,
+        approval=CallApproval(
+            request_id="r1",
+            message="Call?",
+            expires_at=9,
+            decision=Decision(action=ApprovalAction.EDIT, at=5, arguments={"q": "y"}),
+        ),
+        iteration=1,
+    ),
+    QuestionPart(
+        request_id="r2",
+        message="Which?",
+        at=3,
+        expires_at=9,
+        decision=Decision(action=ApprovalAction.ANSWER, at=6, content="A"),
+        iteration=1,
+    ),
+    TextPart(text="So.", iteration=1),
+)
 
 RICH = replace(
     message(
@@ -50,11 +74,18 @@ RICH = replace(
 
 @pytest.mark.parametrize(
     "kept",
-    [RICH, message(TextPart(text="So.")), message(CardPart(card=CARD), role=MessageRole.SYSTEM)],
-    ids=["rich", "plain", "card"],
+    [RICH, DECIDED, message(TextPart(text="So.")), message(CardPart(card=CARD), role=MessageRole.SYSTEM)],
+    ids=["rich", "decided", "plain", "card"],
 )
 def test_message_comes_back_as_it_was(kept: Message):
     assert decode(encode(kept)) == kept
+
+
+def test_decisions_are_called_answers_in_files():
+    called, question, _ = msgspec.json.decode(encode(DECIDED))["parts"]
+    assert called["approval"]["answer"]["arguments"] == {"q": "y"}
+    assert question["answer"]["content"] == "A"
+    assert "decision" not in question | called["approval"]
 
 
 def test_message_off_the_path_reads_overwritten_and_comes_back_off_it():

@@ -35,7 +35,7 @@ from threadkeep.mcp.sessions.incoming import (
     ENDS_BYTES,
     IncomingMessages,
     LargeMessageReader,
-    Unreadable,
+    UnreadableMessage,
     answered_id,
     refusal,
 )
@@ -137,7 +137,7 @@ async def test_lines_of_a_server_come_as_they_were_written(lines: list[bytes], s
 async def test_message_of_a_server_is_small_or_refused(line: bytes):
     incoming = IncomingMessages(LargeMessageReader())
     if len(line) < 64 * 1024:
-        with suppress(Unreadable):
+        with suppress(UnreadableMessage):
             assert await incoming.shrink(line) in (line, None)
     answered = answered_id(line[:ENDS_BYTES], line[-ENDS_BYTES:])
     if answered is not None:

@@ -1,7 +1,7 @@
 """Our own format: one JSON object per line, described in docs/data.md.
 
-Domain values have the same field names there as here. The tests' files of version 2 must always be readable,
-so renaming a field here means still reading the old name.
+Domain values have the same field names there as here, except for `decision`, which is `answer` in files. The
+files of version 2 must always be readable: if a domain value's field is renamed, files keep the old name.
 """
 
 from collections.abc import Mapping
@@ -152,7 +152,9 @@ def _message_values(message: Message) -> dict[str, Any]:
     """A message with the status that clients see; each part names its type."""
     values = {it.name: getattr(message, it.name) for it in fields(message) if it.name != "on_path"}
     values["status"] = message.shown_status
-    values["parts"] = [{"type": part.type, **_builtins(part)} for part in message.parts]
+    values["parts"] = [
+        _renamed({"type": part.type, **_builtins(part)}, "decision", "answer") for part in message.parts
+    ]
     return {name: msgspec.to_builtins(value) for name, value in values.items()}
 
 
@@ -175,7 +177,14 @@ def _part(values: dict[str, Any]) -> Part:
     kind = values.get("type")
     if not isinstance(kind, str) or kind not in _PARTS:
         raise msgspec.ValidationError(f"unknown part type {kind!r}")
-    return _convert(values, _PARTS[kind])
+    return _convert(_renamed(values, "answer", "decision"), _PARTS[kind])
+
+
+def _renamed(values: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """A part's values, or those of its approval, with another name for one of them."""
+    if isinstance(approval := values.get("approval"), dict):
+        values = values | {"approval": _renamed(cast("dict[str, Any]", approval), old, new)}
+    return {new if name == old else name: it for name, it in values.items()}
 
 
 def _builtins(value: object) -> dict[str, Any]:

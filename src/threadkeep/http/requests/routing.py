@@ -192,7 +192,7 @@ def endpoint(
     async def respond(request: Request) -> Response:
         # The headers say who sends the request: we read no body from a user who is not signed in.
         user = await sign_in(request)
-        # UploadedFiles are read by their handler, once it knows that they are wanted.
+        # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not shape.files
         raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
         call = Call(user, await services(), request)

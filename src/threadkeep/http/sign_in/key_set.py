@@ -19,7 +19,7 @@ FIRST_FETCH_PAUSE_S = 1  # while nobody can sign in yet, retry soon: the provide
 FETCH_TIMEOUT_S = 5
 MOST_KEY_SET_BYTES = 1024 * 1024
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("threadkeep.http.key_set")
 
 
 class KeySet:

@@ -58,7 +58,7 @@ export function outcomeOf(requestWords: RequestWords, action: ApprovalAction | u
 export function DecisionProblem({ problem, unsent, isQuestion = false }: { problem: Problem | null; unsent?: OutboxItem; isQuestion?: boolean }) {
   const words = useWords();
   const requestWords = useRequestWords();
-  if (unsent?.state === "waiting" && unsent.entry.kind === "decision") {
+  if (unsent?.state === "waiting" && unsent.entry.kind === "answer") {
     const { action, scope } = unsent.entry.body;
     return <UnsentStatus item={unsent} about={requestWords.unsentAnswer(outcomeOf(requestWords, action, scope, isQuestion))} />;
   }

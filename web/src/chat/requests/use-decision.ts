@@ -14,7 +14,7 @@ export function useDecision(requestId: string, isOpen: boolean, onDecide: Decide
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   /** A decision that the server doesn't have yet, perhaps of an earlier visit. */
-  const unsent = useSelected(outbox.items, (all) => all.find(({ entry }) => entry.kind === "decision" && entry.requestId === requestId));
+  const unsent = useSelected(outbox.items, (all) => all.find(({ entry }) => entry.kind === "answer" && entry.requestId === requestId));
   /** Whether the user decided here: in another tab the focus stays where it is. */
   const isMine = useRef(false);
   useEffect(() => {

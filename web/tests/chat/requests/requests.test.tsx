@@ -127,7 +127,7 @@ describe("a call that needs leave", () => {
 
   it("says which decision has not been sent yet, perhaps one of an earlier visit", async () => {
     const account = { server: "", userId: "" };
-    const entry = { kind: "decision", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
+    const entry = { kind: "answer", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
     outbox.items.set([{ entry, state: "waiting", lasts: true, failures: 1 }]);
     const drawn = draw(reply(new Turn(called("t1"), asked("r1", "t1")).state));
     expect(drawn.find(".unsent").textContent).toContain("Your answer: Denied. Not sent yet.");

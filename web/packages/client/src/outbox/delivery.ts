@@ -67,7 +67,7 @@ export class Delivery {
 
   Null if it was withdrawn meanwhile. */
   async #prepared(entry: OutboxEntry, signal: AbortSignal): Promise<OutboxEntry | null> {
-    if (entry.kind === "decision") return entry;
+    if (entry.kind === "answer") return entry;
     let ready = entry;
     for (const file of entry.files) {
       if (file.kept) continue;

@@ -48,7 +48,8 @@ export interface OutgoingMessage extends EntryHead {
 
 /** What the user decided about a turn's request. */
 export interface OutgoingDecision extends EntryHead {
-  kind: "decision";
+  /** Not "decision": browsers have entries of this kind. */
+  kind: "answer";
   conversationId: string;
   turnId: string;
   requestId: string;
@@ -63,7 +64,7 @@ export type NewMessage = Omit<OutgoingMessage, keyof EntryHead>;
 
 /** Entries of one lane are sent in the order in which they were written. */
 export function laneOf(entry: OutboxEntry): string {
-  if (entry.kind === "decision") return `decision.${entry.requestId}`;
+  if (entry.kind === "answer") return `answer.${entry.requestId}`;
   return entry.conversationId === null ? `new.${entry.id}` : `conversation.${entry.conversationId}`;
 }
 

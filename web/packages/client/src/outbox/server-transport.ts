@@ -28,12 +28,12 @@ export function serverTransport(api: ApiClient, { upload, defaultAgentId }: Serv
 }
 
 function pathOf(entry: OutboxEntry): string {
-  if (entry.kind === "decision") return `/api/turns/${entry.turnId}/approvals/${entry.requestId}`;
+  if (entry.kind === "answer") return `/api/turns/${entry.turnId}/approvals/${entry.requestId}`;
   return `/api/conversations/${entry.conversationId}/messages`;
 }
 
 function bodyOf(entry: OutboxEntry): object {
-  if (entry.kind === "decision") return entry.body;
+  if (entry.kind === "answer") return entry.body;
   const { content, files, tip, edited, whenBusy } = entry;
   const body: MessageBody = {
     content,

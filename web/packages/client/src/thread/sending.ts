@@ -51,7 +51,7 @@ export class Sending {
   /** Sends the user's decision on a request of a turn; false if the user withdrew it before it could be sent. */
   async decide(turnId: string, requestId: string, body: AnswerBody): Promise<boolean> {
     this.outgoing.listen();
-    return this.outbox.deliver({ kind: "decision", conversationId: this.thread.id, turnId, requestId, body });
+    return this.outbox.deliver({ kind: "answer", conversationId: this.thread.id, turnId, requestId, body });
   }
 
   /** Stops the turn; or withdraws the message that could not be sent yet. */

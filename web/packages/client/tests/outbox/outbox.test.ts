@@ -440,7 +440,7 @@ it("sends decisions in the same way", async () => {
   server.fails = [UNREACHABLE];
   const tab = await new Tab().open();
   const body = { action: "allow" } as const;
-  await tab.outbox.add(tab.outbox.prepare({ kind: "decision", conversationId: "c", turnId: "t", requestId: "r1", body }));
+  await tab.outbox.add(tab.outbox.prepare({ kind: "answer", conversationId: "c", turnId: "t", requestId: "r1", body }));
   await tab.write({ content: "does not wait for it" });
   expect(contents()).toEqual(["does not wait for it"]);
   tab.crash();
