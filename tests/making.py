@@ -141,7 +141,7 @@ async def keep_turn(
 async def keep_queued(
     store: Store, conversation: Conversation, content: str, now: int = NOW
 ) -> tuple[Conversation, QueuedMessage]:
-    """A message in the store that is held, for the turn before it has failed."""
+    """A message in the store that is held because the turn before it failed."""
     begun = conversation.begin_turn("?", now, model="scripted")
     await keep_begun(store, begun)
     message = QueuedMessage.of(conversation.id, content, now)

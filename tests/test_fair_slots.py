@@ -1,4 +1,4 @@
-"""Who waits for a slot gets one in turn with everybody else."""
+"""Slots are given in turn to all who wait."""
 
 import asyncio
 

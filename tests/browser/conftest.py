@@ -48,7 +48,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A browser. Closed with this package, for its loop would be in the way of asynchronous tests."""
+    """A browser. Closed with this package, because its loop would disturb asynchronous tests."""
     path = chromium()
     with (page_build.SOURCE / "package.json").open() as taken:
         fcntl.flock(taken, fcntl.LOCK_EX)  # one worker builds, the others find it built

@@ -188,7 +188,7 @@ async def check_stopping(old: Node, person: Person) -> None:
 
 
 async def check_going_on(old: Node, new: Node, person: Person) -> None:
-    """Who says something else instead of an answer is refused at an old node, and the turn stays as it is."""
+    """An old node refuses a message sent instead of a decision, and the turn stays as it is."""
     path, body = f"/api/conversations/{person.conversation}/messages?wait=true", {"content": "Never mind."}
     sent = await old.http.post(path, json=body, headers=JSON)
     assert (sent.status_code, sent.json()["error"]["code"]) == (409, "TURN_IN_PROGRESS")

@@ -252,9 +252,9 @@ async def test_host_that_raises_gives_a_clear_answer_that_leaks_nothing(
         ):
             refusal(answer, status, code)
             assert "hunter2" not in answer.text + str(answer.headers)
-        # Who is not asked for a user is served as ever
+        # Routes that need no user work as before
         assert (await client.get("/chat/healthz")).status_code == 200
-    # The host's own mistake stands in its log; turning somebody away is none
+    # The host's mistake is in its log; a refusal is no mistake
     failures = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(failures) == (2 if status == 500 else 0)
 

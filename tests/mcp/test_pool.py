@@ -259,7 +259,7 @@ async def test_children_of_a_server_that_was_killed_end_too(here: Pooled):
     await here.call(server, "children")
     os.kill(here.pids()[0], signal.SIGKILL)
     await until(lambda: not any(is_alive(pid) for pid in here.pids()))
-    # Who calls before the end is noticed is told of it; the next one gets a new server.
+    # A call before the end is noticed gets an error; the next one gets a new server.
     all_returned = [await here.call(server, "echo", text="again") for _ in range(2)]
     assert all_returned[1].result == "again"
 

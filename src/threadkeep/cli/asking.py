@@ -65,7 +65,7 @@ def ask(asked: ApprovalView, read: Read, show: Show) -> Reply:
     """Asks for what a turn waits for; its message is already shown."""
     match asked.kind:
         case ApprovalKind.TOOL:
-            return _ask_for_leave(asked, read, show)
+            return _ask_for_permission(asked, read, show)
         case ApprovalKind.QUESTION:
             return _ask_question(asked, read, show)
         case ApprovalKind.ELICITATION:
@@ -98,7 +98,7 @@ def _visible(text: str) -> str:
     return _DECEIVING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
-def _ask_for_leave(asked: ApprovalView, read: Read, show: Show) -> Reply:
+def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> Reply:
     """The user can allow a call only after all of its arguments were shown."""
     arguments = asked.arguments or {}
     if arguments:

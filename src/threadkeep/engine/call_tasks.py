@@ -78,5 +78,5 @@ class CallTasks:
         self._running.discard(task)
         if not task.cancelled() and (exc := task.exception()):
             self._events.put_nowait(exc)
-        elif not self._running:  # whoever waits for the next event would wait for ever
+        elif not self._running:  # otherwise `next` would wait for ever
             self.emit(Wake())

@@ -19,7 +19,7 @@ class SignIn(Protocol[ConnectionT_contra]):
     """Identifies users by their connections, which are the web framework's: a request or a web socket."""
 
     async def user(self, connection: ConnectionT_contra, /) -> User:
-        """The signed-in user; raises Unauthenticated if there is none, or none any more."""
+        """The signed-in user; raises Unauthenticated if there is none, or they were deleted."""
         ...
 
     def checking(self, connection: Callable[[], ConnectionT_contra], user_id: str) -> Check:

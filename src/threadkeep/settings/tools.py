@@ -122,7 +122,7 @@ class ToolSettings(DocumentSettings, frozen=True, kw_only=True, forbid_unknown_f
         if not folder.is_absolute():
             raise SettingsError(f"THREADKEEP_MCP_READABLE: '{folder}' is not an absolute path.")
         theirs = folder.resolve()
-        # Around them it may be: they stay hidden in it.
+        # A folder that contains ours is allowed: ours stay hidden in it.
         if any(theirs.is_relative_to(ours.resolve()) for ours in self.private_paths):
             raise SettingsError(
                 f"THREADKEEP_MCP_READABLE: '{folder}' belongs to Threadkeep's own data or settings, which "

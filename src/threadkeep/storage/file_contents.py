@@ -45,7 +45,7 @@ class FileContents(Protocol):
         ...
 
     async def remove(self, ids: Iterable[ContentId]) -> None:
-        """Removes the bytes of contents that no row names any more."""
+        """Removes the bytes of contents that no row names."""
         ...
 
     async def collect(self) -> int:

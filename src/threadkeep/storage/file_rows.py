@@ -1,7 +1,7 @@
 """Rows of files, for the units of work that add, use and delete them.
 
-Whoever adds contents locks their user first, and whoever reuses or deletes a content locks its row: a content
-is never deleted while a file that has it is being added. Rows are locked in the order of their ids.
+Adding contents locks their user first, and reusing or deleting a content locks its row, so a content is never
+deleted while a file that has it is being added. Rows are locked in the order of their ids.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -173,7 +173,7 @@ def stop_using(conversation_id: ConversationId, files: Iterable[FilePart]) -> Pl
 
 
 def forget_unused(ids: Sequence[PayloadId]) -> Plan[list[ContentId]]:
-    """Deletes those of the files that no conversation uses any more; returns the freed contents."""
+    """Deletes those of the files that no conversation uses; returns the freed contents."""
     return (yield from _forget(ids, FORGET_UNUSED(ids=to_json(ids))))
 
 

@@ -26,7 +26,7 @@ _TAKE_DUE = Statement(
     WHERE kind = :kind AND run_at <= {now} AND (lease_until IS NULL OR lease_until < {now})
     ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED) RETURNING id, kind, arguments, attempts""",
 )
-# Likewise, but leaves the jobs of some users: as many of theirs run already as may.
+# Likewise, but leaves out the jobs of some users: those who have as many running as they may.
 _TAKE_DUE_OF_OTHERS = Statement(
     """UPDATE tk_jobs SET lease_until = {now} + :lease_ms, holder = :holder, attempts = attempts + 1
     WHERE id IN (SELECT id FROM tk_jobs

@@ -19,6 +19,6 @@ async def open_in_thread(open_file: Callable[[], Opened]) -> Opened:
 
 
 def _close(opening: "asyncio.Future[BinaryIO | None]") -> None:
-    with suppress(asyncio.CancelledError, OSError):  # nobody waits for the error any more
+    with suppress(asyncio.CancelledError, OSError):  # nobody waits for the error
         if file := opening.result():
             file.close()

@@ -133,7 +133,7 @@ class SqlReceipts:
         return PriorReceipt(_decode(rows[0][0]), bool(rows[0][1])) if rows else None
 
     async def forget_texts(self) -> int:
-        """Deletes texts that no receipt names any more, some at a time."""
+        """Deletes texts that no receipt names, some at a time."""
         forgotten, after = 0, 0
         while True:
             last, count = await self._database.write(partial(_forget_let_go, after))
@@ -149,7 +149,7 @@ def texts_named_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[str]
 
 
 def forget_unnamed(hashes: Sequence[str]) -> Plan[int]:
-    """Deletes those texts that no receipt names any more; returns how many."""
+    """Deletes those texts that no receipt names; returns how many."""
     # Locks first, then checks again: a receipt may have named a text since. Skips locked texts: a receipt is
     # naming them, and waiting for it could deadlock.
     found = yield _FIND_UNNAMED_AMONG(hashes=to_json(hashes))

@@ -16,13 +16,13 @@ from threadkeep.storage.secrets import SealedSecret, SecretBox
 log = logging.getLogger("threadkeep.storage")
 
 _AT_ONCE = 200
-# Those without a hash, or not sealed with the key that there is.
+# Those without a hash, or not sealed with the current key.
 _NOT_SEALED_BY = Statement(
     """SELECT id, session_id FROM tk_conversations
     WHERE id > :after AND (session_hash IS NULL OR session_id NOT LIKE :key || '.%')
     ORDER BY id LIMIT :limit"""
 )
-# Those without a hash, or sealed though there is no key any more.
+# Those without a hash, or sealed although there is no key now.
 _SEALED = Statement(
     """SELECT id, session_id FROM tk_conversations
     WHERE id > :after AND (session_hash IS NULL OR session_id LIKE '%.%' AND :key = '')

@@ -77,7 +77,7 @@ _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, 
 _UPDATE_CONVERSATION = """UPDATE tk_conversations
     SET active_turn_id = NULL, updated_at = :now, last_message_at = :now
     WHERE id = :conversation_id AND active_turn_id = :turn_id"""
-# Nobody will read an answer. Otherwise the requests of aborted turns would count as open for ever.
+# Without this, the requests of aborted turns, whose decisions nobody will read, would stay open for ever.
 _UPDATE_REQUESTS = """UPDATE tk_approvals SET answered_at = :now
     WHERE turn_id = :turn_id AND answered_at IS NULL"""
 _END_TURN = Statement(_UPDATE_TURN)

@@ -101,11 +101,13 @@ class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: Annotated[str | None, Meta(description="Like `Last-Event-ID`: the last event received.")] = None
 
 
-Begun = EventStream | ViewResponse[StartedTurnView | MessageView | WaitingTurnView]
-Sent = Begun | ViewResponse[QueuedView | SteeredView]
+TurnResponse = EventStream | ViewResponse[StartedTurnView | MessageView | WaitingTurnView]
+SentResponse = TurnResponse | ViewResponse[QueuedView | SteeredView]
 
 
-async def send_message(call: Call, *, conversation_id: str, query: SendQuery, body: MessageBody) -> Sent:
+async def send_message(
+    call: Call, *, conversation_id: str, query: SendQuery, body: MessageBody
+) -> SentResponse:
     """Send a message to the agent: starts a turn and streams it.
 
     With `Accept: application/json`, the response is a 202 with the turn's ids; with `wait=true`, it is the
@@ -132,7 +134,9 @@ async def send_message(call: Call, *, conversation_id: str, query: SendQuery, bo
     return await _respond(call, turn, conversation, query)
 
 
-async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody) -> Begun:
+async def regenerate(
+    call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody
+) -> TurnResponse:
     """Regenerate an answer and keep the old one as a version; responds like sending a message."""
     turn, conversation = await call.services.sending.regenerate(
         call.user,
@@ -144,7 +148,9 @@ async def regenerate(call: Call, *, conversation_id: str, query: SendQuery, body
     return await _respond(call, turn, conversation, query)
 
 
-async def send_held_message(call: Call, *, conversation_id: str, message_id: str, query: SendQuery) -> Begun:
+async def send_held_message(
+    call: Call, *, conversation_id: str, message_id: str, query: SendQuery
+) -> TurnResponse:
     """Send a held message now; the other held messages follow it. Responds like sending a message."""
     turn, conversation = await call.services.sending.send_held(
         call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
@@ -152,7 +158,7 @@ async def send_held_message(call: Call, *, conversation_id: str, message_id: str
     return await _respond(call, turn, conversation, query)
 
 
-async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> Sent:
+async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> SentResponse:
     """Send a message in your main conversation with the default agent, creating it if needed."""
     # A refused message must not create anything.
     check_user_content(body.content or "", most=0, has_files=bool(body.files))
@@ -244,7 +250,7 @@ async def get_turn_events(call: Call, *, turn_id: str, query: EventsQuery) -> Ev
     return await _stream(call, turn, conversation, query.dialect, last_id or None)
 
 
-async def _respond(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> Begun:
+async def _respond(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> TurnResponse:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
     accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}

@@ -85,7 +85,7 @@ class Schemas:
         description = schema.get("description") or (kinds[0].get("description") if len(kinds) == 1 else "")
         for meant in kinds:
             match meant:
-                # A maximum that JSON numbers do not hold exactly is nobody's concern.
+                # A maximum that JSON numbers can't represent exactly isn't worth showing.
                 case {"minimum": least, "maximum": most} if most < 2**53:
                     limits.append(f"{least:,} to {most:,}")
                 case {"minimum": least}:

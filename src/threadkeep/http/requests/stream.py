@@ -18,7 +18,7 @@ log = logging.getLogger("threadkeep.http")
 HEARTBEAT_EVERY_S = 15.0
 SLOWEST_READ_S = 30.0
 
-# Whether we broke off this response on purpose. There is no other way to drop a reader who takes nothing: a
+# Whether we broke off this response on purpose. There is no other way to drop a reader who stopped reading: a
 # regular end would wait behind unread data. And it would look like a complete stream, which it isn't if the
 # turn's end is unknown.
 broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)

@@ -28,7 +28,7 @@ class Accounts:
         """Whether this system reports accounts."""
 
     async def of(self, client: Address, server: Address) -> int | None:
-        """The account whose process holds the other end; None if no process does any more."""
+        """The account whose process holds the other end; None if no process holds it now."""
         kept = self._seen.get(client)
         if kept is not None and kept[0] is client:
             return kept[1]

@@ -30,7 +30,7 @@ class Presence(SignIn[HTTPConnection]):
         self._clock = clock
 
     async def user(self, connection: HTTPConnection, /) -> User:
-        """The signed-in user; raises Unauthenticated if there is none, or none any more."""
+        """The signed-in user; raises Unauthenticated if there is none, or they were deleted."""
         user = await self._method.user(connection)
         with suppress(StorageError):  # the request itself reports the outage
             await (await self._services()).users.check_not_deleted(user)

@@ -351,7 +351,7 @@ def _deliver(units: Iterable[_Unit]) -> None:
     for loop, its_units in by_loop.items():
         try:
             loop.call_soon_threadsafe(_deliver_here, its_units)
-        except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
+        except RuntimeError:  # the loop was closed meanwhile: nobody waits for it
             continue
 
 

@@ -1,15 +1,15 @@
--- A search visits the rows of thousands of chunks for their ids alone: what is long lies beside them.
+-- A search reads thousands of rows for their ids alone, so long values are stored apart from them.
 ALTER TABLE tk_chunks SET (toast_tuple_target = 128);
--- The terms of chunks and entries as the database's own text search takes them, without its parser.
+-- The terms of chunks and entries for the database's text search, which need not parse them.
 CREATE INDEX tk_chunk_terms ON tk_chunks
     USING gin (array_to_tsvector(string_to_array(terms, ' '))) WITH (fastupdate = off);
 CREATE INDEX tk_entry_terms ON tk_entries
     USING gin (array_to_tsvector(string_to_array(terms, ' '))) WITH (fastupdate = off);
 
--- After a crash of the database everybody begins with a whole minute; no turn waits for a disk because of it.
+-- After a crash of the database everybody has a whole minute again; in return, no turn waits for the disk.
 ALTER TABLE tk_allowances SET UNLOGGED;
 
--- The texts that a receipt named before it went, whatever took it: perhaps nobody names them any more. A host
+-- The texts of deleted receipts: perhaps no receipt uses them now. A host
 -- application that deletes a user does so with a search path of its own, so the trigger names the schema.
 CREATE TABLE tk_let_go_texts (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

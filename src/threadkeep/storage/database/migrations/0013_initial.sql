@@ -14,7 +14,7 @@ CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
     created_at bigint NOT NULL
 );
--- When users were deleted: tokens issued before stay refused. `name` tells nobody who it was.
+-- When users were deleted: tokens issued before that stay refused. `name` doesn't reveal the user.
 CREATE TABLE tk_deleted_users (
     name text NOT NULL PRIMARY KEY,
     deleted_at bigint NOT NULL
@@ -23,7 +23,7 @@ CREATE TABLE tk_deleted_users (
 -- with its database counts by itself.
 CREATE TABLE tk_allowances (
     user_id text NOT NULL PRIMARY KEY REFERENCES tk_users (id) ON DELETE CASCADE,
-    -- Microseconds: the time up to which the turns are used up if they come evenly.
+    -- In microseconds: until when the user's turns are used up, if they are spread evenly.
     paced_to bigint NOT NULL,
     -- The turns that were taken lately, each with its time (JSON).
     beginning text NOT NULL,
@@ -53,8 +53,7 @@ CREATE TABLE tk_agents (
 CREATE INDEX tk_agents_by_owner ON tk_agents (owner_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX tk_agents_public ON tk_agents (id) WHERE deleted_at IS NULL AND visibility = 'public';
 CREATE UNIQUE INDEX tk_agents_default ON tk_agents (is_default) WHERE is_default;
--- For the cleanup, which reads what it removes, however much there is besides: so do tk_turns_logged and
--- tk_documents_processing.
+-- For the cleanup, which reads only what it removes. tk_turns_logged and tk_documents_processing serve it, too.
 CREATE INDEX tk_agents_uncleared ON tk_agents (deleted_at) WHERE deleted_at IS NOT NULL AND NOT is_cleared;
 CREATE INDEX tk_agents_ownerless ON tk_agents (id) WHERE owner_id IS NULL;
 
@@ -258,8 +257,8 @@ CREATE TABLE tk_approvals (
     -- Whether the user allows every call of this tool in the conversation.
     granted boolean NOT NULL DEFAULT FALSE,
     answered_at bigint,
-    -- The digest of the tool and its server as they were when the user was asked: leave for the conversation covers
-    -- that definition only. Without it, as in rows of development versions, the user is asked again.
+    -- The digest of the tool and its server as they were when the user was asked: permission for the conversation
+    -- covers only that definition. Without it, as in rows of development versions, the user is asked again.
     tool_definition text
 );
 CREATE INDEX tk_approvals_by_turn ON tk_approvals (turn_id);
@@ -367,7 +366,7 @@ CREATE TABLE tk_collections (
     user_id text UNIQUE REFERENCES tk_users (id) ON DELETE CASCADE,
     chunk_count bigint NOT NULL DEFAULT 0,
     term_count bigint NOT NULL DEFAULT 0,
-    -- How often chunks were taken away: whoever keeps a copy of the others starts anew.
+    -- How often chunks were removed: a copy of the others must then be read again.
     removals bigint NOT NULL DEFAULT 0
 );
 -- In how many chunks a term is: what is rare says more.
@@ -396,7 +395,7 @@ CREATE TABLE tk_vectors (
     embedder text NOT NULL,
     vector bytea NOT NULL
 );
--- Chunks that an embedder did not take though it took others: after some tries they are left to their words.
+-- Chunks that an embedder refused though it took others: after some attempts, only their words are searched.
 CREATE TABLE tk_refused_chunks (
     chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,
     embedder text NOT NULL,
