@@ -272,8 +272,8 @@ class Client:
         path = f"/api/agents/{agent_id}/conversations"
         body = without_none({"title": title, "metadata": metadata})
         headers = {"Idempotency-Key": idempotency_key or new_uuid()}
-        answer = await self._connection.send_once("POST", path, json=body, headers=headers)
-        return self._connection.read(ConversationView, answer)
+        response = await self._connection.send_once("POST", path, json=body, headers=headers)
+        return self._connection.read(ConversationView, response)
 
     async def conversation(self, conversation_id: str) -> ConversationDetailView:
         """A conversation with its latest messages."""
@@ -401,15 +401,15 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = await self._message(content, files, parentId=parent_id, tip=tip)
-        answer = await self._connection.send_once(
+        response = await self._connection.send_once(
             "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
-        if answer.status_code == ACCEPTED:
-            accepted = self._connection.read(_Accepted, answer)
+        if response.status_code == ACCEPTED:
+            accepted = self._connection.read(_Accepted, response)
             if accepted.queued:
                 raise MessageQueued(accepted.message_id)
             raise TurnWaiting(accepted.turn_id, accepted.approvals)
-        return self._connection.read(MessageView, answer)
+        return self._connection.read(MessageView, response)
 
     async def start(
         self,
@@ -428,8 +428,8 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = await self._message(content, files, parentId=parent_id, tip=tip)
-        answer = await self._connection.send_once("POST", path, json=body, headers=headers)
-        accepted = self._connection.read(_Accepted, answer)
+        response = await self._connection.send_once("POST", path, json=body, headers=headers)
+        accepted = self._connection.read(_Accepted, response)
         if isinstance(started := accepted.place(), StartedTurnView):
             return started
         raise MessageQueued(started.message_id)
@@ -447,8 +447,8 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = await self._message(content, files, whenBusy=when_busy)
-        answer = await self._connection.send_once("POST", path, json=body, headers=headers)
-        return self._connection.read(_Accepted, answer).place()
+        response = await self._connection.send_once("POST", path, json=body, headers=headers)
+        return self._connection.read(_Accepted, response).place()
 
     async def queued(self, conversation_id: str) -> Sequence[QueuedMessageView]:
         """The queued messages of a conversation, next one first."""
@@ -526,8 +526,8 @@ class Client:
         """
         fields = {"action": action, "scope": scope, "arguments": arguments, "content": content}
         path = f"/api/turns/{turn_id}/approvals/{request_id}"
-        answer = await self._connection.send_once("POST", path, json=without_none(fields))
-        return self._connection.read(TurnView, answer)
+        response = await self._connection.send_once("POST", path, json=without_none(fields))
+        return self._connection.read(TurnView, response)
 
     async def abort(self, conversation_id: str) -> AbortView:
         """Stops the turn running in a conversation and keeps its partial answer."""

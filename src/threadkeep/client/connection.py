@@ -67,20 +67,20 @@ class ApiConnection:
     async def is_threadkeep(self, within_s: float) -> bool:
         """Whether a Threadkeep server responds."""
         try:
-            answer = await self._http.get("/healthz", timeout=within_s)
+            response = await self._http.get("/healthz", timeout=within_s)
         except httpx2.HTTPError:
             return False
-        return answer.status_code == 200 and "threadkeep-version" in answer.headers
+        return response.status_code == 200 and "threadkeep-version" in response.headers
 
     async def send(self, method: str, path: str, **request: Any) -> httpx2.Response:
         """A successful response."""
         try:
-            answer = await self._http.request(method, path, **request)
+            response = await self._http.request(method, path, **request)
         except httpx2.HTTPError as exc:
             raise self._unreachable() from exc
-        if not answer.is_success:
-            raise to_error(answer)
-        return answer
+        if not response.is_success:
+            raise to_error(response)
+        return response
 
     async def send_once(self, method: str, path: str, **request: Any) -> httpx2.Response:
         """The response to an idempotent request (by key or by nature), which is repeated if it breaks off.
@@ -91,27 +91,27 @@ class ApiConnection:
         while True:
             began_at = time.monotonic()
             try:
-                answer = await self._http.request(method, path, **request)
+                response = await self._http.request(method, path, **request)
             except httpx2.HTTPError as exc:
                 if isinstance(exc, _BROKEN):
                     retries.connected(began_at)
                 if not retries.was_there or not await retries.pause():
                     raise self._unreachable() from exc
                 continue
-            if answer.is_success:
-                return answer
-            error = to_error(answer)
-            if not retries.comes_back(error, answer.status_code) or not await retries.pause():
+            if response.is_success:
+                return response
+            error = to_error(response)
+            if not retries.comes_back(error, response.status_code) or not await retries.pause():
                 raise error
 
     async def pieces(self, path: str, **request: Any) -> AsyncGenerator[bytes]:
         """A possibly large response, piece by piece."""
         try:
-            async with self._http.stream("GET", path, **request) as answer:
-                if not answer.is_success:
-                    await answer.aread()
-                    raise to_error(answer)
-                async for piece in answer.aiter_bytes():
+            async with self._http.stream("GET", path, **request) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise to_error(response)
+                async for piece in response.aiter_bytes():
                     yield piece
         except httpx2.HTTPError as exc:
             raise self._unreachable() from exc
@@ -120,13 +120,13 @@ class ApiConnection:
         """A response as the type that the contract promises."""
         return self.read(kind, await self.send(method, path, **request))
 
-    def read(self, kind: type[T], answer: httpx2.Response) -> T:
+    def read(self, kind: type[T], response: httpx2.Response) -> T:
         """A received response as this type."""
         try:
             try:
-                return msgspec.json.decode(answer.content, type=kind)
+                return msgspec.json.decode(response.content, type=kind)
             except msgspec.ValidationError:
-                return msgspec.convert(_known(msgspec.json.decode(answer.content)), kind)
+                return msgspec.convert(_known(msgspec.json.decode(response.content)), kind)
         except msgspec.DecodeError as exc:
             raise NotReached(
                 f"The server at {self._url} isn't a compatible Threadkeep version: {exc}"
@@ -156,19 +156,19 @@ class ApiConnection:
         while True:
             broke: Exception | None = None
             try:
-                async with self._http.stream(method, path, **request) as answer:
-                    if not answer.is_success:
-                        await answer.aread()
-                        broke = to_error(answer)
-                        if not retries.comes_back(broke, answer.status_code):
+                async with self._http.stream(method, path, **request) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        broke = to_error(response)
+                        if not retries.comes_back(broke, response.status_code):
                             raise broke
-                    elif answer.status_code in {204, 202}:
+                    elif response.status_code in {204, 202}:
                         return  # the turn had ended and all events were seen, or the message is queued
                     else:
                         if method != "GET":
-                            method, path, request = "GET", f"{answer.headers['location']}/events", {}
+                            method, path, request = "GET", f"{response.headers['location']}/events", {}
                         retries.connected(time.monotonic())
-                        async for event in _events(answer):
+                        async for event in _events(response):
                             retries.progressed()
                             request = {"headers": {"Last-Event-ID": str(event.seq)}}
                             yield event
@@ -259,9 +259,9 @@ def _is_known_part(part: Any) -> bool:
     return not isinstance(part, dict) or cast("dict[str, Any]", part).get("type") in _PART_TYPES
 
 
-async def _events(answer: httpx2.Response) -> AsyncGenerator[TurnEvent]:
+async def _events(response: httpx2.Response) -> AsyncGenerator[TurnEvent]:
     reader = EventReader()
-    async for piece in answer.aiter_bytes():
+    async for piece in response.aiter_bytes():
         for event in reader.feed(piece):
             try:
                 yield decode_event(event.data)

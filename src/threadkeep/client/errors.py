@@ -69,21 +69,21 @@ class _ErrorResponse(msgspec.Struct):
     error: _Error
 
 
-def to_error(answer: httpx2.Response) -> ThreadkeepError:
+def to_error(response: httpx2.Response) -> ThreadkeepError:
     """The error in a response."""
     try:
-        error = msgspec.json.decode(answer.content, type=_ErrorResponse).error
+        error = msgspec.json.decode(response.content, type=_ErrorResponse).error
     except msgspec.DecodeError:
-        asked = f"{answer.request.method} {answer.url.copy_with(query=None)}"
+        asked = f"{response.request.method} {response.url.copy_with(query=None)}"
         return NotReached(
-            f"The server at this address isn't Threadkeep: {asked} returned status {answer.status_code}. "
+            f"The server at this address isn't Threadkeep: {asked} returned status {response.status_code}. "
             "If an application mounts Threadkeep under a path, include the path in the address, for "
             "example http://127.0.0.1:8000/chat."
         )
     return ClientError(
         error.message,
         code=error.code,
-        status=answer.status_code,
+        status=response.status_code,
         param=error.param,
         details=error.details,
         request_id=error.request_id,

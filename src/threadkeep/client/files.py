@@ -57,8 +57,8 @@ class MessageFiles:
 
     async def read(self, file_id: str, *, preview: bool) -> bytes:
         """All of a file."""
-        answer = await self._connection.send("GET", _path(file_id), params=_form(preview=preview))
-        return answer.content
+        response = await self._connection.send("GET", _path(file_id), params=_form(preview=preview))
+        return response.content
 
     async def save(self, file_id: str, target: Path, *, preview: bool) -> None:
         """Writes a file to disk as it arrives; leaves nothing there if it breaks off."""
@@ -79,10 +79,12 @@ class MessageFiles:
     async def _send(self, name: str, content: SentFile | bytes) -> UploadedFileView:
         try:
             # Uploading twice does no harm: the server removes a file that no message uses.
-            answer = await self._connection.send_once("POST", "/api/files", files={"files": (name, content)})
+            response = await self._connection.send_once(
+                "POST", "/api/files", files={"files": (name, content)}
+            )
         except ClientError as refusal:
             raise _naming(name, refusal) from refusal
-        return self._connection.read(UploadedFilesView, answer).items[0]
+        return self._connection.read(UploadedFilesView, response).items[0]
 
 
 def _check_readable(file: GivenFile) -> None:

@@ -16,7 +16,7 @@ _OUT_OF_TIME = -signal.SIGXCPU
 async def ask_worker(
     module: str, source: Path, *, writes: Sequence[Path] = (), noun: str, most_s: float
 ) -> bytes:
-    """A worker's answer about a file; raises UnsupportedFile if it dies, takes too long or answers nonsense.
+    """A worker's report on a file; raises UnsupportedFile if it dies, takes too long or reports nonsense.
 
     Its arguments are the file and the folders that it writes to.
     """

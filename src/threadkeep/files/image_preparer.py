@@ -12,7 +12,7 @@ MOST_S = 60.0
 
 
 class _Response(msgspec.Struct):
-    """The worker's answer."""
+    """The worker's report."""
 
     width: int = 0
     height: int = 0
@@ -41,11 +41,11 @@ class ProcessImagePreparer:
 
 def _prepared(line: bytes) -> PreparedImage:
     try:
-        answer = _decode(line)
+        report = _decode(line)
     except msgspec.MsgspecError as exc:
         raise cannot_be_read("image") from exc
-    if answer.failed is not None:
-        raise UnsupportedFile(answer.failed)
-    if answer.model is None or answer.preview is None:
-        raise StorageUnavailable(answer.unavailable or "Couldn't save the image.")
-    return PreparedImage(width=answer.width, height=answer.height, model=answer.model, preview=answer.preview)
+    if report.failed is not None:
+        raise UnsupportedFile(report.failed)
+    if report.model is None or report.preview is None:
+        raise StorageUnavailable(report.unavailable or "Couldn't save the image.")
+    return PreparedImage(width=report.width, height=report.height, model=report.model, preview=report.preview)

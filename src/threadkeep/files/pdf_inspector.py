@@ -12,7 +12,7 @@ MOST_S = 30.0
 
 
 class _Response(msgspec.Struct):
-    """The worker's answer."""
+    """The worker's report."""
 
     page_count: int = 0
     encrypted: bool = False
@@ -33,13 +33,13 @@ class ProcessPdfInspector:
         """The facts about a PDF; raises UnsupportedFile if it can't be opened or takes too long."""
         line = await ask_worker("threadkeep.files.pdf_worker", source, noun="PDF", most_s=self._most_s)
         try:
-            answer = _decode(line)
+            report = _decode(line)
         except msgspec.MsgspecError as exc:
             raise cannot_be_read("PDF") from exc
-        if answer.failed is not None:
-            raise UnsupportedFile(answer.failed)
+        if report.failed is not None:
+            raise UnsupportedFile(report.failed)
         return PdfFacts(
-            page_count=answer.page_count,
-            encrypted=answer.encrypted,
-            needs_password=answer.needs_password,
+            page_count=report.page_count,
+            encrypted=report.encrypted,
+            needs_password=report.needs_password,
         )

@@ -140,15 +140,15 @@ class EndpointEmbedder:
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """The vectors of some texts, in one request."""
         try:
-            answer = await self._client.post(
+            response = await self._client.post(
                 self._url, json={"model": self.name, "input": list(texts), "encoding_format": "float"}
             )
         except httpx2.HTTPError as exc:
             raise EmbedderError("Couldn't connect to the embedding server.") from exc
-        if answer.status_code != 200:
-            raise EmbedderError(f"The embedding server returned status {answer.status_code}.")
+        if response.status_code != 200:
+            raise EmbedderError(f"The embedding server returned status {response.status_code}.")
         try:
-            found = sorted(_decode_response(answer.content).data, key=lambda item: item.index)
+            found = sorted(_decode_response(response.content).data, key=lambda item: item.index)
         except msgspec.DecodeError as exc:
             raise EmbedderError("The embedding server's response couldn't be parsed.") from exc
         if [item.index for item in found] != list(range(len(texts))):

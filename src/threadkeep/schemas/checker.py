@@ -50,9 +50,9 @@ class SchemaChecker:
         if len(question) > MOST_BYTES:
             return NOT_CHECKED
         async with self._workers.slot(user_id):
-            answer = await self._run_worker(question)
+            report = await self._run_worker(question)
         try:
-            return msgspec.json.decode(answer, type=str | None)
+            return msgspec.json.decode(report, type=str | None)
         except msgspec.MsgspecError:  # it died: out of time, or out of memory
             log.info("a value can't be checked against its schema within the limits")
             return NOT_CHECKED
@@ -62,8 +62,8 @@ class SchemaChecker:
         process = await start_worker("threadkeep.schemas.worker", str(self._most_cpu_s), stdin=PIPE)
         try:
             async with asyncio.timeout(self._most_s):
-                answer, _ = await process.communicate(question)
-                return answer
+                report, _ = await process.communicate(question)
+                return report
         except TimeoutError:
             return b""
         finally:
