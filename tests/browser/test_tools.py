@@ -107,7 +107,10 @@ def test_document_is_dropped_read_and_found(page: Page):
         {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 nonsense"},
     ]
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
-    expect(page.get_by_role("listitem").filter(has_text="handbook.md")).to_contain_text("ready")
+    # Its upload may still be listed beside it for a moment.
+    expect(
+        page.get_by_role("listitem").filter(has_text="handbook.md").filter(has_text="ready")
+    ).to_be_visible()
     failed = page.get_by_role("listitem").filter(has_text="broken.pdf")
     expect(failed).to_contain_text("failed")
     page.get_by_role("button", name="Delete broken.pdf").click()
