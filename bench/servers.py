@@ -60,7 +60,7 @@ def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
 
 def serve_threadkeep(url: str, **settings: str) -> AbstractContextManager[Server]:
     """Threadkeep on a database."""
-    return serve("threadkeep:create_app", {"THREADKEEP_DATABASE_URL": url} | settings)
+    return serve("bench.hosted:create_app", {"THREADKEEP_DATABASE_URL": url} | settings)
 
 
 def _wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:

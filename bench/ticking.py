@@ -5,7 +5,7 @@ import time
 
 from starlette.types import Receive, Scope, Send
 
-from threadkeep import create_app as create_threadkeep
+from bench.hosted import create_app as create_threadkeep
 from threadkeep.http.app import Threadkeep
 
 STALL_PATH = "/longest-stall"
