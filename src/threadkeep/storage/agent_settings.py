@@ -16,7 +16,7 @@ from threadkeep.storage.secrets import SealedSecret, SecretBox
 log = logging.getLogger("threadkeep.storage")
 
 _PAGE = 100
-# Only servers have secrets.
+# A first choice by text: only servers have secrets.
 _WITH_SERVERS = Statement(
     """SELECT id, settings FROM tk_agents WHERE id > :after AND settings LIKE '%"mcp_servers":{"%'
     ORDER BY id LIMIT :limit"""

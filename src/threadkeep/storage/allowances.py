@@ -41,6 +41,7 @@ _TAKE = Statement(
         AND (:at_once = 0 OR ({_RUNNING}) + ({_UNSEEN}) < :at_once)
     RETURNING user_id"""
 )
+# Undoes `_TAKE` for a turn that did not start.
 _GIVE_BACK = Statement(
     """UPDATE tk_allowances SET paced_to = paced_to - :step_us,
         beginning = CAST(CAST(beginning AS jsonb) - CAST(:turn_id AS text) AS text)
@@ -60,6 +61,7 @@ _TAKE_UPLOADS = Statement(
     WHERE GREATEST(kept.uploads_paced_to, {{now}} * 1000) + :cost_us <= ({{now}} + {MINUTE_MS}) * 1000
     RETURNING user_id"""
 )
+# Asked only after a refusal.
 _WAIT_FOR_UPLOADS = Statement(
     f"""SELECT uploads_paced_to + :cost_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
     WHERE user_id = :user_id"""

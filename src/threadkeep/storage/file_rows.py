@@ -16,7 +16,7 @@ from threadkeep.storage.database.connector import Plan, Query, Statement
 
 FILE_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
 
-# Two uploads of the same bytes would otherwise both add them. `NO KEY`: the user's turns do not wait.
+# Two uploads of the same bytes would otherwise both try to add them. `NO KEY`: the user's turns do not wait.
 _LOCK_USER = Statement("SELECT 1 FROM tk_users WHERE id = :user_id", locks="FOR NO KEY UPDATE")
 # Locked on PostgreSQL, so that no content is deleted between being found here and being used.
 KNOWN_CONTENTS = Statement(

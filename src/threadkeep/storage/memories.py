@@ -10,6 +10,7 @@ from threadkeep.storage.users import ENSURE_USER
 
 # Otherwise two that forget for the same user at once could deadlock.
 _LOCK = Statement("SELECT 1 FROM tk_users WHERE id = :user_id", locks="FOR NO KEY UPDATE")
+# What is remembered again becomes the newest.
 _FORGET_SAME = Statement(
     "DELETE FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id AND content = :content"
 )

@@ -28,6 +28,7 @@ _SEALED = Statement(
     WHERE id > :after AND (session_hash IS NULL OR session_id LIKE '%.%' AND :key = '')
     ORDER BY id LIMIT :limit"""
 )
+# Unless the session id has changed since it was read.
 _KEEP = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash
     WHERE id = :id AND session_id = :before"""

@@ -96,7 +96,7 @@ _LEAVE = Statement(
     """UPDATE tk_turns SET status = 'RUNNING', lease_until = {now} - 1
     WHERE id = :turn_id AND status = 'WAITING'"""
 )
-# A turn that has made progress is taken over at once again, without a delay.
+# After progress, losing the node again causes no delay.
 _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
 # Answering a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
 _LOCK_HELD = Statement(
@@ -140,7 +140,7 @@ _LOCK_LOGGED = Statement(
     ORDER BY ended_at LIMIT :limit""",
     locks="FOR UPDATE SKIP LOCKED",
 )
-# `has_log` spares the next search for ended turns those that have no log left.
+# Trimmed turns lose `has_log`, so that the next search skips them.
 _TRIM = Statement("DELETE FROM tk_turn_chunks WHERE turn_id IN ({ids}) RETURNING turn_id")
 _NOTE_TRIMMED = Statement("UPDATE tk_turns SET has_log = FALSE WHERE id IN ({ids})")
 TRIMMED_AT_ONCE = 50

@@ -47,7 +47,7 @@ _LOCK_CONVERSATIONS = Statement(
 )
 # All users, a page at a time.
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
-# Likewise: bytes outside the database are removed after the commit.
+# Read before the user is deleted: bytes outside the database are removed after the commit.
 _CONTENTS = Statement("SELECT id FROM tk_contents WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
 # The name is a keyed hash of the id. Tokens that were issued before the deletion are refused.
