@@ -29,6 +29,7 @@ _BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
 # Even a deleted agent. `_LOCK` lets one change at a time read it and write it back.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR UPDATE")
+# A unique index allows only one.
 _GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
 # Resets `is_cleared`: if this deletes the agent, its documents have yet to be removed.
 _UPDATE = Statement(

@@ -20,6 +20,7 @@ MINUTE_MS = int(MINUTE_S * 1000)
 TAKEN_LATELY_MS = 15_000
 """Longer than starting a turn takes: a node that dies meanwhile holds the slot no longer than this."""
 
+# Without `:after`, the turn that the new one replaces.
 _RUNNING = """SELECT COUNT(*) FROM tk_turns
     WHERE user_id = :user_id AND status = 'RUNNING' AND origin = 'live'
         AND CAST(id AS text) <> COALESCE(CAST(:after AS text), '')"""

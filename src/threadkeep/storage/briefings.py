@@ -35,7 +35,7 @@ UNREAD = Statement(
         AND (agent_id = :agent_id OR agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id))"""
 )
 
-# Only the user's own.
+# Another user's briefing is not found, changed or deleted.
 _GET = Statement(f"SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id = :id")
 # The first time counts.
 _MARK_READ = Statement(

@@ -13,6 +13,7 @@ from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Stat
 _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
     created_at"""
 
+# Imports and forks add only this: their conversation already has its `archived_to_seq`.
 ADD = Statement(
     f"""INSERT INTO tk_compactions ({_COLUMNS})
     VALUES (:id, :conversation_id, :from_seq, :to_seq, :summary, :archived_count, :tokens_before,

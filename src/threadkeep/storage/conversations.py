@@ -60,11 +60,12 @@ BY_SESSION = Statement(
 )
 # Held until the commit, so that two changes follow one another and none is lost.
 LOCK = Statement(_BY_ID, locks="FOR UPDATE")
+# At most one row: a unique index allows no second main conversation.
 GET_MAIN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE user_id = :user_id AND agent_id = :agent_id AND is_main AND deleted_at IS NULL"""
 )
-# For a node that takes a turn over: it belongs to any user, and its conversation may be deleted.
+# For a node that takes a turn over or ends a waiting one: any user's, even in a deleted conversation.
 OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :turn_id)"""
@@ -124,7 +125,7 @@ _RESTORE = Statement(
                 AND other.is_main AND other.deleted_at IS NULL))
     WHERE id = :id AND user_id = :user_id RETURNING id"""
 )
-# Their other rows go by cascade. Texts and files may be shared, so those are deleted separately.
+# What belongs to a conversation goes by cascade. Texts and files may be shared: they are deleted separately.
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id IN ({ids})")
 # Locked, so that no turn adds a receipt during the purge, and nobody restores what is purged.
 _LOCK_OWNED = Statement(

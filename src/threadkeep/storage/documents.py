@@ -44,7 +44,7 @@ _UPDATE = Statement(
 )
 # The chunks have been removed before, a few at a time.
 _DELETE = Statement("DELETE FROM tk_documents WHERE id = :id")
-# Adding chunks renews `updated_at`, so these have made no progress since `:before`; they fail.
+# Adding chunks renews `updated_at`, so these have made no progress since `:before`. They become failed.
 _STALLED = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE status = 'processing' AND updated_at < :before"
 )
@@ -89,10 +89,9 @@ _ADVANCE = Statement(
 # Tells why `_ADVANCE` changed nothing: another node is ahead, or the document is no longer being read. A part
 # without chunks asks only this.
 _IS_PROCESSING = Statement("SELECT 1 FROM tk_documents WHERE id = :id AND status = 'processing'")
-# Runs when no chunk is left: the count begins at 0 again, whatever it was.
+# Runs when no chunk is left, whatever the count says by then.
 _START_OVER = Statement("UPDATE tk_documents SET chunk_count = 0 WHERE id = :id AND chunk_count <> 0")
-# Chunks are removed a few at a time, and the document and its collection count them at once. Removals also
-# pass through `_GROW`, with negative numbers.
+# Counts removed chunks, some at a time. For the collection, `_GROW` does the same with negative numbers.
 _SHRINK = Statement("UPDATE tk_documents SET chunk_count = chunk_count - :chunks WHERE id = :id")
 _GROW = Statement(
     """UPDATE tk_collections SET chunk_count = chunk_count + :chunks, term_count = term_count + :terms,
@@ -130,6 +129,7 @@ PASSAGES = Statement(
     """SELECT position, text, page, heading FROM tk_chunks
     WHERE document_id = :document_id AND position >= :first ORDER BY position LIMIT :limit"""
 )
+# Its vector goes by cascade.
 _DELETE_CHUNK = Statement("DELETE FROM tk_chunks WHERE id = :id")
 
 

@@ -39,6 +39,7 @@ TURNS = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.idempotency_key FROM tk_turns AS turn
     WHERE turn.conversation_id = :conversation_id AND turn.id > :after ORDER BY turn.id LIMIT :limit"""
 )
+# For an export: what all agents remember, in pages by id.
 MEMORIES = Statement(
     """SELECT agent_id, id, content, tags, created_at FROM tk_memories
     WHERE user_id = :user_id AND id > :after ORDER BY id LIMIT :limit"""

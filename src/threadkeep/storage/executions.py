@@ -18,6 +18,7 @@ _ADD = Statement(
     """INSERT INTO tk_executions (conversation_id, run_id, event_id, type, at, event)
     VALUES (:conversation_id, :run_id, :event_id, :type, :at, :event) ON CONFLICT DO NOTHING"""
 )
+# In no order: the recording sorts them.
 _EVENTS = Statement(
     "SELECT event FROM tk_executions WHERE conversation_id = :conversation_id AND run_id = :run_id"
 )

@@ -95,7 +95,7 @@ _FORGET_EXPIRED = Statement(
 )
 # The oldest first, and only some, so that one transaction stays short.
 EXPIRED = Statement("SELECT id FROM tk_files WHERE unsent_since < :before ORDER BY unsent_since LIMIT 100")
-# Locks first, then FREE_CONTENTS checks what nobody has: another file may have taken one up meanwhile.
+# Locked first, since another file may be taking one up; FREE_CONTENTS then deletes those that no file has.
 _LOCK_CONTENTS = Statement("SELECT id FROM tk_contents WHERE id IN ({ids})", locks="ORDER BY id FOR UPDATE")
 FREE_CONTENTS = Statement(
     """DELETE FROM tk_contents WHERE id IN ({ids})

@@ -46,6 +46,7 @@ USED = Statement(
         SELECT 1 FROM tk_file_uses AS used
         WHERE used.file_id = tk_files.id AND used.conversation_id = :conversation_id)"""
 )
+# Newest first, since ids begin with the time.
 LATEST_USED = Statement(
     f"""SELECT {FILE_COLUMNS} FROM tk_files
     WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id = :conversation_id)

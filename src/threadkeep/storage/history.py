@@ -78,6 +78,7 @@ _KNOW = Statement(
     """INSERT INTO tk_searchable (conversation_id, to_seq, title) VALUES (:conversation_id, :to_seq, :title)
     ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
 )
+# The entry of a title has no message: its text and time are those of the conversation.
 _FOUND = """entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
     message.seq, message.role,
     COALESCE(CASE message.content_type

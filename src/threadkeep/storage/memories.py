@@ -24,6 +24,7 @@ _FORGET_OLDEST = Statement(
         SELECT id FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id
         ORDER BY id DESC LIMIT 1000 OFFSET :most)"""
 )
+# Newest first, since ids begin with the time.
 _LATEST = Statement(
     """SELECT id, content, tags, created_at FROM tk_memories
     WHERE user_id = :user_id AND agent_id = :agent_id ORDER BY id DESC LIMIT :limit"""

@@ -69,9 +69,9 @@ ADD_MESSAGE = Statement(
         :tool_call_count, :file_count)"""
 )
 
-# A message is read as a page of one, so that its tool calls are read in the same way.
+# `get` reads a message as a page of one, and pages go by number.
 _SEQ = Statement("SELECT seq FROM tk_messages WHERE id = :id AND conversation_id = :conversation_id")
-# For a node that takes the turn over and continues its reply.
+# For a node that takes a turn over or ends a waiting one.
 REPLY_OF_TURN = Statement(
     f"""SELECT {COLUMNS} FROM tk_messages
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""

@@ -45,6 +45,7 @@ _STATE = Statement(
     """SELECT conversation_id, queue_version FROM tk_turns
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
+# What begins as soon as the turn completes.
 _FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
 # The messages that a user sent for the running turn itself; locked until they are in its log.
 _LOCK_STEERS = Statement(

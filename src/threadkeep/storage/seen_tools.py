@@ -13,8 +13,9 @@ _RECORD = Statement(
     ON CONFLICT (agent_id, server) DO UPDATE SET seen = excluded.seen
         WHERE tk_seen_tools.seen <> excluded.seen"""
 )
-# Saving the agent accepts the tools that its servers have by then.
+# Servers whose tools have changed since the agent was saved.
 _CHANGED = Statement("SELECT server FROM tk_seen_tools WHERE agent_id = :agent_id AND seen <> accepted")
+# Saving the agent accepts the tools that its servers have shown so far.
 _ACCEPT = Statement(
     "UPDATE tk_seen_tools SET accepted = seen WHERE agent_id = :agent_id AND seen <> accepted"
 )

@@ -35,6 +35,7 @@ _KEEP = Statement(
 )
 # The key that all are sealed with; empty while there is none.
 _KEY = Statement("SELECT value FROM tk_meta WHERE name = 'session_key'")
+# Written last: after an interruption, the next start continues.
 _REMEMBER_KEY = Statement(
     """INSERT INTO tk_meta (name, value) VALUES ('session_key', :value)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value"""

@@ -38,8 +38,8 @@ _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, event
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 # A recorded turn ran elsewhere, so the conversation need not be free.
 _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
-# `:key` is the key with which the message was queued, if it was; `:held_key` then is that of the request that
-# sends it.
+# If the message comes from the queue, `:key` is the key with which it was queued, and `:held_key` that of the
+# request that sends it.
 _ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,

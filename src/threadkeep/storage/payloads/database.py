@@ -191,6 +191,7 @@ READ = Statement(
     WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
 )
 COLLECTED_AT_ONCE = 500
+# A content is written before its payload, so a young one may be about to get its name.
 _UNNAMED = f"""content.written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
         SELECT 1 FROM tk_payloads AS payload
         WHERE payload.conversation_id = content.conversation_id AND payload.sha256 = content.sha256)"""
