@@ -43,7 +43,7 @@ _OPEN_OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_approvals AS asked
     WHERE asked.turn_id = :turn_id AND asked.answered_at IS NULL ORDER BY asked.created_at, asked.id"""
 )
-# Includes requests that have expired: that is a decision as well.
+# Includes withdrawn requests, whose decision is that they expired.
 _DECISIONS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :turn_id AND answer IS NOT NULL")
 # A permission for the rest of the conversation covers the tool only as it was defined when the user allowed
 # it.

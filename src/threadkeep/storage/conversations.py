@@ -85,7 +85,7 @@ ADVANCE_FOR_CARD = Statement(
         last_message_at = :now, tip_id = :tip_id
     WHERE {_UNCHANGED} RETURNING id"""
 )
-# Leaves the counts of messages and the active turn alone: those change with ADVANCE.
+# What users and titles change; messages and turns have statements of their own.
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
         title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned

@@ -26,8 +26,8 @@ _BY_CONTENT = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE agent_id = :agent_id AND sha256 = :sha256"
 )
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_documents WHERE id = :id AND agent_id = :agent_id"
-# A document is read by its agent, too: an id that belongs to another agent finds nothing. `_LOCK` lets one
-# change at a time read it and write it back with `_UPDATE`.
+# By agent, too: another agent's document is not found. `_LOCK` lets one change at a time read it and write it
+# back with `_UPDATE`.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR UPDATE")
 # Newest first, since ids begin with the time.

@@ -24,7 +24,7 @@ _NOTE_ADDED = Statement(
     """UPDATE tk_turns SET queue_version = queue_version + 1
     WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') RETURNING id"""
 )
-# No row comes back if a turn has taken the message meanwhile.
+# No row comes back if the message has left the queue.
 _EDIT = Statement(
     f"""UPDATE tk_queued SET content = :content
     WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL

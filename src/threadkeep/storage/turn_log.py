@@ -117,7 +117,7 @@ _WAITING = Statement(
 _ANSWERED = Statement(
     "SELECT id FROM tk_approvals WHERE turn_id = :turn_id AND answered_at IS NOT NULL AND id IN ({ids})"
 )
-# A waiting turn has no node: the one that receives the user's decision takes it over.
+# A waiting turn has no node; the one that receives the user's decision takes it over.
 _PAUSE = Statement(
     """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
     WHERE id = :turn_id"""
