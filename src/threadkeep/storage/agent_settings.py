@@ -16,15 +16,18 @@ from threadkeep.storage.secrets import SealedSecret, SecretBox
 log = logging.getLogger("threadkeep.storage")
 
 _PAGE = 100
+# A first choice by text: only servers have secrets.
 _WITH_SERVERS = Statement(
     """SELECT id, settings FROM tk_agents WHERE id > :after AND settings LIKE '%"mcp_servers":{"%'
     ORDER BY id LIMIT :limit"""
 )
+# Held until the settings are written back, so that no change by the owner is lost.
 _LOCK = Statement("SELECT settings FROM tk_agents WHERE id = :id", locks="FOR UPDATE")
 _KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
 
 # The key that the stored secrets need; no row while no secret is stored.
 _KEY = Statement("SELECT value FROM tk_meta WHERE name = 'secret_key'")
+# Does not write the row again if the key is the same, as it is at nearly every change of an agent.
 _REMEMBER_KEY = Statement(
     """INSERT INTO tk_meta (name, value) VALUES ('secret_key', :value)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE tk_meta.value <> excluded.value"""

@@ -23,11 +23,15 @@ _INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_rol
     VALUES (:id, :owner_id, :name, :description, :primary_role_id, :system_prompt, :model,
         :visibility, :settings, :is_default, :version, :created_at, :updated_at)"""
 _ADD = Statement(_INSERT)
+# An earlier start, or another node, may have added it already.
 _ADD_SHIPPED = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
+# Even a deleted agent. `_LOCK` lets one change at a time read it and write it back.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR UPDATE")
+# A unique index allows only one.
 _GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
+# Resets `is_cleared`: if this deletes the agent, its documents have yet to be removed.
 _UPDATE = Statement(
     """UPDATE tk_agents SET name = :name, description = :description, primary_role_id = :primary_role_id,
         system_prompt = :system_prompt, model = :model, visibility = :visibility, settings = :settings,
@@ -53,6 +57,7 @@ _PAGE = Statement(
 _WITH_COMMANDS = Statement("""SELECT settings FROM tk_agents WHERE settings LIKE '%"command":%'""")
 
 _AUDIT_COLUMNS = "id, at, actor_id, action, agent_id, details"
+# A change of an agent and its entry are stored in one transaction.
 _AUDIT_ADD = Statement(
     f"""INSERT INTO tk_audit ({_AUDIT_COLUMNS})
     VALUES (:id, :at, :actor_id, :action, :agent_id, :details)"""

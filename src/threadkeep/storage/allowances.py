@@ -20,6 +20,7 @@ MINUTE_MS = int(MINUTE_S * 1000)
 TAKEN_LATELY_MS = 15_000
 """Longer than starting a turn takes: a node that dies meanwhile holds the slot no longer than this."""
 
+# Without `:after`, the turn that the new one replaces.
 _RUNNING = """SELECT COUNT(*) FROM tk_turns
     WHERE user_id = :user_id AND status = 'RUNNING' AND origin = 'live'
         AND CAST(id AS text) <> COALESCE(CAST(:after AS text), '')"""
@@ -41,6 +42,7 @@ _TAKE = Statement(
         AND (:at_once = 0 OR ({_RUNNING}) + ({_UNSEEN}) < :at_once)
     RETURNING user_id"""
 )
+# Undoes `_TAKE` for a turn that did not start.
 _GIVE_BACK = Statement(
     """UPDATE tk_allowances SET paced_to = paced_to - :step_us,
         beginning = CAST(CAST(beginning AS jsonb) - CAST(:turn_id AS text) AS text)
@@ -60,6 +62,7 @@ _TAKE_UPLOADS = Statement(
     WHERE GREATEST(kept.uploads_paced_to, {{now}} * 1000) + :cost_us <= ({{now}} + {MINUTE_MS}) * 1000
     RETURNING user_id"""
 )
+# Asked only after a refusal.
 _WAIT_FOR_UPLOADS = Statement(
     f"""SELECT uploads_paced_to + :cost_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
     WHERE user_id = :user_id"""

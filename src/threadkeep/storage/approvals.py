@@ -15,6 +15,7 @@ from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 
+# Storing it again, after a lost reply, changes nothing.
 _ADD = Statement(
     """INSERT INTO tk_approvals (id, turn_id, conversation_id, kind, message, tool_call_id, tool_name, server,
         arguments, schema, url, created_at, expires_at, tool_definition)
@@ -25,6 +26,7 @@ _ADD = Statement(
 _COLUMNS = """asked.id, asked.turn_id, asked.conversation_id, asked.kind, asked.message, asked.created_at,
     asked.expires_at, asked.tool_call_id, asked.tool_name, asked.server, asked.arguments, asked.schema,
     asked.url, asked.answer, asked.tool_definition"""
+# By turn, too: the caller has checked that the turn is the user's.
 _GET = Statement(
     f"SELECT {_COLUMNS} FROM tk_approvals AS asked WHERE id = :request_id AND turn_id = :turn_id"
 )
@@ -41,17 +43,22 @@ _OPEN_OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_approvals AS asked
     WHERE asked.turn_id = :turn_id AND asked.answered_at IS NULL ORDER BY asked.created_at, asked.id"""
 )
+# Includes withdrawn requests, whose decision is that they expired.
 _DECISIONS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :turn_id AND answer IS NOT NULL")
+# A permission for the rest of the conversation covers the tool only as it was defined when the user allowed
+# it.
 _GRANTED = Statement(
     """SELECT DISTINCT server, tool_name, tool_definition FROM tk_approvals
     WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted AND tool_definition IS NOT NULL"""
 )
 # Locks the turn first: it may be about to wait, or another decision may arrive at the same moment.
 _LOCK_TURN = Statement("SELECT status, log_version FROM tk_turns WHERE id = :turn_id", locks="FOR UPDATE")
+# The first decision counts.
 _DECIDE = Statement(
     """UPDATE tk_approvals SET answer = :answer, granted = :granted, answered_at = :at
     WHERE id = :request_id AND answered_at IS NULL RETURNING id"""
 )
+# No node watches a waiting turn, so nodes look for those whose time is up.
 _EXPIRED = Statement(
     """SELECT DISTINCT turn.id FROM tk_approvals AS asked
     JOIN tk_turns AS turn ON turn.id = asked.turn_id AND turn.status = 'WAITING'

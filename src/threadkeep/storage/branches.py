@@ -38,6 +38,8 @@ _ONWARD = Statement(
             WHERE conversation_id = :conversation_id AND parent_id = onward.id))
     SELECT id FROM onward ORDER BY seq"""
 )
+# Read with a branch, and again before the path moves: if the count differs, or the fork is off the path, the
+# branch is outdated.
 _COUNT_AFTER = Statement(
     """SELECT COUNT(*) FROM tk_messages
     WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
@@ -45,6 +47,7 @@ _COUNT_AFTER = Statement(
 _IS_ON_PATH = Statement(
     "SELECT 1 FROM tk_messages WHERE conversation_id = :conversation_id AND on_path AND seq = :seq"
 )
+# How far the branch will be archived: by the newest compaction whose last message is on it.
 _ARCHIVED = Statement(
     """SELECT COALESCE(MAX(compaction.to_seq), 0) FROM tk_compactions AS compaction
     JOIN tk_messages AS last
@@ -52,6 +55,7 @@ _ARCHIVED = Statement(
     WHERE compaction.conversation_id = :conversation_id
         AND ((last.on_path AND last.seq <= :fork_seq) OR last.id IN ({ids}))"""
 )
+# Only what follows the fork changes.
 _HIDE = Statement(
     """UPDATE tk_messages SET on_path = FALSE
     WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
@@ -59,12 +63,15 @@ _HIDE = Statement(
 _SHOW = Statement(
     "UPDATE tk_messages SET on_path = TRUE WHERE id IN ({ids}) AND conversation_id = :conversation_id"
 )
+# A compare-and-set: refused if there are new messages, another path or a running turn. It also locks the
+# conversation.
 _MOVE = Statement(
     """UPDATE tk_conversations SET tip_id = :tip_id, message_count = :message_count
     WHERE id = :conversation_id AND last_seq = :last_seq AND active_turn_id IS NULL AND deleted_at IS NULL
         AND COALESCE(CAST(tip_id AS text), '') = :expected_tip
     RETURNING id"""
 )
+# First messages have no parent, and NULL equals nothing, so they need a statement of their own.
 _SIBLINGS = Statement(
     """SELECT parent_id, id FROM tk_messages
     WHERE conversation_id = :conversation_id AND parent_id IN ({ids}) ORDER BY seq"""

@@ -19,6 +19,7 @@ _ADD = Statement(
     VALUES (:id, :agent_id, :user_id, :title, :summary, :priority, :data, :actions, :created_at, :read_at,
         :message_id)"""
 )
+# Newest first, since ids begin with the time.
 PAGE = Statement(
     f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before
     ORDER BY id DESC LIMIT :limit OFFSET :offset"""
@@ -28,16 +29,20 @@ PAGE_UNREAD = Statement(
     ORDER BY id DESC LIMIT :limit OFFSET :offset"""
 )
 
+# All agents of one owner share a limit. An agent without an owner counts alone.
 UNREAD = Statement(
     """SELECT COUNT(*) FROM tk_briefings WHERE user_id = :user_id AND read_at IS NULL
         AND (agent_id = :agent_id OR agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id))"""
 )
 
+# Another user's briefing is not found, changed or deleted.
 _GET = Statement(f"SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id = :id")
+# The first time counts.
 _MARK_READ = Statement(
     f"""UPDATE tk_briefings SET read_at = COALESCE(read_at, :now)
     WHERE user_id = :user_id AND id = :id RETURNING {_COLUMNS}"""
 )
+# The briefing's card stays in its conversation.
 _DELETE = Statement("DELETE FROM tk_briefings WHERE user_id = :user_id AND id = :id RETURNING id")
 # Only run if the latest card has left the path: it scans the whole path.
 _CARD_ON_PATH = Statement(

@@ -17,9 +17,11 @@ MOST_TRIES = 3
 
 _decode_ids = msgspec.json.Decoder(list[int]).decode
 
+# A search weighs terms by these counts; `removals` tells it when vectors in memory are outdated.
 COLLECTION = Statement(
     "SELECT number, chunk_count, term_count, removals FROM tk_collections WHERE agent_id = :agent_id"
 )
+# How many chunks have each term: the rarer a term, the more it weighs.
 FREQUENCIES = Statement(
     """SELECT term, chunks FROM tk_terms WHERE collection = :number AND chunks > 0
         AND term IN (SELECT value FROM json_each(:terms))""",
@@ -69,6 +71,7 @@ CHUNKS = Statement(
     WHERE chunk.id = ANY(CAST(CAST(:ids AS text) AS bigint[])) AND document.status = 'ready'""",
     page_columns="id, document_id, position, file_name, page, heading, text",
 )
+# Starts from the agent's chunks: this reads a whole collection.
 _VECTORS = """SELECT vector.seq, chunk.id, vector.vector FROM tk_documents AS document
     JOIN tk_chunks AS chunk ON chunk.document_id = document.id
     JOIN tk_vectors AS vector ON vector.chunk_id = chunk.id
@@ -84,7 +87,10 @@ NEWER_VECTORS = Statement(
     ORDER BY vector.seq LIMIT :limit""",
     postgres=_VECTORS,
 )
+# The last number for any agent: a search that has read up to it has nothing to read.
 _NEWEST_VECTOR = Statement("SELECT value FROM tk_counters WHERE name = 'vectors'")
+# A vector of another embedder does not count, and a chunk that this one has refused too often no longer
+# waits.
 _WAITS = """NOT EXISTS (SELECT 1 FROM tk_vectors AS vector
         WHERE vector.chunk_id = chunk.id AND vector.embedder = :embedder)
     AND NOT EXISTS (SELECT 1 FROM tk_refused_chunks AS refused WHERE refused.chunk_id = chunk.id
@@ -111,6 +117,8 @@ _REFUSE = Statement(
     ON CONFLICT (chunk_id) DO UPDATE SET embedder = excluded.embedder,
         tries = CASE WHEN known.embedder = excluded.embedder THEN known.tries + 1 ELSE 1 END""",
 )
+# A vector of another embedder is replaced. The chunk may be gone; on PostgreSQL it is locked, so that it
+# stays until the commit.
 _ADD_VECTOR = Statement(
     """INSERT INTO tk_vectors (chunk_id, seq, embedder, vector)
     SELECT id, :seq, :embedder, :vector FROM tk_chunks WHERE id = :chunk_id

@@ -13,6 +13,7 @@ from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Stat
 _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
     created_at"""
 
+# Imports and forks add only this: their conversation already has its `archived_to_seq`.
 ADD = Statement(
     f"""INSERT INTO tk_compactions ({_COLUMNS})
     VALUES (:id, :conversation_id, :from_seq, :to_seq, :summary, :archived_count, :tokens_before,
@@ -35,10 +36,12 @@ _ARCHIVE = Statement(
             WHERE conversation_id = :conversation_id AND seq = :to_seq AND on_path)
     RETURNING id"""
 )
+# Only the compaction in force can be undone. RENEW_ARCHIVED then finds the one before it.
 _BRING_BACK = Statement(
     """UPDATE tk_conversations SET archived_to_seq = 0
     WHERE id = :conversation_id AND archived_to_seq = :to_seq AND deleted_at IS NULL RETURNING id"""
 )
+# After a change of the path or an undo: the newest compaction whose last message is on the path.
 RENEW_ARCHIVED = Statement(
     f"""UPDATE tk_conversations SET {_RESET_WINDOW}, archived_to_seq = COALESCE((
         SELECT MAX(compaction.to_seq) FROM tk_compactions AS compaction
@@ -51,6 +54,7 @@ _REMOVE = Statement("DELETE FROM tk_compactions WHERE id = :id")
 _GET = Statement(
     f"SELECT {_COLUMNS} FROM tk_compactions WHERE id = :id AND conversation_id = :conversation_id"
 )
+# The compaction in force, whose summary the model reads.
 CURRENT = Statement(
     f"""SELECT {_COLUMNS} FROM tk_compactions WHERE conversation_id = :conversation_id
         AND to_seq = (SELECT archived_to_seq FROM tk_conversations WHERE id = :conversation_id)"""

@@ -32,8 +32,12 @@ _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
         :last_message_at, :deleted_at, :tip_id, :is_pinned, :session_hash)"""
 _ADD = Statement(_INSERT)
+# Two requests may create the main conversation at once: the second gets no row back and reads the first
+# one's.
 _ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
 
+# A repeated request finds the conversation that the first one created, and its hash tells whether it is the
+# same request.
 _ADD_KEY = Statement(
     """INSERT INTO tk_creation_keys (user_id, idempotency_key, request_hash, conversation_id)
     VALUES (:user_id, :key, :request_hash, :id)"""
@@ -43,19 +47,25 @@ _FIND_KEY = Statement(
     WHERE user_id = :user_id AND idempotency_key = :key"""
 )
 
+# Only the user's own, and only while it is not deleted: anything else is not found.
 _BY_ID = (
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL"
 )
 GET = Statement(_BY_ID)
+# For a repeated request: the conversation that it created may have been deleted since.
 _OF_ANY_STATUS = Statement(f"SELECT {_COLUMNS} FROM tk_conversations WHERE id = :id")
+# By hash, since the session id may be stored encrypted. It opens a conversation of any user.
 BY_SESSION = Statement(
     f"SELECT {_COLUMNS} FROM tk_conversations WHERE session_hash = :session_hash AND deleted_at IS NULL"
 )
+# Held until the commit, so that two changes follow one another and none is lost.
 LOCK = Statement(_BY_ID, locks="FOR UPDATE")
+# At most one row: a unique index allows no second main conversation.
 GET_MAIN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE user_id = :user_id AND agent_id = :agent_id AND is_main AND deleted_at IS NULL"""
 )
+# For a node that takes a turn over or ends a waiting one: any user's, even in a deleted conversation.
 OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :turn_id)"""
@@ -75,6 +85,7 @@ ADVANCE_FOR_CARD = Statement(
         last_message_at = :now, tip_id = :tip_id
     WHERE {_UNCHANGED} RETURNING id"""
 )
+# What users and titles change; messages and turns have statements of their own.
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
         title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned
@@ -100,10 +111,12 @@ def _page(*, by_agent: bool, status: ListedStatus | None, pinned: bool | None, a
     )
 
 
+# Only hides the conversation; it can be restored until it is purged.
 _DELETE = Statement(
     """UPDATE tk_conversations SET deleted_at = :now
     WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL RETURNING id"""
 )
+# The user may have a new main conversation with the agent by now; then this one returns as an ordinary one.
 _RESTORE = Statement(
     """UPDATE tk_conversations SET deleted_at = NULL,
         is_main = is_main AND (deleted_at IS NULL OR NOT EXISTS (
@@ -112,6 +125,7 @@ _RESTORE = Statement(
                 AND other.is_main AND other.deleted_at IS NULL))
     WHERE id = :id AND user_id = :user_id RETURNING id"""
 )
+# What belongs to a conversation goes by cascade. Texts and files may be shared: they are deleted separately.
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id IN ({ids})")
 # Locked, so that no turn adds a receipt during the purge, and nobody restores what is purged.
 _LOCK_OWNED = Statement(
@@ -119,6 +133,7 @@ _LOCK_OWNED = Statement(
     AND (deleted_at IS NOT NULL OR NOT :only_deleted)""",
     locks="FOR UPDATE",
 )
+# Skips what another node is purging or a user is restoring at this moment.
 _LOCK_EXPIRED = Statement(
     "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY deleted_at LIMIT :limit",
     locks="FOR UPDATE SKIP LOCKED",

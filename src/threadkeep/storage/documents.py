@@ -14,6 +14,8 @@ from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
 
 _COLUMNS = """id, agent_id, file_name, media_type, size, sha256, status, created_at, updated_at, progress,
     chunk_count, error"""
+# An agent keeps each content once. If it has this one already, no row comes back and `_BY_CONTENT` finds the
+# document that has it.
 _ADD = Statement(
     f"""INSERT INTO tk_documents ({_COLUMNS})
     VALUES (:id, :agent_id, :file_name, :media_type, :size, :sha256, :status, :created_at, :updated_at,
@@ -24,19 +26,25 @@ _BY_CONTENT = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE agent_id = :agent_id AND sha256 = :sha256"
 )
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_documents WHERE id = :id AND agent_id = :agent_id"
+# By agent, too: another agent's document is not found. `_LOCK` lets one change at a time read it and write it
+# back with `_UPDATE`.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR UPDATE")
+# Newest first, since ids begin with the time.
 PAGE = Statement(
     f"""SELECT {_COLUMNS} FROM tk_documents WHERE agent_id = :agent_id AND id < :before
     ORDER BY id DESC LIMIT :limit OFFSET :offset"""
 )
+# Decides whether the agent gets the tool that searches its documents.
 HAS_READY = Statement("SELECT 1 FROM tk_documents WHERE agent_id = :agent_id AND status = 'ready' LIMIT 1")
 _UPDATE = Statement(
     """UPDATE tk_documents SET status = :status, progress = :progress, chunk_count = :chunk_count,
         error = :error, updated_at = :updated_at
     WHERE id = :id"""
 )
+# The chunks have been removed before, a few at a time.
 _DELETE = Statement("DELETE FROM tk_documents WHERE id = :id")
+# Adding chunks renews `updated_at`, so these have made no progress since `:before`. They become failed.
 _STALLED = Statement(
     f"SELECT {_COLUMNS} FROM tk_documents WHERE status = 'processing' AND updated_at < :before"
 )
@@ -63,10 +71,13 @@ _LOCK_OWNER = Statement(
     WHERE tk_agents.id = :agent_id""",
     locks="FOR NO KEY UPDATE OF tk_users",
 )
+# What counts against the owner's limits, over all of their agents, even deleted ones that still have
+# documents.
 OWNED = Statement(
     """SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS bigint) FROM tk_documents
     WHERE agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id)"""
 )
+# Compared with the files on disk, to find those that no document names.
 _IDS = Statement("SELECT id FROM tk_documents WHERE agent_id = :agent_id")
 
 # Nothing is added to a document that is being removed, nor out of order: a node that stalled may still be
@@ -75,14 +86,19 @@ _ADVANCE = Statement(
     """UPDATE tk_documents SET chunk_count = chunk_count + :chunks, progress = :progress, updated_at = :now
     WHERE id = :id AND status = 'processing' AND chunk_count = :position RETURNING id"""
 )
+# Tells why `_ADVANCE` changed nothing: another node is ahead, or the document is no longer being read. A part
+# without chunks asks only this.
 _IS_PROCESSING = Statement("SELECT 1 FROM tk_documents WHERE id = :id AND status = 'processing'")
+# Runs when no chunk is left, whatever the count says by then.
 _START_OVER = Statement("UPDATE tk_documents SET chunk_count = 0 WHERE id = :id AND chunk_count <> 0")
+# Counts removed chunks, some at a time. For the collection, `_GROW` does the same with negative numbers.
 _SHRINK = Statement("UPDATE tk_documents SET chunk_count = chunk_count - :chunks WHERE id = :id")
 _GROW = Statement(
     """UPDATE tk_collections SET chunk_count = chunk_count + :chunks, term_count = term_count + :terms,
         removals = removals + :removals
     WHERE number = :number"""
 )
+# `terms` is what the full-text index reads; `term_count` includes repetitions.
 _ADD_CHUNK = Statement(
     """INSERT INTO tk_chunks (id, document_id, position, page, heading, text, term_count, terms)
     VALUES (:id, :document_id, :position, :page, :heading, :text, :term_count, :terms)"""
@@ -96,20 +112,24 @@ _COUNT = Statement(
     SELECT :number, key, CAST(value AS bigint) FROM json_each_text(CAST(:counts AS json)) ORDER BY key
     ON CONFLICT (collection, term) DO UPDATE SET chunks = tk_terms.chunks + excluded.chunks""",
 )
+# Deletes the counts that a removal has brought down to zero.
 _FORGET_TERMS = Statement(
     """DELETE FROM tk_terms WHERE collection = :number AND chunks <= 0
         AND term IN (SELECT key FROM json_each(:counts))""",
     postgres="""DELETE FROM tk_terms WHERE collection = :number AND chunks <= 0
         AND term IN (SELECT key FROM json_each_text(CAST(:counts AS json)))""",
 )
+# The next chunks to remove, with the terms that have to be subtracted from the counts.
 _SOME_CHUNKS = Statement(
     """SELECT id, term_count, terms FROM tk_chunks WHERE document_id = :document_id
     ORDER BY position LIMIT :limit"""
 )
+# What a reader of the document sees, in its order.
 PASSAGES = Statement(
     """SELECT position, text, page, heading FROM tk_chunks
     WHERE document_id = :document_id AND position >= :first ORDER BY position LIMIT :limit"""
 )
+# Its vector goes by cascade.
 _DELETE_CHUNK = Statement("DELETE FROM tk_chunks WHERE id = :id")
 
 

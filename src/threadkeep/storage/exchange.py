@@ -22,6 +22,7 @@ from threadkeep.storage.reassignment import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn, usage_values
 
+# Deleted or not: an import must not use an id that is taken. An agent without an owner has an empty one.
 _OWNERS: Mapping[Owned, Statement] = {
     "user": Statement("SELECT id FROM tk_users WHERE id = :id"),
     "agent": Statement("SELECT COALESCE(owner_id, '') FROM tk_agents WHERE id = :id"),
@@ -33,14 +34,17 @@ _OWNERS: Mapping[Owned, Statement] = {
     ),
     "document": Statement("SELECT agent_id FROM tk_documents WHERE id = :id"),
 }
+# Read in pages by id; an imported run's turn is recognized by its key.
 TURNS = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.idempotency_key FROM tk_turns AS turn
     WHERE turn.conversation_id = :conversation_id AND turn.id > :after ORDER BY turn.id LIMIT :limit"""
 )
+# For an export: what all agents remember, in pages by id.
 MEMORIES = Statement(
     """SELECT agent_id, id, content, tags, created_at FROM tk_memories
     WHERE user_id = :user_id AND id > :after ORDER BY id LIMIT :limit"""
 )
+# No node and no lease: the turn does not run here.
 _ADD_TURN = Statement(
     """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
         status, model, usage, input_tokens, output_tokens,

@@ -13,16 +13,20 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.turns import add_recorded, run_key
 
+# The same event may arrive more than once.
 _ADD = Statement(
     """INSERT INTO tk_executions (conversation_id, run_id, event_id, type, at, event)
     VALUES (:conversation_id, :run_id, :event_id, :type, :at, :event) ON CONFLICT DO NOTHING"""
 )
+# In no order: the recording sorts them.
 _EVENTS = Statement(
     "SELECT event FROM tk_executions WHERE conversation_id = :conversation_id AND run_id = :run_id"
 )
+# A run that has become a turn is complete; its key names the run.
 _TURN = Statement(
     "SELECT id FROM tk_turns WHERE conversation_id = :conversation_id AND idempotency_key = :key"
 )
+# The run is a turn now, and its events are not read again.
 _FORGET = Statement("DELETE FROM tk_executions WHERE conversation_id = :conversation_id AND run_id = :run_id")
 
 _decode_event = msgspec.json.Decoder(ExecutionEvent).decode

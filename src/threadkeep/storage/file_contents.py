@@ -12,10 +12,12 @@ from threadkeep.storage.database.connector import Database, Plan, Statement
 PIECE_BYTES = 1024 * 1024
 OpenSource = Callable[[], BinaryIO]
 
+# In pieces, so that neither reading nor writing needs a whole content in memory.
 _ADD_PIECE = Statement(
     "INSERT INTO tk_content_pieces (content_id, number, content) VALUES (:content_id, :number, :content)"
 )
 PIECE = Statement("SELECT content FROM tk_content_pieces WHERE content_id = :content_id AND number = :number")
+# NULL if the content is lost.
 _LENGTH = Statement(
     "SELECT SUM(length(content)) FROM tk_content_pieces WHERE content_id = :content_id",
 )

@@ -20,6 +20,7 @@ FILES_FOLDER = "files"
 this name.
 """
 
+# Which of the files in the folder still have a row; the others are leftovers.
 KNOWN = Statement("SELECT id FROM tk_contents WHERE id IN ({ids})")
 
 

@@ -16,7 +16,9 @@ from threadkeep.storage.database.connector import Plan, Query, Statement
 
 FILE_COLUMNS = "id, file_name, media_type, size, sha256, created_at, width, height, pages, renditions"
 
+# Two uploads of the same bytes would otherwise both try to add them. `NO KEY`: the user's turns do not wait.
 _LOCK_USER = Statement("SELECT 1 FROM tk_users WHERE id = :user_id", locks="FOR NO KEY UPDATE")
+# Locked on PostgreSQL, so that no content is deleted between being found here and being used.
 KNOWN_CONTENTS = Statement(
     """SELECT sha256, id FROM tk_contents
     WHERE user_id = :user_id AND sha256 IN (SELECT value FROM json_each(:hashes))""",
@@ -24,6 +26,8 @@ KNOWN_CONTENTS = Statement(
     WHERE user_id = :user_id AND sha256 IN (SELECT value FROM json_array_elements_text(:hashes::json))
     ORDER BY id FOR UPDATE""",
 )
+# A content is a user's bytes, kept once. A file has several forms, such as renditions of an image, and each
+# form names its content.
 _ADD_CONTENT = Statement(
     "INSERT INTO tk_contents (id, user_id, sha256, size) VALUES (:id, :user_id, :sha256, :size)"
 )
@@ -36,6 +40,7 @@ _ADD_FORM = Statement(
     """INSERT INTO tk_file_forms (id, file_id, content_id, kind, media_type)
     VALUES (:id, :file_id, :content_id, :kind, :media_type)"""
 )
+# What counts against the user's limit: bytes that several files share count once.
 FILE_BYTES = Statement(
     "SELECT CAST(COALESCE(SUM(size), 0) AS bigint) FROM tk_contents WHERE user_id = :user_id"
 )
@@ -46,6 +51,7 @@ _HOLD = Statement(
     AND user_id = (SELECT user_id FROM tk_conversations WHERE id = :conversation_id)""",
     locks="ORDER BY id FOR UPDATE",
 )
+# A file that a conversation uses no longer expires; it is deleted when nothing uses it.
 USE = Statement(
     """INSERT INTO tk_file_uses (conversation_id, file_id)
     SELECT :conversation_id, value FROM json_each(:ids) WHERE TRUE ON CONFLICT DO NOTHING""",
@@ -57,6 +63,7 @@ _MARK_SENT = Statement(
     "UPDATE tk_files SET unsent_since = NULL WHERE id IN ({ids}) AND unsent_since IS NOT NULL"
 )
 
+# Before a purge, which removes these uses: afterwards nothing tells which files they were.
 LOCK_USED_IN = Statement(
     """SELECT id FROM tk_files
     WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id IN ({ids}))""",
@@ -75,15 +82,20 @@ _STOP_USING = Statement(
         WHERE conversation.id = :conversation_id
             AND chunk.events LIKE '%' || CAST(tk_file_uses.file_id AS text) || '%')"""
 )
+# Read before the files are deleted, since their forms are deleted by cascade.
 CONTENTS_OF_FILES = Statement("SELECT file_id, content_id FROM tk_file_forms WHERE file_id IN ({ids})")
+# Spares files that still wait for a message: those expire.
 FORGET_UNUSED = Statement(
     """DELETE FROM tk_files WHERE id IN ({ids}) AND unsent_since IS NULL
     AND NOT EXISTS (SELECT 1 FROM tk_file_uses WHERE tk_file_uses.file_id = tk_files.id) RETURNING id"""
 )
+# Checks the time again: a message may have used the file since EXPIRED found it.
 _FORGET_EXPIRED = Statement(
     "DELETE FROM tk_files WHERE id IN ({ids}) AND unsent_since < :before RETURNING id"
 )
+# The oldest first, and only some, so that one transaction stays short.
 EXPIRED = Statement("SELECT id FROM tk_files WHERE unsent_since < :before ORDER BY unsent_since LIMIT 100")
+# Locked first, since another file may be taking one up; FREE_CONTENTS then deletes those that no file has.
 _LOCK_CONTENTS = Statement("SELECT id FROM tk_contents WHERE id IN ({ids})", locks="ORDER BY id FOR UPDATE")
 FREE_CONTENTS = Statement(
     """DELETE FROM tk_contents WHERE id IN ({ids})

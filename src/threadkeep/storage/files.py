@@ -40,23 +40,29 @@ VISIBLE = Statement(
         JOIN tk_conversations AS conversation ON conversation.id = used.conversation_id
         WHERE used.file_id = tk_files.id AND conversation.deleted_at IS NULL))"""
 )
+# A conversation can read only the files that it uses.
 USED = Statement(
     f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN ({{ids}}) AND EXISTS (
         SELECT 1 FROM tk_file_uses AS used
         WHERE used.file_id = tk_files.id AND used.conversation_id = :conversation_id)"""
 )
+# Newest first, since ids begin with the time.
 LATEST_USED = Statement(
     f"""SELECT {FILE_COLUMNS} FROM tk_files
     WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id = :conversation_id)
     ORDER BY id DESC LIMIT :limit"""
 )
+# Decides whether the agent gets the tool that reads files.
 ANY_USED = Statement("SELECT 1 FROM tk_file_uses WHERE conversation_id = :conversation_id LIMIT 1")
+# For the limits on files that wait for a message. Files with the same bytes count their size once.
 UNSENT_TOTALS = Statement(
     """SELECT CAST(COALESCE(SUM(files), 0) AS bigint), CAST(COALESCE(SUM(size), 0) AS bigint) FROM (
         SELECT COUNT(*) AS files, MAX(size) AS size FROM tk_files
         WHERE user_id = :user_id AND unsent_since IS NOT NULL GROUP BY sha256) AS contents"""
 )
+# Whether the file exists already: a retry, an import or a fork may add it again.
 _OWNER = Statement("SELECT user_id FROM tk_files WHERE id = :id")
+# A form of a file, the original or a rendition, leads to its bytes.
 _CONTENT = Statement(
     """SELECT content.id, content.size, content.sha256 FROM tk_file_forms AS form
     JOIN tk_contents AS content ON content.id = form.content_id WHERE form.id = :id"""

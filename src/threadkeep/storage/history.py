@@ -26,6 +26,7 @@ MOST_SHOWN = MOST_CHARACTERS + SNIPPET_CHARACTERS
 MOST_HIGHLIGHTED = 200_000
 _LAST_ENTRY = 2**63 - 1
 
+# Conversations whose index lacks messages or has another title, a page at a time.
 BEHIND = Statement(
     """SELECT conversation.id FROM tk_conversations AS conversation
     LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
@@ -46,8 +47,11 @@ _CONVERSATION = """SELECT conversation.user_id, conversation.title, COALESCE(kno
     FROM tk_conversations AS conversation
     LEFT JOIN tk_searchable AS known ON known.conversation_id = conversation.id
     WHERE conversation.id = :conversation_id AND conversation.deleted_at IS NULL"""
+# First read without a lock, since taking texts apart takes a while; then held while the index changes.
 _READ_CONVERSATION = Statement(_CONVERSATION)
 _HOLD_CONVERSATION = Statement(_CONVERSATION, locks="FOR KEY SHARE OF conversation")
+# The texts to take apart. While the conversation is held, `_NUMBERS` reads the same messages without texts,
+# to see what has ended since.
 _MESSAGES = Statement(
     """SELECT id, seq, content, content_type, completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
@@ -56,6 +60,7 @@ _NUMBERS = Statement(
     """SELECT id, seq, completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
 )
+# Adds nothing if the id is taken, or if another node was faster; the next two statements tell which.
 _ADD = Statement(
     """INSERT INTO tk_entries (id, conversation_id, message_id, terms)
     VALUES (:id, :conversation_id, :message_id, :terms) ON CONFLICT DO NOTHING RETURNING id"""
@@ -64,13 +69,16 @@ _HAS_ENTRY = Statement("SELECT 1 FROM tk_entries WHERE message_id = :message_id"
 _HAS_TITLE = Statement(
     "SELECT 1 FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
 )
+# The entry without a message is that of the title.
 _FORGET_TITLE = Statement(
     "DELETE FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
 )
+# How much of the conversation the index has, for BEHIND and for the next run.
 _KNOW = Statement(
     """INSERT INTO tk_searchable (conversation_id, to_seq, title) VALUES (:conversation_id, :to_seq, :title)
     ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
 )
+# The entry of a title has no message: its text and time are those of the conversation.
 _FOUND = """entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
     message.seq, message.role,
     COALESCE(CASE message.content_type
@@ -135,6 +143,7 @@ class SqlHistory:
         return (yield SEARCH(query=query, user_id=user_id, before=before, limit=limit, longest=MOST_SHOWN))
 
 
+# A user without a collection has nothing to search yet.
 _NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :user_id")
 
 

@@ -13,10 +13,12 @@ from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_snapshot, sqlite_path
 
 _VERSION = Statement("SELECT sqlite_version()", postgres="SELECT current_setting('server_version')")
+# The agents whose servers the checks try; a first choice by text.
 _SERVERS = Statement(
     """SELECT id, name, settings FROM tk_agents
     WHERE deleted_at IS NULL AND settings LIKE '%"mcp_servers":{"%' ORDER BY id LIMIT 1000"""
 )
+# Why nothing could be written, before anybody tries. For SQLite, the file's permissions tell.
 _REFUSAL = Statement(
     "SELECT NULL",
     postgres="""SELECT CASE WHEN pg_is_in_recovery() THEN 'It is a replica, which can only be read.'

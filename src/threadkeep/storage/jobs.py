@@ -7,6 +7,7 @@ from threadkeep.ports.jobs import Job
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
+# If the same job already waits, `_HASTEN` only makes it due earlier, and no second one is added.
 _ADD = Statement(
     """INSERT INTO tk_jobs (id, kind, arguments, attempts, run_at, created_at)
     VALUES (:id, :kind, :arguments, 0, {now} + :delay_ms, {now})"""
@@ -41,10 +42,12 @@ _TAKE_DUE_OF_OTHERS = Statement(
             SELECT json_array_elements_text(CAST(:not_for AS json)))
     ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED) RETURNING id, kind, arguments, attempts""",
 )
+# When a node ends, its running jobs start over; this attempt does not count.
 _RELEASE = Statement(
     """UPDATE tk_jobs SET lease_until = NULL, holder = NULL, attempts = attempts - 1
     WHERE holder = :holder"""
 )
+# At a start without other processes: the holders are dead. Here the attempts count.
 _RELEASE_ALL = Statement("UPDATE tk_jobs SET lease_until = NULL, holder = NULL WHERE holder IS NOT NULL")
 # Only the latest claim counts: a node that stalled may wake up when another one has claimed the job, or
 # when it has claimed the job again itself.

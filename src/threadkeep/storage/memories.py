@@ -10,6 +10,7 @@ from threadkeep.storage.users import ENSURE_USER
 
 # Otherwise two that forget for the same user at once could deadlock.
 _LOCK = Statement("SELECT 1 FROM tk_users WHERE id = :user_id", locks="FOR NO KEY UPDATE")
+# What is remembered again becomes the newest.
 _FORGET_SAME = Statement(
     "DELETE FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id AND content = :content"
 )
@@ -23,6 +24,7 @@ _FORGET_OLDEST = Statement(
         SELECT id FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id
         ORDER BY id DESC LIMIT 1000 OFFSET :most)"""
 )
+# Newest first, since ids begin with the time.
 _LATEST = Statement(
     """SELECT id, content, tags, created_at FROM tk_memories
     WHERE user_id = :user_id AND agent_id = :agent_id ORDER BY id DESC LIMIT :limit"""

@@ -61,6 +61,7 @@ PAGES = {  # by whether the newest come first, and whether those off the path ar
     (True, True): _ALL_NEWEST_FIRST,
 }
 
+# The tool calls of a message have rows of their own, and `tool_call_count` tells whether there are any.
 ADD_MESSAGE = Statement(
     f"""INSERT INTO tk_messages ({COLUMNS}, file_count)
     VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content, :content_type, :parts, :status,
@@ -68,7 +69,9 @@ ADD_MESSAGE = Statement(
         :tool_call_count, :file_count)"""
 )
 
+# `get` reads a message as a page of one, and pages go by number.
 _SEQ = Statement("SELECT seq FROM tk_messages WHERE id = :id AND conversation_id = :conversation_id")
+# For a node that takes a turn over or ends a waiting one.
 REPLY_OF_TURN = Statement(
     f"""SELECT {COLUMNS} FROM tk_messages
     WHERE id = (SELECT assistant_message_id FROM tk_turns WHERE id = :turn_id)"""

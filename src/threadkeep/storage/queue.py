@@ -15,6 +15,7 @@ from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued
 from threadkeep.storage.turn_log import append_query
 
+# A message with `taken_at` has left the queue; its row only keeps its idempotency key.
 _WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
     WHERE conversation_id = :conversation_id AND taken_at IS NULL"""
 WAITING = Statement(f"{_WAITING} ORDER BY position")
@@ -23,24 +24,30 @@ _NOTE_ADDED = Statement(
     """UPDATE tk_turns SET queue_version = queue_version + 1
     WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') RETURNING id"""
 )
+# No row comes back if the message has left the queue.
 _EDIT = Statement(
     f"""UPDATE tk_queued SET content = :content
     WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
     RETURNING {QUEUED_COLUMNS}"""
 )
+# A turn that is about to send the message waits, and then finds it gone.
 _LOCK = Statement(
     f"{_WAITING} AND message_id = :message_id",
     locks="FOR UPDATE",
 )
+# Also finds messages that have left the queue, for requests that are repeated.
 _BY_KEY = Statement(
     f"""SELECT {QUEUED_COLUMNS}, request_hash FROM tk_queued
     WHERE conversation_id = :conversation_id AND idempotency_key = :key"""
 )
+# Only for the node that runs the turn; ending it is refused if the version has changed since.
 _STATE = Statement(
     """SELECT conversation_id, queue_version FROM tk_turns
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
+# What begins as soon as the turn completes.
 _FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
+# The messages that a user sent for the running turn itself; locked until they are in its log.
 _LOCK_STEERS = Statement(
     f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position",
     locks="FOR UPDATE",

@@ -16,6 +16,8 @@ QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_
 HAS_QUEUE = """EXISTS (SELECT 1 FROM tk_queued AS queued
     WHERE queued.conversation_id = :conversation_id AND queued.taken_at IS NULL)"""
 
+# The caller has locked the queue, so the checks still hold when the message is added, and the next position
+# is free.
 _COUNT = Statement(
     """SELECT COUNT(*) FROM tk_queued WHERE conversation_id = :conversation_id AND taken_at IS NULL"""
 )

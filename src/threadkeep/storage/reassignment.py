@@ -7,7 +7,9 @@ from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.users import ENSURE_USER
 
+# Whether there is anything to give; locks the giver, so that they cannot be deleted meanwhile.
 _KNOWN = Statement("SELECT id FROM tk_users WHERE id = :giver", locks="FOR UPDATE")
+# A turn that a live node is running; one whose lease is over has lost its node and can move.
 _RUNNING = Statement(
     """SELECT conversation_id FROM tk_turns
     WHERE user_id = :giver AND status = 'RUNNING' AND origin = 'live' AND lease_until >= {now} LIMIT 1"""
@@ -22,6 +24,8 @@ _MAKE_FURTHER = Statement(
             AND own.is_main AND own.deleted_at IS NULL)
     RETURNING id"""
 )
+# Where both users have the same key, briefing or memory, the receiver's stays and the giver's is deleted;
+# otherwise moving it would break a unique key or make a duplicate.
 _FORGET_SAME_KEYS = Statement(
     """DELETE FROM tk_creation_keys WHERE user_id = :giver AND idempotency_key IN (
         SELECT idempotency_key FROM tk_creation_keys WHERE user_id = :receiver)"""
@@ -49,9 +53,11 @@ _FORGET_SEARCHABLE = Statement(
     WHERE conversation_id IN (SELECT id FROM tk_conversations WHERE user_id = :giver)"""
 )
 _FORGET_COLLECTION = Statement("DELETE FROM tk_collections WHERE user_id = :giver")
+# A receiver without a collection gets the giver's as it is.
 _MOVE_COLLECTION = Statement("UPDATE tk_collections SET user_id = :receiver WHERE user_id = :giver")
 
 
+# Nothing conflicts now, so these rows only change their owner; ids return where the caller reports them.
 _MOVE_CONVERSATIONS = Statement(
     "UPDATE tk_conversations SET user_id = :receiver WHERE user_id = :giver RETURNING id"
 )

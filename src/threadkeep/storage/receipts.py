@@ -12,6 +12,7 @@ from threadkeep.ports.receipts import PriorReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
+# A turn has one receipt: storing it again, after a lost reply, changes nothing.
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
     VALUES (:turn_id, :conversation_id, :receipt) ON CONFLICT DO NOTHING"""
@@ -34,6 +35,7 @@ _ADD_TEXTS = Statement(
     SELECT sha256, text FROM given WHERE sha256 NOT IN (SELECT sha256 FROM known) ORDER BY sha256
     ON CONFLICT (sha256) DO UPDATE SET text = excluded.text""",
 )
+# A text stays as long as a receipt uses it.
 _USE_TEXTS = Statement(
     f"""INSERT INTO tk_receipt_texts (turn_id, sha256)
     SELECT :turn_id, sha256 FROM ({_TEXTS_OF}) AS given WHERE TRUE ON CONFLICT DO NOTHING""",
@@ -83,6 +85,7 @@ _STRIKE = Statement(
         SELECT 1 FROM tk_prompt_texts AS kept WHERE kept.sha256 = tk_let_go_texts.sha256 AND {_UNNAMED})""",
 )
 LET_GO_AT_ONCE = 200
+# Locks what `_FORGET` then checks again, and skips what a receipt is about to name.
 _FIND_UNNAMED_AMONG = Statement(
     f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_AMONG} AND {_UNNAMED}",
     postgres=f"SELECT sha256 FROM tk_prompt_texts AS kept WHERE {_AMONG_POSTGRES} AND {_UNNAMED} {_LOCKED}",

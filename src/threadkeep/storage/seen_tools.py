@@ -4,6 +4,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.ids import AgentId
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
+# Read first, since there is hardly ever anything to record.
 _SEEN = Statement("SELECT seen FROM tk_seen_tools WHERE agent_id = :agent_id AND server = :server")
 # If the agent has been deleted, there is nothing to record.
 _RECORD = Statement(
@@ -12,10 +13,13 @@ _RECORD = Statement(
     ON CONFLICT (agent_id, server) DO UPDATE SET seen = excluded.seen
         WHERE tk_seen_tools.seen <> excluded.seen"""
 )
+# Servers whose tools have changed since the agent was saved.
 _CHANGED = Statement("SELECT server FROM tk_seen_tools WHERE agent_id = :agent_id AND seen <> accepted")
+# Saving the agent accepts the tools that its servers have shown so far.
 _ACCEPT = Statement(
     "UPDATE tk_seen_tools SET accepted = seen WHERE agent_id = :agent_id AND seen <> accepted"
 )
+# A server with other settings starts over: the first tools that it shows are accepted.
 _FORGET = Statement("DELETE FROM tk_seen_tools WHERE agent_id = :agent_id AND server = :server")
 
 

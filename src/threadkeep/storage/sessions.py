@@ -28,12 +28,14 @@ _SEALED = Statement(
     WHERE id > :after AND (session_hash IS NULL OR session_id LIKE '%.%' AND :key = '')
     ORDER BY id LIMIT :limit"""
 )
+# Unless the session id has changed since it was read.
 _KEEP = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash
     WHERE id = :id AND session_id = :before"""
 )
 # The key that all are sealed with; empty while there is none.
 _KEY = Statement("SELECT value FROM tk_meta WHERE name = 'session_key'")
+# Written last: after an interruption, the next start continues.
 _REMEMBER_KEY = Statement(
     """INSERT INTO tk_meta (name, value) VALUES ('session_key', :value)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value"""

@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 # `sqlite3` releases the GIL at every step, so more readers than this only contend for it.
 MOST_SQLITE_READERS = 2
 
+# For the readiness check: whether the database responds.
 _PING = Statement("SELECT 1")
+# For cursors, and to recognize deleted users. The first start makes it; of several nodes, the first one's
+# counts.
 _ADD_KEY = Statement("INSERT INTO tk_meta (name, value) VALUES ('key', :value) ON CONFLICT DO NOTHING")
 _GET_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'key'")
 

@@ -12,9 +12,11 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.storage.database.connector import Plan, Statement
 
+# An agent's collection holds its documents, a user's what was said in the user's conversations.
 _AGENTS_NUMBER = Statement("SELECT number FROM tk_collections WHERE agent_id = :id")
 _USERS_NUMBER = Statement("SELECT number FROM tk_collections WHERE user_id = :id")
 _NUMBERS = {"agent_id": _AGENTS_NUMBER, "user_id": _USERS_NUMBER}
+# Two at once may choose the same number, and one of them then adds nothing: the caller looks and tries again.
 _ADD_AGENTS_NUMBER = Statement(
     """INSERT INTO tk_collections (number, agent_id)
     SELECT COALESCE(MAX(number), 0) + 1, :id FROM tk_collections WHERE TRUE ON CONFLICT DO NOTHING""",
@@ -30,6 +32,7 @@ _ADD_USERS_NUMBER = Statement(
     ON CONFLICT DO NOTHING""",
 )
 _ADD_NUMBERS = {"agent_id": _ADD_AGENTS_NUMBER, "user_id": _ADD_USERS_NUMBER}
+# Locks the counter until the commit, so that no two reserve the same numbers.
 _NEXT = Statement(
     """INSERT INTO tk_counters (name, value) VALUES (:name, :step)
     ON CONFLICT (name) DO UPDATE SET value = tk_counters.value + :step RETURNING value"""

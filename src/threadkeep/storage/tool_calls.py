@@ -16,29 +16,35 @@ from threadkeep.storage.unchecked import unchecked
 COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
     error, chart_data, duration_ms, artifact_ids, model_name, refs"""
 
+# `position` is the order within the message.
 ADD_TOOL_CALL = Statement(
     f"""INSERT INTO tk_tool_calls ({COLUMNS}, conversation_id, user_id, position)
     VALUES (:turn_id, :tool_call_id, :message_id, :tool_name, :server, :arguments, :status, :created_at,
         :result, :error, :chart_data, :duration_ms, :artifact_ids, :model_name, :refs, :conversation_id,
         :user_id, :position)"""
 )
+# The calls of a page of messages: a range of numbers, which may include messages off the path.
 TOOL_CALLS_OF_MESSAGES = Statement(
     f"""SELECT {COLUMNS} FROM tk_tool_calls WHERE message_id IN (
         SELECT id FROM tk_messages
         WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0)
     ORDER BY message_id, position"""
 )
+# Ids of new calls are made unique in their conversation: these are taken.
 USED_IDS = Statement(
     """SELECT DISTINCT tool_call_id FROM tk_tool_calls WHERE conversation_id = :conversation_id
         AND tool_call_id IN (SELECT value FROM json_each(:ids))""",
     postgres="""SELECT DISTINCT tool_call_id FROM tk_tool_calls WHERE conversation_id = :conversation_id
         AND tool_call_id IN (SELECT value FROM json_array_elements_text(CAST(:ids AS json)))""",
 )
+# On any branch. Older calls may have the same id.
 NEWEST_WITH_ID = Statement(
     f"""SELECT {COLUMNS} FROM tk_tool_calls
     WHERE conversation_id = :conversation_id AND tool_call_id = :tool_call_id
     ORDER BY created_at DESC LIMIT 1"""
 )
+# Models know older or imported calls by a derived id, which is not stored: the application derives it from
+# these, then reads the call by its own.
 UNSETTLED_IDS = Statement(
     """SELECT turn_id, tool_call_id FROM tk_tool_calls
     WHERE conversation_id = :conversation_id AND model_name IS NULL"""

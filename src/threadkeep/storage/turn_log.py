@@ -46,6 +46,7 @@ _APPEND_ALL = Statement(
     WHERE turn.status = 'RUNNING'
     {_UNLESS_WRITTEN} RETURNING turn_id""",
 )
+# Whole chunks: the first may begin before `:after_seq`.
 READ = Statement(
     """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
     WHERE turn_id = :turn_id AND last_seq > :after_seq ORDER BY first_seq"""
@@ -67,6 +68,7 @@ _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
         OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
+# Finds candidates without a lock; `_LOCK` checks the same condition again for each.
 _ABANDONED = Statement(
     f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION} ORDER BY lease_until, id LIMIT :limit"
 )
@@ -84,31 +86,38 @@ _ADOPT = Statement(
     RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
         ended_at, last_event_seq, usage, error, fence"""
 )
+# Without a node the turn counts as released, so that taking it over is no failed attempt.
 _RELEASE = Statement(
     """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
+# A waiting turn has no node, so this makes it look released; the next node that can read it takes it over.
 _LEAVE = Statement(
     """UPDATE tk_turns SET status = 'RUNNING', lease_until = {now} - 1
     WHERE id = :turn_id AND status = 'WAITING'"""
 )
+# After progress, losing the node again causes no delay.
 _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
 # Answering a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
 _LOCK_HELD = Statement(
     "SELECT abort_requested FROM tk_turns WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'",
     locks="FOR UPDATE",
 )
+# Before a waiting turn is taken over; not one that a later version has written.
 _LOCK_WAITING = Statement(
     "SELECT 1 FROM tk_turns WHERE id = :turn_id AND status = 'WAITING' AND log_version <= :version",
     locks="FOR UPDATE",
 )
+# Only reads the turn: its end is prepared from this and stored together with the next turn's beginning.
 _WAITING = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.fence FROM tk_turns AS turn
     WHERE turn.id = :turn_id AND turn.status = 'WAITING' AND turn.log_version <= :version"""
 )
+# Asked while the turn is locked: an answer that came before it pauses would otherwise go unnoticed.
 _ANSWERED = Statement(
     "SELECT id FROM tk_approvals WHERE turn_id = :turn_id AND answered_at IS NOT NULL AND id IN ({ids})"
 )
+# A waiting turn has no node; the one that receives the user's decision takes it over.
 _PAUSE = Statement(
     """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
     WHERE id = :turn_id"""
@@ -131,6 +140,7 @@ _LOCK_LOGGED = Statement(
     ORDER BY ended_at LIMIT :limit""",
     locks="FOR UPDATE SKIP LOCKED",
 )
+# Trimmed turns lose `has_log`, so that the next search skips them.
 _TRIM = Statement("DELETE FROM tk_turn_chunks WHERE turn_id IN ({ids}) RETURNING turn_id")
 _NOTE_TRIMMED = Statement("UPDATE tk_turns SET has_log = FALSE WHERE id IN ({ids})")
 TRIMMED_AT_ONCE = 50

@@ -24,6 +24,7 @@ from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
+# Besides being unchanged, the conversation must be free: it runs one turn at a time.
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
@@ -35,7 +36,10 @@ _QUEUE_VERSION = f"CASE WHEN :origin = 'live' AND {HAS_QUEUE} THEN 1 ELSE 0 END"
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
+# A recorded turn ran elsewhere, so the conversation need not be free.
 _ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
+# If the message comes from the queue, `:key` is the key with which it was queued, and `:held_key` that of the
+# request that sends it.
 _ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
@@ -80,6 +84,8 @@ _UPDATE_CONVERSATION = """UPDATE tk_conversations
 # Without this, the requests of aborted turns, whose decisions nobody will read, would stay open for ever.
 _UPDATE_REQUESTS = """UPDATE tk_approvals SET answered_at = :now
     WHERE turn_id = :turn_id AND answered_at IS NULL"""
+# The steps of an end, one by one; `_END_IN_ONE` does them in one round trip on PostgreSQL, if no tool calls
+# and no next turn come with them.
 _END_TURN = Statement(_UPDATE_TURN)
 _END_REPLY = Statement(_UPDATE_REPLY)
 _FREE = Statement(_UPDATE_CONVERSATION)
@@ -97,11 +103,13 @@ _END_IN_ONE = Statement(
 TURN_COLUMNS = """turn.id, turn.conversation_id, turn.user_message_id, turn.assistant_message_id,
     turn.status, turn.started_at, turn.origin, turn.model, turn.ended_at, turn.last_event_seq, turn.usage,
     turn.error"""
+# Only in a conversation of the user's that is not deleted.
 _GET = Statement(
     f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
+# For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
 _ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
@@ -115,6 +123,7 @@ _RUNNING_PAGE = Statement(
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"""
 )
+# Includes turns that wait for their user, which the list of running ones leaves out.
 _GET_ACTIVE = Statement(
     f"""WITH running AS MATERIALIZED (
         SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
@@ -129,6 +138,8 @@ BEGUN_AFTER = Statement(
     WHERE reply.conversation_id = :conversation_id AND reply.seq > :seq AND turn.origin = 'live'
     ORDER BY reply.seq LIMIT :limit"""
 )
+# A repeated request may have the key with which the message was queued, or that of the request that sent it
+# from the queue.
 BY_KEY = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.request_hash FROM tk_turns AS turn
     WHERE turn.conversation_id = :conversation_id AND turn.idempotency_key = :key

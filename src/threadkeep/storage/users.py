@@ -14,6 +14,7 @@ from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 
 IDS_AT_ONCE = 1000
 
+# Runs before anything that refers to the user. A host application's table may refuse the id.
 ENSURE_USER = Statement(
     "INSERT INTO tk_users (id, created_at) VALUES (:id, :now) ON CONFLICT DO NOTHING",
     refusal="The application doesn't have this user.",
@@ -23,11 +24,15 @@ _HAS_OTHERS = """EXISTS (SELECT 1 FROM tk_conversations
     WHERE tk_conversations.agent_id = tk_agents.id AND tk_conversations.user_id <> :id)"""
 _EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_prompt = '', settings = '{}',
         deleted_at = COALESCE(deleted_at, :now), updated_at = :now, version = version + 1"""
+# Deleting an agent deletes all conversations with it. If others have some, it is emptied and hidden, and no
+# longer has an owner, so that `_DELETE_AGENTS` spares it.
 _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
+# Read before they are deleted: the caller removes the prompt files of these agents.
 _AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
 # The audit log stays but no longer names the user; one user's entries stay linked.
 _FORGET_ACTOR = Statement("UPDATE tk_audit SET actor_id = :name WHERE actor_id = :id")
+# An entry about an aborted turn names the user in its details.
 _FORGET_SUBJECT = Statement(
     "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
 )
@@ -40,9 +45,12 @@ _LOCK_CONVERSATIONS = Statement(
     "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id",
     locks="FOR UPDATE",
 )
+# All users, a page at a time.
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
+# Read before the user is deleted: bytes outside the database are removed after the commit.
 _CONTENTS = Statement("SELECT id FROM tk_contents WHERE user_id = :id")
 _DELETE_USER = Statement("DELETE FROM tk_users WHERE id = :id")
+# The name is a keyed hash of the id. Tokens that were issued before the deletion are refused.
 _NOTE_DELETED = Statement(
     """INSERT INTO tk_deleted_users (name, deleted_at) VALUES (:name, :now)
     ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at"""
@@ -50,6 +58,7 @@ _NOTE_DELETED = Statement(
 _DELETED_AT = Statement("SELECT deleted_at FROM tk_deleted_users WHERE name = :name")
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
+# Only those that are not empty yet, so that the sweep ends.
 _EMPTY_OWNERLESS_AGENTS = Statement(
     f"""{_EMPTY} WHERE id IN (SELECT id FROM tk_agents WHERE {_IS_OWNERLESS}
         AND (deleted_at IS NULL OR description <> '' OR system_prompt <> '' OR settings <> '{{}}')
@@ -66,6 +75,8 @@ SWEPT_AT_ONCE = 20
 
 
 _BY_ID = "SELECT id FROM tk_users WHERE id = :id"
+# Read without a lock when users sign in: nearly always they are known. `_LOCK` makes those who send a user
+# briefings wait for each other.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR NO KEY UPDATE")
 # Whether the host application's table decides who exists; see host_users.

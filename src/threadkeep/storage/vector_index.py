@@ -21,6 +21,7 @@ FOLLOWED_AT_ONCE = 500
 LOOKED_AT = 200
 CREATION_LOCK = 0x6E65_6172  # "near": one process creates the tables, the others wait for it
 
+# The schema of pgvector, if it is recent enough to have `halfvec`.
 _EXTENSION = Statement(
     """SELECT quote_ident(home.nspname) FROM pg_extension AS extension
     JOIN pg_namespace AS home ON home.oid = extension.extnamespace
@@ -28,6 +29,7 @@ _EXTENSION = Statement(
     WHERE extension.extname = 'vector'"""
 )
 _LOCK = Statement("SELECT pg_advisory_xact_lock(:key)")
+# For `_LAST`, which tells where copying continues.
 _BY_COLLECTION = Statement(
     "CREATE INDEX IF NOT EXISTS tk_near_by_collection ON tk_near (collection, space, seq)"
 )
@@ -38,15 +40,19 @@ _CREATE_FOLLOWED = Statement(
         space bigint NOT NULL,
         PRIMARY KEY (collection, space))"""
 )
+# Only agents' collections have chunks; users' have messages.
 _WITH_MORE_CHUNKS = Statement(
     "SELECT agent_id FROM tk_collections WHERE agent_id IS NOT NULL AND chunk_count > :more_than"
 )
 _LAST = Statement("SELECT COALESCE(MAX(seq), 0) FROM tk_near WHERE collection = :number AND space = :space")
+# A search uses the index only when all vectors have been copied. The collection may have been deleted
+# meanwhile; then nothing is marked.
 _MARK = Statement(
     """INSERT INTO tk_near_followed (collection, space)
     SELECT number, :space FROM tk_collections WHERE number = :number ON CONFLICT DO NOTHING"""
 )
 _IS_FOLLOWED = Statement("SELECT 1 FROM tk_near_followed WHERE collection = :number AND space = :space")
+# Holds for the connection, and each search may get another one.
 _LOOK_FURTHER = Statement(f"SELECT set_config('hnsw.ef_search', '{LOOKED_AT}', FALSE)")
 
 

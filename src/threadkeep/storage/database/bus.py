@@ -15,6 +15,7 @@ log = logging.getLogger("threadkeep.bus")
 CHANNEL = "threadkeep"
 LAST_WORDS_S = 5.0
 MOST_PAYLOAD_BYTES = 7_900  # PostgreSQL accepts payloads under 8,000 bytes
+# SQLite has no other processes to notify.
 _NOTIFY = Statement("SELECT 1", postgres="SELECT pg_notify(:channel, :payload)")
 
 

@@ -10,6 +10,7 @@ from threadkeep.storage.database.connector import Plan, Row, Statement
 
 KEY_TYPES = ("text", "character varying", "smallint", "integer", "bigint", "uuid")
 
+# A foreign key can reference only a column with a unique index that is valid, immediate and not partial.
 _FIND = Statement(
     """SELECT host.oid, quote_ident(nspname) || '.' || quote_ident(relname), attnum, quote_ident(attname),
         format_type(atttypid, NULL),
@@ -19,6 +20,8 @@ _FIND = Statement(
     LEFT JOIN pg_attribute ON attrelid = host.oid AND attname = :column AND attnum > 0 AND NOT attisdropped
     WHERE host.oid = to_regclass(:name)"""
 )
+# Which of the host's columns the foreign key references now. If it is another one, dropping our column drops
+# the key with it.
 _TIED = Statement(
     """SELECT confrelid, confkey[1] FROM pg_constraint
     WHERE conrelid = to_regclass('tk_users') AND conname = 'tk_users_host'"""

@@ -31,6 +31,7 @@ _CREATE = Statement(
     """CREATE TABLE IF NOT EXISTS tk_migrations (
         version bigint NOT NULL PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)"""
 )
+# Asked first: looking at a database must not create the table.
 _HAS_TABLE = Statement(
     "SELECT count(*) FROM sqlite_master WHERE name = 'tk_migrations'",
     postgres="SELECT count(*) FROM pg_class WHERE oid = to_regclass('tk_migrations')",

@@ -27,6 +27,7 @@ DAMAGED = Lost("The content is damaged.")
 _COLUMNS = "id, conversation_id, kind, media_type, file_name, size, sha256, created_at"
 _INSERT = f"""INSERT INTO tk_payloads ({_COLUMNS})
     VALUES (:id, :conversation_id, :kind, :media_type, :file_name, :size, :sha256, :created_at)"""
+# For imports and forks: their transaction adds the conversation, too.
 ADD = Statement(_INSERT)
 # A retry, after the reply to the first try was lost, finds the row.
 _KEEP = Statement(f"{_INSERT} ON CONFLICT (id) DO NOTHING")
@@ -51,6 +52,7 @@ _ARTIFACTS = Statement(
     UNION ALL {_FORMS}
     WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'"""
 )
+# Which files in the folders of some conversations are still needed.
 NAMED = Statement("SELECT conversation_id, sha256 FROM tk_payloads WHERE conversation_id IN ({ids})")
 # All payloads of a conversation, a page at a time.
 OF_CONVERSATION = Statement(
@@ -169,11 +171,13 @@ class SqlPayloads:
         return await self._contents.collect(self._database)
 
 
+# Writing a content again makes it young again, and what is younger than an hour is never collected.
 _WRITE = Statement(
     """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
     VALUES (:conversation_id, :sha256, :content, {now})
     ON CONFLICT (conversation_id, sha256) DO UPDATE SET content = excluded.content, written_at = {now}"""
 )
+# For a fork: within the database, so that the bytes do not pass through the application.
 _COPY = Statement(
     """INSERT INTO tk_payload_contents (conversation_id, sha256, content, written_at)
     SELECT :target, sha256, content, {now} FROM tk_payload_contents
@@ -187,6 +191,7 @@ READ = Statement(
     WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
 )
 COLLECTED_AT_ONCE = 500
+# A content is written before its payload, so a young one may be about to get its name.
 _UNNAMED = f"""content.written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
         SELECT 1 FROM tk_payloads AS payload
         WHERE payload.conversation_id = content.conversation_id AND payload.sha256 = content.sha256)"""
@@ -196,6 +201,7 @@ WALK = Statement(
     WHERE (content.conversation_id, content.sha256) > (:conversation_id, :sha256)
     ORDER BY content.conversation_id, content.sha256 LIMIT :limit"""
 )
+# Checks again: a payload may have named the content since WALK has seen it.
 _COLLECT = Statement(
     f"""DELETE FROM tk_payload_contents AS content
     WHERE content.conversation_id = :conversation_id AND content.sha256 = :sha256 AND {_UNNAMED}
