@@ -121,7 +121,7 @@ def test_permission_for_the_conversation_is_asked_for_once(asking: Page, model: 
     expect(log(asking)).to_contain_text("Allowed for this conversation")
 
 
-def test_requests_of_one_turn_are_answered_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):
+def test_requests_of_one_turn_are_decided_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):
     new_conversation(page)
     model.script([*note("one"), *note("two")], [Say("Half of it.")])
     say(page, "Note both")
@@ -164,7 +164,7 @@ def test_waiting_turn_is_stopped(asking: Page):
     expect(badge(asking)).to_have_count(0)
 
 
-def test_request_that_was_answered_elsewhere_shows_that_answer(asking: Page):
+def test_request_that_was_decided_elsewhere_shows_that_decision(asking: Page):
     (request,) = asking.request.get("/api/approvals").json()["items"]
     asking.route("**/api/turns/*/events", lambda route: route.abort())
     path = f"/api/turns/{request['turnId']}/approvals/{request['requestId']}"

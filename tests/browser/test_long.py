@@ -123,7 +123,7 @@ GROW_ON = """it => {
 }"""
 
 
-def test_user_scrolls_up_by_little_steps_while_an_answer_grows(page: Page):
+def test_user_scrolls_up_by_little_steps_while_a_reply_grows(page: Page):
     scroller = page.locator(".scroller")
     scroller.hover()
     scroller.evaluate(GROW_ON)

@@ -87,7 +87,7 @@ def _kill(profile: Path) -> None:
     os.kill(int((profile / "SingletonLock").readlink().name.rpartition("-")[2]), signal.SIGKILL)
 
 
-def test_first_message_whose_answers_are_lost_makes_one_conversation_and_one_turn(
+def test_first_message_whose_responses_are_lost_makes_one_conversation_and_one_turn(
     page: Page, context: BrowserContext, model: ScriptedModel
 ):
     model.script([Say("Hello.")])
@@ -176,7 +176,7 @@ def test_message_that_is_refused_or_taken_back_returns_to_the_composer(
     expect(box).to_have_value("Nowhere to go")
 
 
-def test_answer_to_a_request_survives_a_reload(page: Page, context: BrowserContext, model: ScriptedModel):
+def test_decision_on_a_request_survives_a_reload(page: Page, context: BrowserContext, model: ScriptedModel):
     new_conversation(page)
     model.script(note("buy tea"), [Say("It is noted.")])
     say(page, "Note it")

@@ -42,7 +42,7 @@ def gate(page: Page, model: ScriptedModel) -> Gate:
     return gate
 
 
-def test_queued_messages_are_answered_in_their_order(
+def test_queued_messages_get_replies_in_their_order(
     page: Page, context: BrowserContext, model: ScriptedModel, gate: Gate
 ):
     expect(page.get_by_text("Enter to queue")).to_be_visible()

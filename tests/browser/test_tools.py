@@ -41,7 +41,7 @@ def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(
     expect(answer(with_tools)).to_have_text("It said so.")
 
 
-def test_tool_that_fails_says_so_and_the_answer_goes_on(with_tools: Page, model: ScriptedModel):
+def test_tool_that_fails_says_so_and_the_reply_goes_on(with_tools: Page, model: ScriptedModel):
     model.script([UseTool("chaos__fail", {})], [Say("Then without it.")])
     say(with_tools, "Try")
     done(with_tools)

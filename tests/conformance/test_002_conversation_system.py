@@ -183,7 +183,7 @@ async def test_sending_a_message_that_is_too_long_fails(
 
 
 @pytest.mark.requirement("002-ERR-CONVERSATION_NOT_FOUND")
-async def test_every_conversation_route_answers_conversation_not_found(alice: httpx.AsyncClient):
+async def test_every_conversation_route_responds_conversation_not_found(alice: httpx.AsyncClient):
     path = f"/api/conversations/{new_uuid()}"
     for method, rest, body in (
         ("GET", "", None),
@@ -200,7 +200,7 @@ async def test_every_conversation_route_answers_conversation_not_found(alice: ht
 
 
 @pytest.mark.requirement("002-ERR-DOMAIN_NOT_FOUND")
-async def test_every_domain_route_answers_domain_not_found(
+async def test_every_domain_route_responds_domain_not_found(
     alice: httpx.AsyncClient, bob: httpx.AsyncClient, domain: dict[str, Any]
 ):
     # A domain that never was, one that was deleted, and somebody else's are alike

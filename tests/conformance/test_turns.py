@@ -125,7 +125,7 @@ async def test_generation_is_stopped_and_what_was_said_is_kept(talk: Talk, model
 
 
 @pytest.mark.requirement("002-ERR-GENERATION_ABORTED")
-async def test_waiting_for_a_turn_that_is_stopped_answers_499(talk: Talk, model: ScriptedModel):
+async def test_waiting_for_a_turn_that_is_stopped_gives_499(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("begun"), Wait(gate)])
     conversation = await consultation(talk)
@@ -138,7 +138,7 @@ async def test_waiting_for_a_turn_that_is_stopped_answers_499(talk: Talk, model:
 
 
 @pytest.mark.requirement("002-ERR-GENERATION_TIMEOUT")
-async def test_generation_that_takes_too_long_answers_504(talk: Talk, model: ScriptedModel):
+async def test_generation_that_takes_too_long_gives_504(talk: Talk, model: ScriptedModel):
     model.script([Wait(Gate())])
     conversation = await consultation(talk, settings={"generationTimeoutS": 0.2})
     path = f"/api/conversations/{conversation}/messages?wait=true"
@@ -147,7 +147,7 @@ async def test_generation_that_takes_too_long_answers_504(talk: Talk, model: Scr
 
 
 @pytest.mark.requirement("002-ERR-AGENTX_ERROR")
-async def test_failing_gateway_answers_502(talk: Talk, model: ScriptedModel):
+async def test_failing_gateway_gives_502(talk: Talk, model: ScriptedModel):
     model.script([Status(400, "no such model")])
     conversation = await consultation(talk)
     path = f"/api/conversations/{conversation}/messages?wait=true"
@@ -173,7 +173,7 @@ async def test_chat_makes_the_conversation_once_and_moves_its_last_activity(talk
 
 
 @pytest.mark.requirement("SC-001")
-async def test_every_chat_leaves_question_and_answer(talk: Talk, model: ScriptedModel):
+async def test_every_chat_leaves_question_and_reply(talk: Talk, model: ScriptedModel):
     replies = [f"answer {number}" for number in range(10)]
     titled = [Say("A title")]
     model.script([Say(replies[0])], titled, *([Say(reply)] for reply in replies[1:]))

@@ -326,7 +326,7 @@ async def test_turn_tells_that_the_embedding_endpoint_is_away_and_goes_on(
 
 
 @ONLY_SQLITE
-async def test_endpoint_that_answers_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):
+async def test_endpoint_that_responds_with_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "the harbour is closed")
     for answer in (

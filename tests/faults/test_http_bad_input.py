@@ -447,7 +447,7 @@ EVERY_BODY = st.tuples(*(bodies_for(operation) for operation in WITH_BODY))
 
 @few
 @given(every=EVERY_BODY)
-async def test_random_bodies_are_answered_as_documented(api: Api, every: tuple[Any, ...]):
+async def test_random_bodies_get_documented_responses(api: Api, every: tuple[Any, ...]):
     client = api.as_user("fuzz")
     agent = await new_agent(client)
     conversation = await new_conversation(client, agent["id"])
@@ -464,7 +464,7 @@ async def test_random_bodies_are_answered_as_documented(api: Api, every: tuple[A
 @ONLY_SQLITE
 @few
 @given(raw=st.binary(max_size=50), query=st.text(max_size=30), header=st.binary(max_size=20))
-async def test_random_bytes_are_answered_as_documented(api: Api, raw: bytes, query: str, header: bytes):
+async def test_random_bytes_get_documented_responses(api: Api, raw: bytes, query: str, header: bytes):
     client = api.as_user("fuzz")
     ids = dict.fromkeys(NOTHING, "x")
     headers = [(b"If-Match", header), (b"X-Request-Id", header), (b"Content-Type", header)]

@@ -69,7 +69,7 @@ def said(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_server_starts_answers_and_ends_in_good_order(
+def test_server_starts_responds_and_ends_in_good_order(
     serve: Callable[..., Server], tmp_path: Path, number: signal.Signals
 ):
     server = serve()
@@ -208,7 +208,7 @@ def test_garbage_and_broken_connections_leave_the_server_well(serve: Callable[..
     assert "ERROR" not in server.output
 
 
-async def test_body_over_the_limit_gets_its_answer_on_the_wire(serve: Callable[..., Server]):
+async def test_body_over_the_limit_gets_its_response_on_the_wire(serve: Callable[..., Server]):
     async def drip() -> AsyncIterator[bytes]:
         for _ in range(11 * 16):
             yield b" " * 65536

@@ -41,7 +41,7 @@ async def test_worker_that_breaks_is_an_unsupported_file_and_the_next_one_works(
     assert await ask("works") == b"fine\n"
 
 
-async def test_worker_that_talks_on_after_its_answer_is_ended():
+async def test_worker_that_talks_on_after_its_report_is_ended():
     assert await ask("answers and floods") == b"fine\n"
 
 

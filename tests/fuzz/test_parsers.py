@@ -108,7 +108,7 @@ class Whole(httpx2.AsyncByteStream):
 @pytest.mark.parametrize("wire", WIRES)
 @bounded(60)
 @given(stream=MODEL_STREAMS, status=st.sampled_from([200, 200, 200, 400, 429, 500]))
-async def test_answer_of_a_model_is_read_or_is_an_error_of_the_gateway(wire: str, stream: bytes, status: int):
+async def test_reply_of_a_model_is_read_or_is_an_error_of_the_gateway(wire: str, stream: bytes, status: int):
     transport = httpx2.MockTransport(lambda _: httpx2.Response(status, stream=Whole(stream)))
     await ask(make_gateway(wire, "http://model.test", transport=transport))  # raises all but GatewayError
 

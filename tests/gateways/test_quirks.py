@@ -156,7 +156,7 @@ async def test_usage_may_come_with_every_chunk_and_the_last_counts():
         ("[5]", 0),
     ],
 )
-async def test_openai_cached_tokens_of_any_shape_do_not_cost_the_answer(details: str, cached: int):
+async def test_openai_cached_tokens_of_any_shape_do_not_cost_the_reply(details: str, cached: int):
     usage = f'{{"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {details}}}'
     answer = await listen("openai", Raw(f'data: {{"usage": {usage}}}\n\n'.encode()), DONE)
     assert answer.usage

@@ -241,7 +241,7 @@ def raises_later(error: Exception) -> Callable[[object], Any]:
         (HTTPException(418, SECRET), 500, "INTERNAL_ERROR"),
     ],
 )
-async def test_host_that_raises_gives_a_clear_answer_that_leaks_nothing(
+async def test_host_that_raises_gives_a_clear_response_that_leaks_nothing(
     tmp_path: Path, raising: Any, error: Exception, status: int, code: str, caplog: pytest.LogCaptureFixture
 ):
     chat = new_chat(tmp_path, raising(error))

@@ -188,7 +188,7 @@ async def test_write_without_an_origin_is_taken(tmp_path: Path):
         refusal(await client.post("/api/agents"), 401, "UNAUTHENTICATED")
 
 
-async def test_read_from_a_strange_page_is_answered_but_not_for_that_page_to_see(tmp_path: Path):
+async def test_read_from_a_strange_page_gets_a_response_but_not_for_that_page_to_see(tmp_path: Path):
     for settings in ({}, {"cors_origins": (LISTED,)}):
         async with client_of(app_with(tmp_path, **settings)) as client:
             for method in ("GET", "HEAD", "OPTIONS"):
@@ -383,7 +383,7 @@ async def test_request_id_of_the_caller_is_kept_and_garbage_is_replaced(tmp_path
 
 
 @ONLY_SQLITE
-async def test_every_answer_carries_version_and_request_id(api: Api, alice: httpx.AsyncClient):
+async def test_every_response_carries_version_and_request_id(api: Api, alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     path = f"/api/agents/{agent['id']}"
     answers = {
@@ -439,7 +439,7 @@ async def test_log_has_one_line_a_request_and_no_token(
 
 
 @ONLY_SQLITE
-async def test_unknown_path_is_answered_in_our_shape(alice: httpx.AsyncClient):
+async def test_unknown_path_gets_a_response_in_our_shape(alice: httpx.AsyncClient):
     paths = [
         "/nowhere",
         "/api",
@@ -456,7 +456,7 @@ async def test_unknown_path_is_answered_in_our_shape(alice: httpx.AsyncClient):
 
 
 @ONLY_SQLITE
-async def test_wrong_method_is_answered_with_those_allowed(alice: httpx.AsyncClient):
+async def test_wrong_method_gets_a_response_with_those_allowed(alice: httpx.AsyncClient):
     allowed: dict[str, set[str]] = {"/docs": {"GET"}, "/openapi.json": {"GET"}, "/": {"GET"}}
     for route in ROUTES:
         allowed.setdefault(route.path, {"OPTIONS"}).add(route.method)
@@ -471,7 +471,7 @@ async def test_wrong_method_is_answered_with_those_allowed(alice: httpx.AsyncCli
 
 
 @ONLY_SQLITE
-async def test_head_answers_as_get_without_a_body(alice: httpx.AsyncClient):
+async def test_head_responds_as_get_without_a_body(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     for path in ("/api/me", f"/api/agents/{agent['id']}", "/api/agents", "/healthz", "/nowhere", "/docs"):
         read, head = await alice.get(path), await alice.head(path)

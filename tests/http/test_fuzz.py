@@ -216,7 +216,7 @@ def check_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("operation", operations(), ids=str)
-def test_fuzzed_operation_answers_as_documented(
+def test_fuzzed_operation_responds_as_documented(
     fuzzed: Fuzzed, operation: Operation, caplog: pytest.LogCaptureFixture
 ):
     @given(cases(operation), st.sampled_from(["alice", "alice", "root"]), ACCEPTS)
@@ -281,7 +281,7 @@ MESSAGES = st.fixed_dictionaries(
 FRAMES = st.lists(MESSAGES | ANY_JSON | st.binary(max_size=50), min_size=1, max_size=6)
 
 
-def test_fuzzed_web_socket_answers_or_closes_for_a_reason(fuzzed: Fuzzed, caplog: pytest.LogCaptureFixture):
+def test_fuzzed_web_socket_responds_or_closes_for_a_reason(fuzzed: Fuzzed, caplog: pytest.LogCaptureFixture):
     address = f"ws{fuzzed.talk.url.removeprefix('http')}/ws"
 
     def real(frame: object) -> str | bytes:

@@ -222,7 +222,7 @@ REQUESTS: list[Json] = [
 
 
 @ONLY_SQLITE
-async def test_what_is_not_ones_own_is_answered_exactly_as_what_does_not_exist(
+async def test_what_is_not_ones_own_gets_exactly_the_response_of_what_does_not_exist(
     her: Alice, bob: httpx.AsyncClient
 ):
     """Byte for byte, with good requests and with bad ones."""

@@ -255,7 +255,7 @@ async def tip_of(api: Api, conversation: Json) -> str | None:
     return (await stored(api, conversation)).tip_id
 
 
-async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
+async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
     """Calls every operation with a good request; `check_answer` looks at each answer."""
     agent = await new_agent(alice)
     conversation = await new_conversation(alice, agent["id"])
@@ -334,7 +334,7 @@ def test_examples_made_from_the_document_are_valid():
             assert list(fields(operation.body))
 
 
-async def test_answer_that_is_not_documented_would_be_found():
+async def test_response_that_is_not_documented_would_be_found():
     def answer(status: int, content: Any, **headers: str) -> httpx.Response:
         request = httpx.Request("GET", "http://localhost/api/me")
         given = {"X-Request-Id": "r", "Threadkeep-Version": "1", "WWW-Authenticate": "Bearer", **headers}

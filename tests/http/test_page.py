@@ -46,7 +46,7 @@ async def test_page_has_a_strict_policy_and_is_asked_for_anew(folder: Path):
 
 
 @pytest.mark.parametrize("is_demonstration", [True, False])
-async def test_page_knows_whether_the_demonstration_model_answers(folder: Path, is_demonstration: bool):
+async def test_page_knows_whether_the_demonstration_model_replies(folder: Path, is_demonstration: bool):
     async with client(folder, is_demonstration=is_demonstration) as web:
         text = (await web.get("/")).text
     assert f'data-demonstration="{is_demonstration}"' in text

@@ -12,7 +12,7 @@ from threadkeep.client import Client, ClientError
 from threadkeep.testing import Say, ScriptedModel, listening, running_app
 
 
-async def test_app_answers_as_the_script_says_and_asks_for_nothing_else():
+async def test_app_replies_as_the_script_says_and_asks_for_nothing_else():
     with ScriptedModel([Say("One.")], [Say("Two.")]) as model:
         async with running_app(model) as app:
             conversation = await app.conversation(system_prompt="Be brief.")

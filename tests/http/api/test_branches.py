@@ -71,7 +71,7 @@ async def test_first_message_is_edited_with_no_parent(talk: Talk, model: Scripte
     assert detail["messages"][0]["siblings"]["index"] == 1
 
 
-async def test_any_answer_can_be_given_again_and_chosen(talk: Talk, model: ScriptedModel):
+async def test_any_reply_can_be_given_again_and_chosen(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
     first = (await path_of(talk, conversation))[1]
     model.script([Say("a1 again")])
@@ -135,7 +135,7 @@ async def test_parent_that_is_not_of_this_conversation_does_not_exist(talk: Talk
 
 
 @ONLY_SQLITE
-async def test_question_is_no_answer_to_give_again(talk: Talk, model: ScriptedModel):
+async def test_question_is_no_reply_to_give_again(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
     asked = (await path_of(talk, conversation))[0]["id"]
     path = f"/api/conversations/{conversation}/regenerate"
@@ -364,7 +364,7 @@ async def test_summary_of_one_branch_is_not_sent_on_another(talk: Talk, model: S
     assert "Summary of q1 and q2." in str(model.requests[-1].body["messages"])
 
 
-async def test_answer_to_a_question_after_a_card_is_given_again_with_the_card(
+async def test_reply_to_a_question_after_a_card_is_given_again_with_the_card(
     talk: Talk, model: ScriptedModel
 ):
     agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]

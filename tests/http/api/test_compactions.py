@@ -213,7 +213,7 @@ async def test_of_two_at_once_one_compacts(talk: Talk, model: ScriptedModel):
     assert kept == done.json()
 
 
-async def test_nothing_is_compacted_while_the_agent_answers(talk: Talk, model: ScriptedModel):
+async def test_nothing_is_compacted_while_the_agent_replies(talk: Talk, model: ScriptedModel):
     conversation = await long_talk(talk)
     gate = Gate()
     model.script([Say("One"), Wait(gate), Say(".")])

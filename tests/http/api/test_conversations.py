@@ -376,7 +376,7 @@ async def test_of_many_parallel_changes_none_is_lost(alice: httpx.AsyncClient):
 # Deleting, restoring, purging
 
 
-async def test_deleted_conversation_answers_404_on_every_route(alice: httpx.AsyncClient):
+async def test_deleted_conversation_gives_404_on_every_route(alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     path = f"/api/conversations/{conversation['id']}"
     assert (await alice.delete(path)).status_code == 204

@@ -463,7 +463,7 @@ async def open_admin(
 
 
 @ONLY_SQLITE
-async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
+async def test_server_that_responds_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
     with greeter() as there:
         shown = {"url": there.url, "headers": {"Authorization": VALUES[1]}}
         path = await with_servers(open_admin, greeter=shown)
@@ -532,7 +532,7 @@ async def stored_bytes(database_url: str) -> bytes:
     return "\n".join(tables).encode()
 
 
-async def test_no_secret_is_found_in_the_database_an_answer_an_error_or_a_log(
+async def test_no_secret_is_found_in_the_database_a_response_an_error_or_a_log(
     api: Api, database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)

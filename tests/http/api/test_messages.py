@@ -593,7 +593,7 @@ async def test_content_longer_than_the_agent_takes_is_refused(alice: httpx.Async
     refusal(await alice.post(path, json={"content": "x" * 1_000_000}), 503, "GATEWAY_NOT_CONFIGURED")
 
 
-async def test_valid_message_is_answered_that_no_model_is_configured_and_leaves_no_trace(
+async def test_valid_message_is_told_that_no_model_is_configured_and_leaves_no_trace(
     alice: httpx.AsyncClient,
 ):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}"

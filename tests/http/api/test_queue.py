@@ -212,7 +212,7 @@ async def test_held_message_that_is_sent_again_with_its_key_begins_one_turn(talk
     assert (await said(talk, conversation))[2:] == ["2?", "two", "3?", "three"]
 
 
-async def test_held_queue_goes_on_after_the_failed_answer_is_given_again(talk: Talk, model: ScriptedModel):
+async def test_held_queue_goes_on_after_the_failed_reply_is_given_again(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Wait(gate)], [Say("one")], [Say("two")])
     conversation = await talk.titled_conversation()

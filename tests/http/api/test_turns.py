@@ -179,7 +179,7 @@ async def test_turn_is_stopped_before_the_model_is_asked(
     assert model.requests == []
 
 
-async def test_regenerating_overwrites_and_answers_anew(talk: Talk, model: ScriptedModel):
+async def test_regenerating_overwrites_and_replies_anew(talk: Talk, model: ScriptedModel):
     model.script([Say("first")], [Say("title")], [Say("second")])
     conversation = await talk.conversation()
     await talk.ask(conversation)
@@ -288,7 +288,9 @@ async def test_failing_model_is_told_and_the_conversation_goes_on(
         ("?wait=true", "text/event-stream", 200, "text/event-stream"),
     ],
 )
-async def test_client_chooses_how_it_is_answered(talk: Talk, query: str, accept: str, status: int, kind: str):
+async def test_client_chooses_the_form_of_its_response(
+    talk: Talk, query: str, accept: str, status: int, kind: str
+):
     path = f"/api/conversations/{await talk.conversation()}/messages{query}"
     answer = await talk.client.post(path, json={"content": "?"}, headers={"Accept": accept})
     assert answer.status_code == status

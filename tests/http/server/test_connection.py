@@ -196,7 +196,7 @@ NO_WEB_SOCKETS = {
 
 
 @pytest.mark.parametrize(("status", "sent"), NO_WEB_SOCKETS.values(), ids=NO_WEB_SOCKETS.keys())
-async def test_what_cannot_become_a_web_socket_is_answered_and_closed(
+async def test_what_cannot_become_a_web_socket_gets_a_response_and_is_closed(
     served: Served, status: int, sent: bytes
 ):
     async with served.connect() as line:

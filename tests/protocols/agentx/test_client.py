@@ -328,7 +328,7 @@ async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, mod
         assert await talk.messages(other["imageId"]) == []
 
 
-async def test_answer_comes_before_the_first_event_of_its_turn(
+async def test_response_comes_before_the_first_event_of_its_turn(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     send = Sending.send
@@ -369,7 +369,7 @@ async def test_image_that_is_not_there_is_no_record(talk: Talk):
 NOBODYS_IDS = ["", "nonsense", "../..", "x" * 5000, new_uuid()]
 
 
-async def test_request_about_what_does_not_exist_is_answered_at_once(talk: Talk):
+async def test_request_about_what_does_not_exist_gets_a_response_at_once(talk: Talk):
     async with agentx(talk) as client:
         for image_id in NOBODYS_IDS:
             await ask_about(client, image_id)
@@ -391,7 +391,7 @@ async def ask_about(client: AgentXClient, image_id: str) -> None:
         assert await client.request(name, **{key: image_id}) == {"exists": False}
 
 
-async def test_malformed_request_is_answered_at_once(talk: Talk):
+async def test_malformed_request_gets_a_response_at_once(talk: Talk):
     async with agentx(talk) as client:
         for name in REQUESTS:
             if name not in {"container_list", "image_list"}:
@@ -400,7 +400,7 @@ async def test_malformed_request_is_answered_at_once(talk: Talk):
                 assert (await client.request(name, **wrong))["errorCode"] == "INVALID_REQUEST"
 
 
-async def test_request_whose_data_cannot_be_taken_is_answered_at_once(talk: Talk):
+async def test_request_whose_data_cannot_be_taken_gets_a_response_at_once(talk: Talk):
     nested: list[Any] = []
     for _ in range(150):
         nested = [nested]
@@ -414,7 +414,7 @@ async def test_request_whose_data_cannot_be_taken_is_answered_at_once(talk: Talk
         assert history["messages"] == []
 
 
-async def test_unknown_request_is_answered_at_once(talk: Talk):
+async def test_unknown_request_gets_a_response_at_once(talk: Talk):
     async with agentx(talk) as client:
         for name in ("image_snapshot", "runtime_rewind", "x", "os_exec2", "imageGet", "runtime.image-get"):
             answer = await client.request(name, imageId="x")
@@ -525,7 +525,7 @@ async def test_browser_client_signs_in_by_a_message(guarded: Talk, model: Script
         assert "error" not in client.frames
 
 
-async def test_every_request_before_sign_in_is_answered_at_once(guarded: Talk):
+async def test_every_request_before_sign_in_gets_a_response_at_once(guarded: Talk):
     async with agentx(guarded) as client:
         for name in [*REQUESTS, "no_such"]:
             assert (await client.request(name, imageId="x"))["errorCode"] == "UNAUTHENTICATED"

@@ -520,7 +520,7 @@ async def test_conversation_is_made_spoken_in_and_stopped_over_the_socket(talk: 
         ("agent_interrupt", {"imageId": "none"}, "CONVERSATION_NOT_FOUND"),
     ],
 )
-async def test_refused_request_is_answered_with_the_reason(
+async def test_refused_request_gets_a_response_with_the_reason(
     talk: Talk, name: str, data: dict[str, Any], code: str
 ):
     conversation_id, _ = await conversation(talk)
@@ -628,7 +628,7 @@ BAD_MESSAGES = [
 
 
 @ONLY_SQLITE
-async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, model: ScriptedModel):
+async def test_malformed_message_gets_a_response_and_the_socket_stays(talk: Talk, model: ScriptedModel):
     conversation_id, session_id = await conversation(talk)
     async with tab(talk) as client:
         await client.subscribe(session_id)
