@@ -165,9 +165,9 @@ async def test_reply_is_waited_for_while_the_server_restarts(tmp_path: Path, mod
             await gate.reached()
             await asyncio.to_thread(getattr(first, ends))
             with await asyncio.to_thread(start, tmp_path, model, port):
-                answer = await asking
+                reply = await asking
                 messages = [it async for it in client.messages(conversation)]
-    assert (answer.content, answer.status) == ("One, two.", "COMPLETED")
+    assert (reply.content, reply.status) == ("One, two.", "COMPLETED")
     assert len(messages) == 2
 
 

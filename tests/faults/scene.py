@@ -163,11 +163,11 @@ class Away(Exception):
     """The server is ending, or about to die: one tries again."""
 
 
-def check_status(answer: httpx.Response | httpx2.Response, *expected: int) -> None:
+def check_status(response: httpx.Response | httpx2.Response, *expected: int) -> None:
     """An answer is as it has to be, unless its server cannot answer any more."""
-    if answer.status_code >= 500:
+    if response.status_code >= 500:
         raise Away
-    assert answer.status_code in expected, answer.status_code
+    assert response.status_code in expected, response.status_code
 
 
 @dataclass
@@ -224,9 +224,9 @@ class Person:
         headers = {"Accept": "application/json", "Idempotency-Key": self.about}
         body = {"content": f"Do it, for {self.about}"}
         path = f"/api/conversations/{self.conversation}/messages"
-        answer = await http.post(path, json=body, headers=headers)
-        check_status(answer, 202)
-        self.turn_id = answer.json()["turnId"]
+        response = await http.post(path, json=body, headers=headers)
+        check_status(response, 202)
+        self.turn_id = response.json()["turnId"]
 
     async def answer(self, http: Http) -> None:
         """Answers what they were asked, unless they have, or somebody else does."""
@@ -242,15 +242,15 @@ class Person:
             self.answered.add(request["request_id"])
 
     async def _is_waited_for(self, http: Http) -> bool:
-        answer = await http.get(f"/api/turns/{self.turn_id}")
-        check_status(answer, 200)
-        return answer.json()["status"] != "RUNNING" or "approval_response" in kinds(self.seen)
+        response = await http.get(f"/api/turns/{self.turn_id}")
+        check_status(response, 200)
+        return response.json()["status"] != "RUNNING" or "approval_response" in kinds(self.seen)
 
     async def _follow(self, http: Http) -> AsyncIterator[dict[str, Any]]:
         headers = {"Last-Event-ID": str(len(self.seen))} if self.seen else {}
-        async with http.stream("GET", f"/api/turns/{self.turn_id}/events", headers=headers) as answer:
-            check_status(answer, 200, 204)
-            async for line in answer.aiter_lines():
+        async with http.stream("GET", f"/api/turns/{self.turn_id}/events", headers=headers) as response:
+            check_status(response, 200, 204)
+            async for line in response.aiter_lines():
                 if line.startswith("data: "):
                     yield msgspec.json.decode(line.removeprefix("data: "))
 

@@ -85,8 +85,8 @@ async def is_waiting(node: DyingNode, person: Person) -> bool:
 async def test_same_decision_at_two_nodes(tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer):
     async with two_nodes(model, tmp_path, url) as (here, there):
         person, path = await ask_for_answer(here, server)
-        answers = await asyncio.gather(*(node.client.post(path, json=ANSWER) for node in (here, there)))
-        assert [it.status_code for it in answers] == [200, 200]
+        responses = await asyncio.gather(*(node.client.post(path, json=ANSWER) for node in (here, there)))
+        assert [it.status_code for it in responses] == [200, 200]
         await person.talk(there.client)
         await check_end(here.client, person, server, model)
         other = await here.client.post(path, json={"action": "answer", "content": "The red one."})
@@ -102,19 +102,21 @@ async def test_one_of_two_different_decisions_counts_and_both_see_it(
         person, path = await ask_for_answer(here, server)
         watching = [asyncio.create_task(person.watch(node.client)) for node in (here, there)]
         contents = ["The blue one.", "The red one."]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(
                 node.client.post(path, json={"action": "answer", "content": content})
                 for node, content in zip((here, there), contents, strict=True)
             )
         )
-        assert sorted(it.status_code for it in answers) == [200, 409]
-        (taken,) = (it for it, answer in zip(contents, answers, strict=True) if answer.status_code == 200)
+        assert sorted(it.status_code for it in responses) == [200, 409]
+        (taken,) = (
+            it for it, response in zip(contents, responses, strict=True) if response.status_code == 200
+        )
         await person.talk(here.client)
         for shown in await asyncio.gather(*watching):
             assert shown == person.seen
-        (response,) = (it for it in person.seen if it["type"] == "approval_response")
-        assert response["content"] == taken
+        (told,) = (it for it in person.seen if it["type"] == "approval_response")
+        assert told["content"] == taken
         assert person.seen[-1]["status"] == "COMPLETED"
 
 

@@ -330,8 +330,8 @@ async def test_no_header_and_no_query_fails_on_our_side(api: Api, given_: dict[s
     headers = [(name.encode(), value) for name, value in given_.items()]
     query = httpx2.QueryParams({"q": text[:1000]})
     for method, url in (("GET", "/api/me"), ("GET", "/api/search"), ("POST", "/api/agents"), ("GET", "/")):
-        answer = await client.request(method, url, params=query, headers=headers)
-        assert answer.status_code < 500, (method, url, answer.text)
+        response = await client.request(method, url, params=query, headers=headers)
+        assert response.status_code < 500, (method, url, response.text)
 
 
 PARTS = st.lists(
@@ -366,5 +366,5 @@ async def test_files_are_taken_or_refused(api: Api, body: bytes, kind: bytes):
     client = api.as_user("alice")
     agent = (await new_agent(client))["id"]
     headers = [(b"content-type", kind)]
-    answer = await client.post(f"/api/agents/{agent}/documents", content=body, headers=headers)
-    assert answer.status_code < 500, answer.text
+    response = await client.post(f"/api/agents/{agent}/documents", content=body, headers=headers)
+    assert response.status_code < 500, response.text

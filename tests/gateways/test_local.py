@@ -198,9 +198,9 @@ async def test_two_turns_at_once_both_finish_the_first_one_first(gateway: LocalG
         ends.append(number)
         return events
 
-    answers = await asyncio.gather(*map(turn, range(3)))
-    assert all(text_of(events) for events in answers)
-    assert all(isinstance(events[-1], ModelStopped) for events in answers)
+    replies = await asyncio.gather(*map(turn, range(3)))
+    assert all(text_of(events) for events in replies)
+    assert all(isinstance(events[-1], ModelStopped) for events in replies)
     assert ends == [0, 1, 2]
 
 
@@ -270,9 +270,9 @@ async def test_library_opens_no_port_to_the_world(tmp_path: Path, monkeypatch: p
 
 async def test_any_gguf_file_can_be_named(weights: Path):
     gateway = LocalGateway(weights, context_tokens=256)
-    answers = await asyncio.gather(*(listen(gateway, asking("What is the capital of France?")) for _ in "ab"))
-    assert [text_of(events) for events in answers] == [text_of(answers[0])] * 2
-    assert "Paris" in text_of(answers[0])
+    replies = await asyncio.gather(*(listen(gateway, asking("What is the capital of France?")) for _ in "ab"))
+    assert [text_of(events) for events in replies] == [text_of(replies[0])] * 2
+    assert "Paris" in text_of(replies[0])
     await gateway.close()
 
 

@@ -213,9 +213,9 @@ def check(operation: Operation, status: int, headers: Mapping[str, str], content
     assert documented, f"{operation} {status}: {kind} is not documented"
     if kind != "application/json" or "application/json" not in told["content"]:
         return
-    answer = json.loads(content)
-    wrong = mismatch(answer, told["content"]["application/json"]["schema"])
+    response = json.loads(content)
+    wrong = mismatch(response, told["content"]["application/json"]["schema"])
     assert wrong is None, f"{operation} {status}: {wrong}"
     if status >= 400:
-        code = answer["error"]["code"]
+        code = response["error"]["code"]
         assert code in operation.codes(status), f"{operation}: {code} is not documented"

@@ -62,10 +62,10 @@ SCHEMAS = list(schemas(DOCUMENT))
 
 @ONLY_SQLITE
 async def test_document_is_served_to_everyone_and_is_made_from_the_routes(api: Api):
-    answer = await api.client().get("/openapi.json")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json() == DOCUMENT
+    response = await api.client().get("/openapi.json")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == DOCUMENT
 
 
 def test_written_reference_is_up_to_date():
@@ -75,11 +75,13 @@ def test_written_reference_is_up_to_date():
 
 @ONLY_SQLITE
 async def test_reference_page_needs_no_other_host(api: Api):
-    answer = await api.client().get("/docs")
-    assert answer.headers["content-type"].startswith("text/html")
-    loaded = re.findall(r"""(?:src|href|action)\s*=\s*["']?([^"'\s>]+)|url\(([^)]+)\)|@import""", answer.text)
+    response = await api.client().get("/docs")
+    assert response.headers["content-type"].startswith("text/html")
+    loaded = re.findall(
+        r"""(?:src|href|action)\s*=\s*["']?([^"'\s>]+)|url\(([^)]+)\)|@import""", response.text
+    )
     assert not [it for it in loaded if re.match(r"(?:\w+:)?//", "".join(it))]
-    shown = re.sub(r"<[^>]+>", "", answer.text)
+    shown = re.sub(r"<[^>]+>", "", response.text)
     assert [it.path for it in OPERATIONS if "/domains" not in it.path and it.path not in shown] == []
 
 
@@ -302,11 +304,11 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             if "{request_id}" in operation.path:
                 ids["turn_id"], body = running.turn.id, {"action": "allow"}
             files = {"files": ("a.txt", b"words")} if operation.takes_files else None
-            answer = await client.request(
+            response = await client.request(
                 operation.method, operation.url(**ids), json=body, files=files, params=operation.needed_query
             )
             expected = {400, 503} if "GATEWAY_NOT_CONFIGURED" in operation.codes(503) else {200, 201, 202}
-            assert answer.status_code in expected, (str(operation), answer.text)
+            assert response.status_code in expected, (str(operation), response.text)
     for operation in sorted(last, key=lambda it: "{user_id}" in it.path):  # then her token is refused
         agent = await new_agent(alice)
         conversation = await new_conversation(alice)
@@ -322,8 +324,8 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
             "user_id": "alice",
         }
-        answer = await alice.request("DELETE", operation.url(**ids))
-        assert answer.status_code == 204, (str(operation), answer.text)
+        response = await alice.request("DELETE", operation.url(**ids))
+        assert response.status_code == 204, (str(operation), response.text)
 
 
 def test_examples_made_from_the_document_are_valid():

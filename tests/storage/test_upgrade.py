@@ -101,9 +101,9 @@ async def until_idle(talk: Talk, conversation_id: str) -> list[dict[str, Any]]:
 
 
 async def post(talk: Talk, path: str, body: Any, **headers: str) -> dict[str, Any]:
-    answer = await talk.client.post(path, json=body, headers=JSON | headers)
-    assert answer.status_code < 300, answer.text
-    return answer.json()
+    response = await talk.client.post(path, json=body, headers=JSON | headers)
+    assert response.status_code < 300, response.text
+    return response.json()
 
 
 async def test_data_of_a_killed_server_is_read_whole_and_continues(

@@ -51,10 +51,10 @@ async def asking(talk: Talk, server: ToolServer, **settings: Any) -> str:
 async def waiting(talk: Talk, conversation: str, content: str = "Send it.") -> dict[str, Any]:
     """Sends a message whose turn pauses; what it waits for."""
     path = f"/api/conversations/{conversation}/messages?wait=true"
-    answer = await talk.client.post(path, json={"content": content}, headers=JSON)
-    assert answer.status_code == 202, answer.text
-    assert answer.json()["status"] == "WAITING"
-    return answer.json()
+    response = await talk.client.post(path, json={"content": content}, headers=JSON)
+    assert response.status_code == 202, response.text
+    assert response.json()["status"] == "WAITING"
+    return response.json()
 
 
 async def answer(talk: Talk, asked: dict[str, Any], **body: Any) -> httpx.Response:
@@ -103,8 +103,8 @@ async def test_same_decision_again_changes_nothing_and_another_one_is_refused(
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    answers = await asyncio.gather(*(answer(talk, asked, action="allow") for _ in range(5)))
-    assert {it.status_code for it in answers} == {200}
+    responses = await asyncio.gather(*(answer(talk, asked, action="allow") for _ in range(5)))
+    assert {it.status_code for it in responses} == {200}
     other = await answer(talk, asked, action="deny")
     assert (other.status_code, other.json()["error"]["code"]) == (409, "APPROVAL_ANSWERED")
     await reply(talk, asked["turnId"])
@@ -114,11 +114,11 @@ async def test_same_decision_again_changes_nothing_and_another_one_is_refused(
 async def test_of_two_decisions_at_once_one_counts(talk: Talk, model: ScriptedModel, server: ToolServer):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    answers = await asyncio.gather(answer(talk, asked, action="allow"), answer(talk, asked, action="deny"))
-    assert sorted(it.status_code for it in answers) == [200, 409]
+    responses = await asyncio.gather(answer(talk, asked, action="allow"), answer(talk, asked, action="deny"))
+    assert sorted(it.status_code for it in responses) == [200, 409]
     message = await reply(talk, asked["turnId"])
     assert message["status"] == "COMPLETED"
-    allowed = answers[0].status_code == 200
+    allowed = responses[0].status_code == 200
     assert (calls_of(message)["send"]["status"], len(server.uses)) == (
         ("ok", 1) if allowed else ("denied", 0)
     )

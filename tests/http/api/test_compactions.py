@@ -58,9 +58,9 @@ def sent(request: Recorded) -> list[str]:
 
 async def test_summary_takes_the_place_of_what_it_stands_for(talk: Talk, model: ScriptedModel):
     conversation = await long_talk(talk)
-    answer = await compact(talk, conversation, keepLast=2)
-    assert answer.status_code == 200, answer.text
-    made = answer.json()
+    response = await compact(talk, conversation, keepLast=2)
+    assert response.status_code == 200, response.text
+    made = response.json()
     assert made.keys() == {
         "id", "summary", "archivedCount", "fromSeq", "toSeq", "tokensBefore", "tokensAfter", "createdAt",
     }  # fmt: skip

@@ -54,9 +54,9 @@ async def titled_conversation(talk: Talk, **agent: Any) -> str:
     return (await talk.client.post(path, json={"title": "Tools"})).json()["id"]
 
 
-def data_of(answer: httpx.Response) -> list[dict[str, Any]]:
+def data_of(response: httpx.Response) -> list[dict[str, Any]]:
     """What a stream says; only a newline ends a line in it, whatever else looks like one."""
-    lines = answer.content.decode().split("\n")
+    lines = response.content.decode().split("\n")
     return [msgspec.json.decode(line[6:]) for line in lines if line.startswith("data: ")]
 
 

@@ -32,9 +32,9 @@ async def said(api: Api, client: httpx.AsyncClient, *turns: tuple[str, str], **b
 
 
 async def found(client: httpx.AsyncClient, q: str, **query: Any) -> list[Json]:
-    answer = await client.get("/api/search", params={"q": q, **query})
-    assert answer.status_code == 200, answer.text
-    return answer.json()["items"]
+    response = await client.get("/api/search", params={"q": q, **query})
+    assert response.status_code == 200, response.text
+    return response.json()["items"]
 
 
 def marked(hit: Json) -> list[str]:

@@ -560,6 +560,6 @@ async def test_provider_that_is_away_is_told_and_when_to_come_back(tmp_path: Pat
     async with app.lifespan():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            answer = await client.get("/api/me", headers={"Authorization": f"Bearer {rsa_token()}"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SIGN_IN_UNAVAILABLE")
-    assert answer.headers["retry-after"] == "1"
+            response = await client.get("/api/me", headers={"Authorization": f"Bearer {rsa_token()}"})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SIGN_IN_UNAVAILABLE")
+    assert response.headers["retry-after"] == "1"

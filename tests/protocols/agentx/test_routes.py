@@ -104,11 +104,15 @@ class Tab:
     async def request(self, name: str, **data: Any) -> dict[str, Any]:
         """What a request is answered with."""
         await self.send(type=f"{name}_request", timestamp=1, data={"requestId": "r-1", **data})
-        while (answer := await self.receive())["type"] != f"{name}_response":
+        while (response := await self.receive())["type"] != f"{name}_response":
             pass
-        assert (answer["source"], answer["category"], answer["intent"]) == ("command", "response", "result")
-        assert answer["data"]["requestId"] == "r-1"
-        return answer["data"]
+        assert (response["source"], response["category"], response["intent"]) == (
+            "command",
+            "response",
+            "result",
+        )
+        assert response["data"]["requestId"] == "r-1"
+        return response["data"]
 
     async def closed(self) -> int:
         """Reads what is left, then the code with which the socket was closed."""
@@ -527,9 +531,9 @@ async def test_refused_request_gets_a_response_with_the_reason(
     if data.get("imageId") == "{id}":
         data = {**data, "imageId": conversation_id}
     async with tab(talk) as client:
-        answer = await client.request(name, **data)
-    assert answer["errorCode"] == code
-    assert answer["error"]
+        response = await client.request(name, **data)
+    assert response["errorCode"] == code
+    assert response["error"]
 
 
 @pytest.fixture
@@ -592,12 +596,12 @@ async def test_bad_or_misplaced_token_signs_nobody_in(guarded: Talk):
     ]
     for options, code in wrong:
         async with tab(guarded, **options) as client:
-            answer = await client.request("message_send", imageId=conversation_id, content="Hi")
-            assert answer["errorCode"] == code
+            response = await client.request("message_send", imageId=conversation_id, content="Hi")
+            assert response["errorCode"] == code
     url = f"ws{guarded.url.removeprefix('http')}/ws?token={token('alice')}&access_token={token('alice')}"
     async with connect(url) as socket:
-        answer = await Tab(socket).request("message_send", imageId=conversation_id, content="Hi")
-        assert answer["errorCode"] == "UNAUTHENTICATED"
+        response = await Tab(socket).request("message_send", imageId=conversation_id, content="Hi")
+        assert response["errorCode"] == "UNAUTHENTICATED"
 
 
 # Those who misbehave
