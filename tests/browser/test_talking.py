@@ -17,7 +17,7 @@ def log(page: Page) -> Locator:
     return page.get_by_role("log", name="Conversation")
 
 
-def answer(page: Page) -> Locator:
+def reply(page: Page) -> Locator:
     """The text of the latest reply."""
     return page.get_by_role("article", name="Reply").last.locator(".part .markdown")
 
@@ -61,7 +61,7 @@ def test_title_stands_above_the_conversation_while_its_first_reply_streams(page:
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     gate.open()
     done(page)
-    expect(answer(page)).to_have_text("Things fall.")
+    expect(reply(page)).to_have_text("Things fall.")
 
 
 def test_title_that_came_from_elsewhere_stands_above_the_conversation_too(page: Page, model: ScriptedModel):

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.browser.conftest import Answering
+from tests.browser.conftest import Replying
 from tests.hosts.todo_example import running_todo
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
@@ -19,7 +19,7 @@ JSON = {"Accept": "application/json"}
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
     """A model that does what the test writes down, and gives titles in between."""
-    with Answering() as model:
+    with Replying() as model:
         yield model
 
 

@@ -190,7 +190,7 @@ def operation_of(method: str, path: str) -> Operation | None:
     return next((it for form, it in _PATTERNS if it.method == method and form.fullmatch(path)), None)
 
 
-async def check_answer(response: httpx.Response) -> None:
+async def check_response(response: httpx.Response) -> None:
     """Fails unless the document promises this answer, see `check`, or if it sends a header twice."""
     names = [name for name, _ in response.headers.multi_items() if name not in {"set-cookie", "vary"}]
     assert len(names) == len({*names}), f"{response.request.url}: {names}"

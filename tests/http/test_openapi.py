@@ -13,7 +13,7 @@ from tests.http.calls import Json, items, new_agent, new_conversation, stored
 from tests.http.document import (
     DOCUMENT,
     Operation,
-    check_answer,
+    check_response,
     example,
     fields,
     mismatch,
@@ -258,7 +258,7 @@ async def tip_of(api: Api, conversation: Json) -> str | None:
 
 
 async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
-    """Calls every operation with a good request; `check_answer` looks at each answer."""
+    """Calls every operation with a good request; `check_response` looks at each response."""
     agent = await new_agent(alice)
     conversation = await new_conversation(alice, agent["id"])
     talked = await keep_turn(api.store, await stored(api, conversation), "?", "!")
@@ -337,16 +337,16 @@ def test_examples_made_from_the_document_are_valid():
 
 
 async def test_response_that_is_not_documented_would_be_found():
-    def answer(status: int, content: Any, **headers: str) -> httpx.Response:
+    def response(status: int, content: Any, **headers: str) -> httpx.Response:
         request = httpx.Request("GET", "http://localhost/api/me")
         given = {"X-Request-Id": "r", "Threadkeep-Version": "1", "WWW-Authenticate": "Bearer", **headers}
         kept = {name: value for name, value in given.items() if value}
         return httpx.Response(status, json=content, request=request, headers=kept)
 
     assert operation_of("GET", "/api/me")
-    await check_answer(answer(200, {"id": "alice", "role": "user"}))
+    await check_response(response(200, {"id": "alice", "role": "user"}))
     error = {"code": "UNAUTHENTICATED", "message": "m", "requestId": "r"}
-    await check_answer(answer(401, {"error": error}))
+    await check_response(response(401, {"error": error}))
     for status, content in (
         (200, {"id": "alice"}),
         (200, {"id": "alice", "role": "root"}),
@@ -357,6 +357,6 @@ async def test_response_that_is_not_documented_would_be_found():
         (401, {"error": error | {"trace": "x"}}),
     ):
         with pytest.raises(AssertionError):
-            await check_answer(answer(status, content))
+            await check_response(response(status, content))
     with pytest.raises(AssertionError, match="WWW-Authenticate"):
-        await check_answer(answer(401, {"error": error}, **{"WWW-Authenticate": ""}))
+        await check_response(response(401, {"error": error}, **{"WWW-Authenticate": ""}))

@@ -17,14 +17,14 @@ from threadkeep.testing.waiting import PATIENCE_S
 SUMMARY = "用户在问各种问题。"
 
 
-def answers(request: Recorded) -> Reply:
+def replies(request: Recorded) -> Reply:
     """Summaries where they are asked for, answers otherwise."""
     return [Say(SUMMARY)] if "Write one new summary" in request.content.decode() else [Say("OK.")]
 
 
 @pytest.fixture(autouse=True)
 def summarising(model: ScriptedModel) -> None:
-    model.otherwise = answers
+    model.otherwise = replies
 
 
 async def long_talk(talk: Talk, turns: int = 4, **settings: Any) -> str:

@@ -20,7 +20,7 @@ FIELDS = {
 }
 
 
-async def every_answer_for(client: httpx.AsyncClient, path: str) -> list[httpx.Response]:
+async def every_response_for(client: httpx.AsyncClient, path: str) -> list[httpx.Response]:
     """The answers of every route of one conversation but `restore` and purging."""
     return [
         await client.get(path),
@@ -380,7 +380,7 @@ async def test_deleted_conversation_gives_404_on_every_route(alice: httpx.AsyncC
     conversation = await new_conversation(alice)
     path = f"/api/conversations/{conversation['id']}"
     assert (await alice.delete(path)).status_code == 204
-    for response in await every_answer_for(alice, path):
+    for response in await every_response_for(alice, path):
         refusal(response, 404, "CONVERSATION_NOT_FOUND")
     assert await items(alice, "/api/conversations") == []
     assert await items(alice, f"/api/agents/{conversation['agentId']}/conversations") == []
@@ -406,7 +406,7 @@ async def test_deleted_conversations_are_listed_until_they_are_restored_or_purge
         assert it["status"] == "deleted"
         kept = datetime.fromisoformat(it["purgeAt"]) - datetime.fromisoformat(it["deletedAt"])
         assert kept == timedelta(days=30)
-        for response in await every_answer_for(alice, f"/api/conversations/{it['id']}"):
+        for response in await every_response_for(alice, f"/api/conversations/{it['id']}"):
             refusal(response, 404, "CONVERSATION_NOT_FOUND")
     restored = (await alice.post(f"/api/conversations/{talks[0]['id']}/restore")).json()
     assert restored.keys() == FIELDS
@@ -486,7 +486,7 @@ async def test_purge_removes_every_row_for_good(
     if deleted_before:
         await alice.delete(path)
     assert (await alice.delete(path, params={"purge": "true"})).status_code == 204
-    for response in await every_answer_for(alice, path):
+    for response in await every_response_for(alice, path):
         refusal(response, 404, "CONVERSATION_NOT_FOUND")
     refusal(await alice.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
     refusal(await alice.delete(path, params={"purge": "true"}), 404, "CONVERSATION_NOT_FOUND")
@@ -506,7 +506,7 @@ async def test_purge_parameter_must_be_a_truth_value(alice: httpx.AsyncClient):
 
 async def test_id_that_is_no_uuid_or_does_not_exist_is_not_found(alice: httpx.AsyncClient):
     for id_ in (new_uuid(), "1", "null", "%00", "..%2f..", "é", "a" * 5_000, "' OR 1=1 --"):
-        for response in await every_answer_for(alice, f"/api/conversations/{id_}"):
+        for response in await every_response_for(alice, f"/api/conversations/{id_}"):
             assert response.status_code == 404, (id_, response.text)
     refusal(await alice.get(f"/api/conversations/{new_uuid()}"), 404, "CONVERSATION_NOT_FOUND")
 

@@ -208,11 +208,11 @@ async def test_queued_message_keeps_its_files(talk: Talk, model: ScriptedModel):
     assert (await talk.client.patch(path, json={"content": ""})).status_code == 200
     gate.open()
 
-    async def is_answered() -> bool:
+    async def has_reply() -> bool:
         messages = await talk.messages(conversation)
         return [it["status"] for it in messages] == ["COMPLETED"] * 4
 
-    await until(is_answered)
+    await until(has_reply)
     assert [part["type"] for part in (await talk.messages(conversation))[2]["parts"]] == ["file"]
 
 

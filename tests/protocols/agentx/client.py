@@ -54,11 +54,11 @@ class AgentXClient:
     async def request(self, name: str, **data: Any) -> Data:
         """What a request is answered with."""
         request_id = f"req_{next(self._numbers)}"
-        answered = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting[request_id] = asyncio.get_running_loop().create_future()
         data = {**data, "requestId": request_id}
         await self.send({"type": f"{name}_request", "timestamp": 1, "data": data, **REQUEST})
         async with asyncio.timeout(PATIENCE_S):
-            response = await answered
+            response = await waiting
         assert response["type"] == f"{name}_response"
         assert {key: response[key] for key in RESPONSE} == RESPONSE
         assert isinstance(response["timestamp"], int)
@@ -104,9 +104,9 @@ class AgentXClient:
                 await self.send({"__ack": message["__msgId"]})
             message = msgspec.json.decode(message["__payload"])
         self.frames.append(message["type"])
-        answered = self._waiting.pop(message["data"].get("requestId", ""), None)
-        if message["category"] == "response" and answered is not None:
-            answered.set_result(message)
+        waiting = self._waiting.pop(message["data"].get("requestId", ""), None)
+        if message["category"] == "response" and waiting is not None:
+            waiting.set_result(message)
             await asyncio.sleep(0)  # whoever waits goes on before the next message, as in a browser
             return
         for handler in self._handlers:

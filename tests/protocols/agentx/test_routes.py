@@ -59,7 +59,7 @@ class Tab:
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
         self.events: list[Sent] = []
-        self.answers: list[dict[str, Any]] = []
+        self.responses: list[dict[str, Any]] = []
 
     async def send(self, **message: Any) -> None:
         await self.socket.send(msgspec.json.encode(message).decode())
@@ -73,7 +73,7 @@ class Tab:
         async with asyncio.timeout(PATIENCE_S):
             message = msgspec.json.decode(await self.socket.recv())
         if "__msgId" not in message:
-            self.answers.append(message)
+            self.responses.append(message)
             return message
         assert set(message) == {"__msgId", "__payload"}
         envelope = msgspec.json.decode(message["__payload"])
@@ -445,7 +445,7 @@ async def test_stranger_follows_so_many_sessions_and_no_more(guarded: Talk, monk
         assert await client.error() == ("INVALID_REQUEST", ids[2])
         await client.send(type="unsubscribe", sessionId=ids[0])
         await (await client.subscribe(ids[2])).settle()
-        assert len(client.answers) == 2
+        assert len(client.responses) == 2
 
 
 async def test_storm_of_subscriptions_changes_nothing(talk: Talk, model: ScriptedModel):
@@ -641,7 +641,7 @@ async def test_malformed_message_gets_a_response_and_the_socket_stays(talk: Talk
             assert await client.error() == ("INVALID_REQUEST", "")
         await client.send(__ack="anything")
         await client.settle()
-        assert len(client.answers) == len(BAD_MESSAGES) + 1
+        assert len(client.responses) == len(BAD_MESSAGES) + 1
         await talk.ask(conversation_id)
         assert kinds(await client.until("conversation_end"))[0] == "conversation_start"
 
