@@ -329,8 +329,8 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
     report = await services.reports.report(User(UserId("local")), conversation)
     seen = 0
     async for exchange in report.exchanges:
-        assert exchange.answered
-        assert exchange.answered.tool_calls[0].result == turns[seen][0].arguments
+        assert exchange.reply
+        assert exchange.reply.tool_calls[0].result == turns[seen][0].arguments
         seen += 1
         assert len(loaded) == 2 * seen, "the arguments and the result"
     assert seen == 3
