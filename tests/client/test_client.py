@@ -355,8 +355,8 @@ async def test_first_request_survives_a_node_that_restarts_behind_a_proxy(
         asked.extend(re.findall(r"idempotency-key: (\S+)", head))
         is_first = len(asked) == 1
         body = b"Bad Gateway" if is_first else b'{"turnId": "t"}'
-        answer = f"HTTP/1.1 {status if is_first else 202} -\r\ncontent-length: {len(body)}\r\n"
-        writer.write(answer.encode() + b"connection: close\r\n\r\n" + body)
+        response = f"HTTP/1.1 {status if is_first else 202} -\r\ncontent-length: {len(body)}\r\n"
+        writer.write(response.encode() + b"connection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
 

@@ -211,10 +211,10 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
     _, reply = await keep_rich_turn(api.store, conversation)
     # WHEN a front end loads the conversation THEN it gets the messages
     detail = (await alice.get(f"/api/conversations/{conversation.id}")).json()
-    asked, answered = detail["messages"]
-    assert (asked["role"], answered["role"]) == ("user", "assistant")
+    asked, replied = detail["messages"]
+    assert (asked["role"], replied["role"]) == ("user", "assistant")
     # AND their rich fields
-    assert answered["thoughtProcess"] == [
+    assert replied["thoughtProcess"] == [
         {
             "kind": "thought",
             "title": "Thought",
@@ -239,7 +239,7 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
             "toolCallId": "call_1",
         },
     ]
-    assert answered["citations"] == [
+    assert replied["citations"] == [
         {
             "index": 1,
             "title": "合同模板",
@@ -256,9 +256,9 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
             "url": "https://example.org/585",
         },
     ]
-    assert answered["artifactIds"] == list(reply.artifact_ids)
-    assert [call["toolName"] for call in answered["toolCalls"]] == ["search_documents"]
-    assert (answered["runId"], answered["status"], answered["tokenCount"]) == (reply.turn_id, "COMPLETED", 42)
+    assert replied["artifactIds"] == list(reply.artifact_ids)
+    assert [call["toolName"] for call in replied["toolCalls"]] == ["search_documents"]
+    assert (replied["runId"], replied["status"], replied["tokenCount"]) == (reply.turn_id, "COMPLETED", 42)
     # AND the fields are there for every message, also where they are empty
     assert (asked["thoughtProcess"], asked["citations"], asked["artifactIds"]) == ([], [], [])
     # AND the same by the list of messages

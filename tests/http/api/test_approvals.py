@@ -343,8 +343,8 @@ async def test_decision_at_a_node_that_is_too_old_for_the_turn_is_left_to_anothe
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
     with older(monkeypatch):
-        answered = await decide(talk, asked, action="allow")
-        assert (answered.status_code, answered.json()["status"]) == (200, "RUNNING")
+        decided = await decide(talk, asked, action="allow")
+        assert (decided.status_code, decided.json()["status"]) == (200, "RUNNING")
         assert server.uses == []
     message = await reply(talk, asked["turnId"])
     assert (message["status"], calls_of(message)["send"]["status"]) == ("COMPLETED", "ok")

@@ -26,8 +26,8 @@ async def caught_up(api: Api) -> None:
 async def said(api: Api, client: httpx.AsyncClient, *turns: tuple[str, str], **body: Any) -> Conversation:
     """A conversation in which this was asked and answered."""
     conversation = await stored(api, await new_conversation(client, **body))
-    for asked, answered in turns:
-        conversation = await keep_turn(api.store, conversation, asked, answered)
+    for asked, replied in turns:
+        conversation = await keep_turn(api.store, conversation, asked, replied)
     return conversation
 
 

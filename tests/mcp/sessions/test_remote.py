@@ -75,18 +75,18 @@ async def test_call_that_is_given_up_leaves_the_session_as_it_was(here: Pooled):
 
 async def test_server_that_came_back_without_its_memory_gets_a_new_session(here: Pooled):
     """A restarted server does not know our session any more."""
-    answers = {"forgets": False}
+    state = {"forgets": False}
 
-    async def answer(request: Any, message: dict[str, Any]) -> Response | None:
-        if answers["forgets"] and message["method"] != "initialize":
+    async def respond(request: Any, message: dict[str, Any]) -> Response | None:
+        if state["forgets"] and message["method"] != "initialize":
             return Response(status_code=404)
-        answers["forgets"] = False
+        state["forgets"] = False
         return None
 
-    async with serving_http(bad_server(answer)) as url:
+    async with serving_http(bad_server(respond)) as url:
         server = RemoteServer(url)
         assert await here.tools(server) == ["bad"]
-        answers["forgets"] = True
+        state["forgets"] = True
         assert (await here.call(server, "bad")).status == "error"
         await until(lambda: here.pool.statuses(here.agent_id)["chaos"].state is not ServerState.READY)
         assert await here.tools(server) == ["bad"]
