@@ -48,7 +48,7 @@ def _exchange(conversation: Conversation, number: int) -> None:
             )
             for which in range(2)
         ]
-    conversation.answer(*parts, TextPart(text="It grew, mostly in the second half. " * 15, iteration=3))
+    conversation.reply(*parts, TextPart(text="It grew, mostly in the second half. " * 15, iteration=3))
 
 
 def _sources(path: Sequence[Message], prior: Receipt | None = None) -> Sources:

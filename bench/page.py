@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 from scripts import page as page_build
-from tests.browser.conftest import QUIET, WIDE, Answering, chromium
+from tests.browser.conftest import QUIET, WIDE, Replying, chromium
 from tests.browser.long import seed
 from tests.browser.test_talking import log, say
 from tests.serving import Server
@@ -78,7 +78,7 @@ def main() -> None:
     reply = [step for piece in pieces for step in (Say(piece), Pause(1 / EVENTS_A_SECOND))]
     with (
         tempfile.TemporaryDirectory() as folder,
-        Answering(otherwise=reply) as model,
+        Replying(otherwise=reply) as model,
         sync_playwright() as playwright,
     ):
         short, long = seed(Path(folder) / "data", 50, 5000, branches=50)

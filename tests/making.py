@@ -119,7 +119,7 @@ async def keep_turn(
     store: Store,
     conversation: Conversation,
     asked: str,
-    answered: str,
+    replied: str,
     now: int = NOW,
     *,
     origin: TurnOrigin = TurnOrigin.LIVE,
@@ -131,8 +131,8 @@ async def keep_turn(
     begun = conversation.begin_turn(asked, now, model="scripted")
     begun = replace(begun, turn=replace(begun.turn, origin=origin))
     await keep_begun(store, begun)
-    usage = Usage(input_tokens=len(asked), output_tokens=len(answered))
-    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(answered), now + 1, usage=usage)
+    usage = Usage(input_tokens=len(asked), output_tokens=len(replied))
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(replied), now + 1, usage=usage)
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation

@@ -50,9 +50,9 @@ class Talk:
     async def begin(self, conversation_id: str, content: str = "Why?") -> str:
         """Sends a message and gives the turn's id at once."""
         path = f"/api/conversations/{conversation_id}/messages"
-        answer = await self.client.post(path, json={"content": content}, headers=JSON)
-        assert answer.status_code == 202, answer.text
-        return answer.json()["turnId"]
+        response = await self.client.post(path, json={"content": content}, headers=JSON)
+        assert response.status_code == 202, response.text
+        return response.json()["turnId"]
 
     async def events(self, turn_id: str, after: int | None = None) -> list[dict[str, Any]]:
         """All events of a turn after a number, until it has ended."""
@@ -61,8 +61,8 @@ class Talk:
     async def follow(self, turn_id: str, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
         """The events of a turn as they come."""
         headers = {} if after is None else {"Last-Event-ID": str(after)}
-        async with self.client.stream("GET", f"/api/turns/{turn_id}/events", headers=headers) as answer:
-            async for event in parse(answer):
+        async with self.client.stream("GET", f"/api/turns/{turn_id}/events", headers=headers) as response:
+            async for event in parse(response):
                 yield event
 
     async def messages(self, conversation_id: str) -> list[dict[str, Any]]:
@@ -71,10 +71,10 @@ class Talk:
         return (await self.client.get(path)).json()["items"]
 
 
-async def parse(answer: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+async def parse(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream in the `events` dialect, each checked against its SSE id and event lines."""
     head: dict[str, str] = {}
-    async for line in answer.aiter_lines():
+    async for line in response.aiter_lines():
         name, _, value = line.partition(": ")
         if name == "data":
             event = msgspec.json.decode(value)

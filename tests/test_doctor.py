@@ -108,7 +108,7 @@ def test_beside_a_running_server_everything_is_looked_at_and_nothing_changed(
         (0, "Couldn't connect", "127.0.0.1 can be reached"),
     ],
 )
-async def test_model_that_does_not_answer_is_explained(
+async def test_model_that_does_not_reply_is_explained(
     tmp_path: Path, model: ScriptedModel, nowhere: str, status: int, told: str, advice: str
 ):
     if status:
@@ -120,7 +120,7 @@ async def test_model_that_does_not_answer_is_explained(
     assert advice in (finding.advice or "")
 
 
-async def test_model_that_answers_is_asked_once_and_little(tmp_path: Path, model: ScriptedModel):
+async def test_model_that_replies_is_asked_once_and_little(tmp_path: Path, model: ScriptedModel):
     model.script([Say("OK.")])
     given = settings(tmp_path, gateway="anthropic", gateway_url=model.url, gateway_api_key=MARK, model="m")
     assert [it.verdict for it in (await found(given))["model"]] == ["ok"]

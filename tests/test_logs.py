@@ -89,15 +89,15 @@ def test_log_has_ids_and_neither_content_nor_secrets(
     assert {"threadkeep", "threadkeep.http", "threadkeep.turns", "uvicorn.error"} <= {
         line["logger"] for line in lines
     }
-    answered, ended = (
+    responded, ended = (
         next(line for line in lines if line["logger"] == logger and line.get("turn_id") == ids["turn_id"])
         for logger in ("threadkeep.http", "threadkeep.turns")
     )
-    for line in (answered, ended):
+    for line in (responded, ended):
         assert (line["request_id"], line["conversation_id"]) == ("the-first", ids["conversation_id"])
     route = "/api/conversations/{conversation_id}/messages"
-    assert (answered["method"], answered["route"], answered["status"]) == ("POST", route, 200)
-    assert answered["duration_ms"] > 0
+    assert (responded["method"], responded["route"], responded["status"]) == ("POST", route, 200)
+    assert responded["duration_ms"] > 0
     assert (ended["status"], ended["code"]) == ("COMPLETED", None)
 
 

@@ -59,7 +59,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-class Answering(ScriptedModel):
+class Replying(ScriptedModel):
     """A scripted model that is also asked for titles, in between: a title is what the person said first."""
 
     def reply_to(self, request: Recorded) -> Reply:
@@ -77,14 +77,14 @@ class Answering(ScriptedModel):
 
 
 @pytest.fixture(scope="package")
-def shared_model() -> Iterator[Answering]:
+def shared_model() -> Iterator[Replying]:
     """The model of all tests."""
-    with Answering() as model:
+    with Replying() as model:
         yield model
 
 
 @pytest.fixture
-def model(shared_model: Answering) -> ScriptedModel:
+def model(shared_model: Replying) -> ScriptedModel:
     """A model that does what the test writes down."""
     shared_model.start_over()
     return shared_model
@@ -97,7 +97,7 @@ def settings_for(model: ScriptedModel) -> dict[str, str]:
 
 @pytest.fixture(scope="package")
 def shared_server(
-    browser: Browser, shared_model: Answering, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, shared_model: Replying, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """Starting one takes longer than most tests."""
     folder = tmp_path_factory.mktemp("server")

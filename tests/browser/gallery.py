@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from scripts import page as page_build
 
 from tests.browser import outlines, tour
-from tests.browser.conftest import PATIENCE_MS, QUIET, Answering, chromium, settings_for
+from tests.browser.conftest import PATIENCE_MS, QUIET, Replying, chromium, settings_for
 from tests.serving import Server
 
 FOLDER = Path(__file__).parents[2] / "build/screens"
@@ -72,7 +72,7 @@ def section(page: Page, name: str) -> str:
     return f"<section><h2>{name}</h2>{changed and f'<pre>{changed}</pre>'}<div>{figures}</div></section>"
 
 
-def screens(browser: Browser, server: Server, model: Answering, names: Sequence[str]) -> Iterator[str]:
+def screens(browser: Browser, server: Server, model: Replying, names: Sequence[str]) -> Iterator[str]:
     """Each screen, by a user who begins with nothing."""
     for name in names:
         context = browser.new_context(
@@ -100,7 +100,7 @@ def main(names: Sequence[str]) -> None:
     outlines.FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Answering() as model,
+        Replying() as model,
         Server(Path(folder), **settings_for(model), mcp_allowed_commands="python") as server,
         sync_playwright() as playwright,
     ):

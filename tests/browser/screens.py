@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 from scripts import page as page_build
 
-from tests.browser.conftest import NARROW, QUIET, WIDE, Answering, chromium
+from tests.browser.conftest import NARROW, QUIET, WIDE, Replying, chromium
 from tests.browser.test_talking import done, say
 from tests.serving import Server
 from threadkeep.testing import Pause, Reply, Say, ScriptedModel, Think, ToolServer, Usage, UseTool
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[2] / "docs/screens"
 QUARTERS = ["Q1", "Q2", "Q3", "Q4"]
 SOLD = {2025: [118, 132, 127, 150], 2026: [141, 158, 149, 187]}
 
-ANSWER = """Sales grew by **20 %** over the year before, from 527 to 635 thousand. The last quarter did best:
+REPLY = """Sales grew by **20 %** over the year before, from 527 to 635 thousand. The last quarter did best:
 
 | Quarter | 2025 | 2026 | Growth |
 |---|---:|---:|---:|
@@ -68,7 +68,7 @@ def replies() -> list[Reply]:
             Say("I look at the numbers of both years first."),
             _SALES,
         ],
-        [*spoken(ANSWER), Usage(304, 160, cache_read=1536)],
+        [*spoken(REPLY), Usage(304, 160, cache_read=1536)],
         [Think("用中文回答。"), Pause(0.3), Say("我先看两年的数据。"), _SALES],
         [*spoken(CHINESE), Usage(1902, 120)],
     ]
@@ -107,7 +107,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Answering(*replies()) as model,
+        Replying(*replies()) as model,
         ToolServer(sales, name="shop") as shop,
         Server(Path(folder), **_settings(model)) as server,
         sync_playwright() as playwright,

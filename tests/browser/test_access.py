@@ -109,7 +109,7 @@ LISTEN = """() => {
 }"""
 
 
-def test_screen_reader_is_told_once_that_an_answer_comes(page: Page, model: ScriptedModel):
+def test_screen_reader_is_told_once_that_a_reply_comes(page: Page, model: ScriptedModel):
     gate = Gate()
     words = [Say(f"Word {number}. ") for number in range(100)]
     model.script([Say("Hello.")], [Think("Well."), *words, Wait(gate), Say("End.")])

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from tests.browser.conftest import settings_for
 from tests.browser.test_access import violations
 from tests.browser.test_parts import EASEL, TOOLS
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.serving import Server
 from threadkeep.testing import Reply, Say, ScriptedModel, UseTool
 
@@ -72,7 +72,7 @@ def test_call_is_shown_with_its_arguments_and_runs_when_it_is_allowed(asking: Pa
     asked(asking).get_by_role("button", name="Allow once").click()
     for tab in (asking, other):
         done(tab)
-        expect(answer(tab)).to_have_text("It is noted.")
+        expect(reply(tab)).to_have_text("It is noted.")
         expect(log(tab)).to_contain_text("Allowed once")
         expect(badge(tab)).to_have_count(0)
     asking.reload()
@@ -117,11 +117,11 @@ def test_permission_for_the_conversation_is_asked_for_once(asking: Page, model: 
     model.script(note("buy bread"), [Say("That, too.")])
     say(asking, "And bread")
     done(asking)
-    expect(answer(asking)).to_have_text("That, too.")
+    expect(reply(asking)).to_have_text("That, too.")
     expect(log(asking)).to_contain_text("Allowed for this conversation")
 
 
-def test_requests_of_one_turn_are_answered_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):
+def test_requests_of_one_turn_are_decided_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):
     new_conversation(page)
     model.script([*note("one"), *note("two")], [Say("Half of it.")])
     say(page, "Note both")
@@ -151,7 +151,7 @@ def test_badge_leads_to_the_request_from_anywhere(asking: Page):
 
 def test_new_message_ends_the_turn_that_waits(asking: Page):
     say(asking, "Never mind")
-    expect(answer(asking)).to_have_text("It is noted.")  # what the model says next
+    expect(reply(asking)).to_have_text("It is noted.")  # what the model says next
     done(asking)
     expect(asked(asking)).to_have_count(0)
     expect(asking.get_by_role("article", name="Reply").first).to_contain_text("Stopped.")
@@ -164,7 +164,7 @@ def test_waiting_turn_is_stopped(asking: Page):
     expect(badge(asking)).to_have_count(0)
 
 
-def test_request_that_was_answered_elsewhere_shows_that_answer(asking: Page):
+def test_request_that_was_decided_elsewhere_shows_that_decision(asking: Page):
     (request,) = asking.request.get("/api/approvals").json()["items"]
     asking.route("**/api/turns/*/events", lambda route: route.abort())
     path = f"/api/turns/{request['turnId']}/approvals/{request['requestId']}"
@@ -191,7 +191,7 @@ def test_question_is_answered_by_a_choice_and_by_a_text(page: Page, model: Scrip
     done(page)
     expect(question.first).to_contain_text("Blue")
     expect(question.last).to_contain_text("It is calm.")
-    expect(answer(page)).to_have_text("Blue it is.")
+    expect(reply(page)).to_have_text("Blue it is.")
     assert any("It is calm." in result for result in results(model))
 
 
@@ -246,5 +246,5 @@ def test_approval_survives_a_restart_and_the_turn_goes_on(
         expect(page.get_by_text("Reconnecting")).to_have_count(0)
         asked(page).get_by_role("button", name="Allow once").click()
         done(page)
-        expect(answer(page)).to_have_text("It is noted.")
+        expect(reply(page)).to_have_text("It is noted.")
         page.close()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.going import choose
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from threadkeep.testing import Say, ScriptedModel
 
 HOSTILE = """<script>window.harmed = 1</script>
@@ -25,11 +25,11 @@ def test_nothing_that_a_model_writes_runs_or_is_loaded(page: Page, model: Script
     model.script([Say(HOSTILE)])
     say(page, "Attack")
     done(page)
-    expect(answer(page)).to_contain_text("<script>window.harmed = 1</script>")
-    expect(answer(page).locator(".formula")).to_have_count(3)
-    links: list[str] = answer(page).locator("a").evaluate_all("all => all.map(it => it.href)")
+    expect(reply(page)).to_contain_text("<script>window.harmed = 1</script>")
+    expect(reply(page).locator(".formula")).to_have_count(3)
+    links: list[str] = reply(page).locator("a").evaluate_all("all => all.map(it => it.href)")
     assert not [link for link in links if link.startswith(("javascript:", "data:"))]
-    assert answer(page).locator("img, iframe, script").count() == 0
+    assert reply(page).locator("img, iframe, script").count() == 0
     assert page.evaluate("window.harmed") is None
 
 
@@ -57,7 +57,7 @@ def test_strange_text_neither_breaks_the_layout_nor_freezes(page: Page, model: S
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert log(page).evaluate("it => it.scrollWidth <= it.clientWidth + 1")
     say(page, "And now?")
-    expect(answer(page)).to_have_text("Still here.")
+    expect(reply(page)).to_have_text("Still here.")
 
 
 def test_title_of_emoji_and_markup_is_shown_as_it_is(page: Page):

@@ -133,7 +133,7 @@ def test_edit_that_cannot_be_sent_is_kept(page: Page, model: ScriptedModel):
     expect_path(page, "q1 better", "b1")
 
 
-def test_any_answer_is_regenerated_and_chosen_by_mouse_and_keyboard(page: Page, model: ScriptedModel):
+def test_any_reply_is_regenerated_and_chosen_by_mouse_and_keyboard(page: Page, model: ScriptedModel):
     talk(page, model)
     for text in ("b1", "c1"):
         model.script([Say(f"{text}.")])
@@ -161,7 +161,7 @@ def test_any_answer_is_regenerated_and_chosen_by_mouse_and_keyboard(page: Page, 
     expect_path(page, "q1", "c1")
 
 
-def test_path_stays_while_an_answer_is_written(page: Page, model: ScriptedModel):
+def test_path_stays_while_a_reply_is_written(page: Page, model: ScriptedModel):
     talk(page, model, 1)
     gate = Gate()
     model.script([Say("b1."), Wait(gate)])
@@ -177,7 +177,7 @@ def test_path_stays_while_an_answer_is_written(page: Page, model: ScriptedModel)
     expect_path(page, "q1", "a1")
 
 
-def test_failed_answer_is_given_again_beside_it(page: Page, model: ScriptedModel):
+def test_failed_reply_is_given_again_beside_it(page: Page, model: ScriptedModel):
     model.script([Status(400, "no")], [Say("Better.")])
     say(page, "q1")
     log(page).get_by_role("button", name="Retry").click()

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from threadkeep.testing import Say, ScriptedModel
 
 
@@ -26,4 +26,4 @@ def test_briefing_is_read_and_talked_about(page: Page, model: ScriptedModel):
     model.script([Say("Because reviewers are busy.")])
     say(page, "Why?")
     done(page)
-    expect(answer(page)).to_have_text("Because reviewers are busy.")
+    expect(reply(page)).to_have_text("Because reviewers are busy.")

@@ -8,7 +8,7 @@ from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Pause, Say, ScriptedModel
 
 
-def test_menu_stays_open_and_focused_while_an_answer_streams_and_the_list_moves(
+def test_menu_stays_open_and_focused_while_a_reply_streams_and_the_list_moves(
     page: Page, model: ScriptedModel
 ):
     make(page, "Ferry", "Tea", "Report")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser import tour
 from tests.browser.conftest import PATIENCE_MS, WIDE, settings_for
 from tests.browser.long import seed
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.serving import Server
 from threadkeep.testing import Say, ScriptedModel
 
@@ -64,7 +64,7 @@ def test_conversation_of_5000_messages_is_drawn_in_part(page: Page, model: Scrip
     done(page)
     model.script([Say("Still here.")])
     say(page, "And now?")
-    expect(answer(page)).to_have_text("Still here.")
+    expect(reply(page)).to_have_text("Still here.")
     assert drawn(page) <= MOST_DRAWN
 
 
@@ -87,7 +87,7 @@ def test_message_that_was_found_is_opened_where_it_stands(page: Page, model: Scr
     # What is said next stands at the end, not below the old message.
     model.script([Say("No, it was grey.")])
     say(page, "Was it really purple?")
-    expect(answer(page)).to_have_text("No, it was grey.")
+    expect(reply(page)).to_have_text("No, it was grey.")
     expect(message).to_have_count(0)
     done(page)
 
@@ -123,7 +123,7 @@ GROW_ON = """it => {
 }"""
 
 
-def test_user_scrolls_up_by_little_steps_while_an_answer_grows(page: Page):
+def test_user_scrolls_up_by_little_steps_while_a_reply_grows(page: Page):
     scroller = page.locator(".scroller")
     scroller.hover()
     scroller.evaluate(GROW_ON)

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import WIDE
 from tests.browser.going import open_agent
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.browser.tour import HANDBOOK
 from tests.serving import Server
 
@@ -24,7 +24,7 @@ def open_page(browser: Browser, server: Server) -> Page:
 
 def stop_when_it_speaks(page: Page, replies: int) -> None:
     expect(page.get_by_role("article", name="Reply")).to_have_count(replies)
-    expect(answer(page)).not_to_be_empty(timeout=MODELS_PATIENCE_MS)
+    expect(reply(page)).not_to_be_empty(timeout=MODELS_PATIENCE_MS)
     # It may have come to its end by itself.
     if page.get_by_role("button", name="Stop").is_visible():
         page.get_by_role("button", name="Stop").click()
@@ -40,7 +40,7 @@ def test_newcomer_talks_stops_asks_about_a_document_and_finds_it_all_after_a_res
         expect(page.get_by_text("demo model")).to_be_visible()
         page.get_by_role("button", name="What is gravity?").click()
         page.get_by_role("button", name="Regenerate").wait_for()
-        expect(answer(page)).not_to_be_empty()
+        expect(reply(page)).not_to_be_empty()
         say(page, "Tell me a very long story about the sea.")
         stop_when_it_speaks(page, 2)
         open_agent(page, "Documents")

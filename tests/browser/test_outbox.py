@@ -14,7 +14,7 @@ from tests.browser.conftest import QUIET, chromium, settings_for
 from tests.browser.going import choose
 from tests.browser.test_approvals import asked, new_conversation, note
 from tests.browser.test_sign_in import SECRET, sign_in
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.serving import Server
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
@@ -76,7 +76,7 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
         person = kind.launch_persistent_context(profile, base_url=server.url, **options)
         page = person.new_page()
         page.goto(address)
-        expect(answer(page)).to_have_text("Here again.")
+        expect(reply(page)).to_have_text("Here again.")
         expect(page.get_by_text(UNSENT)).to_have_count(0)
         assert messages(page) == ["Hi", "Are you there?"]
         person.close()
@@ -87,7 +87,7 @@ def _kill(profile: Path) -> None:
     os.kill(int((profile / "SingletonLock").readlink().name.rpartition("-")[2]), signal.SIGKILL)
 
 
-def test_first_message_whose_answers_are_lost_makes_one_conversation_and_one_turn(
+def test_first_message_whose_responses_are_lost_makes_one_conversation_and_one_turn(
     page: Page, context: BrowserContext, model: ScriptedModel
 ):
     model.script([Say("Hello.")])
@@ -105,7 +105,7 @@ def test_first_message_whose_answers_are_lost_makes_one_conversation_and_one_tur
     enter(page, "Hi")
     expect(page.get_by_text(UNSENT)).to_be_visible()
     page.reload()
-    expect(answer(page)).to_have_text("Hello.")
+    expect(reply(page)).to_have_text("Hello.")
     done(page)
     assert len(lost) == 2
     assert messages(page) == ["Hi"]
@@ -134,7 +134,7 @@ def test_messages_to_a_turn_that_runs_wait_in_two_tabs_and_are_sent_once(
         expect(tab.get_by_text(UNSENT)).to_have_count(0)
         expect(tab.get_by_role("article", name="Queued message")).to_have_count(2)
     gate.open()
-    expect(answer(page)).to_have_text("Three.")
+    expect(reply(page)).to_have_text("Three.")
     assert messages(page) == ["1?", "2?", "3?"]
 
 
@@ -160,7 +160,7 @@ def test_message_that_is_refused_or_taken_back_returns_to_the_composer(
     expect(page.get_by_role("alert")).to_contain_text("continued in another tab")
     expect(box).to_have_value("Too late")
     page.get_by_role("button", name="Show latest").click()
-    expect(answer(page)).to_have_text("Elsewhere.")
+    expect(reply(page)).to_have_text("Elsewhere.")
     with cut(context, "**/messages"):
         page.keyboard.press("Control+a")
         enter(page, "Nowhere to go")
@@ -176,7 +176,7 @@ def test_message_that_is_refused_or_taken_back_returns_to_the_composer(
     expect(box).to_have_value("Nowhere to go")
 
 
-def test_answer_to_a_request_survives_a_reload(page: Page, context: BrowserContext, model: ScriptedModel):
+def test_decision_on_a_request_survives_a_reload(page: Page, context: BrowserContext, model: ScriptedModel):
     new_conversation(page)
     model.script(note("buy tea"), [Say("It is noted.")])
     say(page, "Note it")
@@ -186,7 +186,7 @@ def test_answer_to_a_request_survives_a_reload(page: Page, context: BrowserConte
         page.reload()
         expect(asked(page).get_by_text(UNSENT)).to_be_visible()
     page.evaluate("dispatchEvent(new Event('online'))")
-    expect(answer(page)).to_have_text("It is noted.")
+    expect(reply(page)).to_have_text("It is noted.")
 
 
 def test_message_takes_along_a_file_whose_upload_broke_off(
@@ -213,7 +213,7 @@ def test_message_takes_along_a_file_whose_upload_broke_off(
     expect(page.get_by_text("notes.txt")).to_be_visible()
     context.unroute("**/api/files", hold_first)
     page.evaluate("dispatchEvent(new Event('online'))")
-    expect(answer(page)).to_have_text("I see.")
+    expect(reply(page)).to_have_text("I see.")
     assert any("remember the milk" in str(it.body["messages"]) for it in model.requests)
 
 
@@ -246,5 +246,5 @@ class TestWithSignIn:
             expect(page.get_by_text("From Alice")).to_have_count(0)
         choose(page, "Profile: bob", "Sign out")
         sign_in(page, "alice")
-        expect(answer(page)).to_have_text("Hello Alice.")
+        expect(reply(page)).to_have_text("Hello Alice.")
         expect(log(page)).to_contain_text("From Alice")

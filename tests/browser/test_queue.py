@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from tests.browser.conftest import settings_for
 from tests.browser.test_access import violations
 from tests.browser.test_parts import Drawing, drawing, new_conversation
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.serving import Server
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
@@ -42,7 +42,7 @@ def gate(page: Page, model: ScriptedModel) -> Gate:
     return gate
 
 
-def test_queued_messages_are_answered_in_their_order(
+def test_queued_messages_get_replies_in_their_order(
     page: Page, context: BrowserContext, model: ScriptedModel, gate: Gate
 ):
     expect(page.get_by_text("Enter to queue")).to_be_visible()
@@ -57,7 +57,7 @@ def test_queued_messages_are_answered_in_their_order(
     model.script([Say("Three.")], [Say("Four.")])
     gate.open()
     for tab in (page, other):
-        expect(answer(tab)).to_have_text("Four.")
+        expect(reply(tab)).to_have_text("Four.")
         done(tab)
         expect(queued(tab)).to_have_count(0)
         expect(tab.get_by_role("article", name="Reply").locator(".markdown")).to_have_text(
@@ -76,7 +76,7 @@ def test_queued_message_is_edited_and_removed_before_it_is_sent(page: Page, mode
     expect(queued(page).locator(".bubble")).to_have_text("And five?")
     model.script([Say("Five.")])
     gate.open()
-    expect(answer(page)).to_have_text("Five.")
+    expect(reply(page)).to_have_text("Five.")
     done(page)
     expect(log(page)).to_contain_text("And five?")
     expect(log(page)).not_to_contain_text("And four?")
@@ -89,7 +89,7 @@ def test_stopping_holds_the_queue_until_one_sends_again(page: Page, model: Scrip
     expect(queued(page)).to_contain_text("On hold")
     model.script([Say("Three.")], [Say("Four.")])
     say(page, "And four?")
-    expect(answer(page)).to_have_text("Four.")
+    expect(reply(page)).to_have_text("Four.")
     done(page)
     said = page.get_by_role("article", name="You said").locator(".bubble")
     expect(said).to_have_text(["Count", "And three?", "And four?"])
@@ -100,7 +100,7 @@ def test_held_message_is_sent_by_its_button(page: Page, model: ScriptedModel, ga
     box(page).press("Escape")
     model.script([Say("Three.")])
     queued(page).get_by_role("button", name="Send now").click()
-    expect(answer(page)).to_have_text("Three.")
+    expect(reply(page)).to_have_text("Three.")
     done(page)
     expect(queued(page)).to_have_count(0)
 
@@ -133,7 +133,7 @@ def test_message_that_comes_too_late_to_steer_is_sent_next(page: Page, model: Sc
     expect(queued(page)).to_contain_text("Will join the answer")
     model.script([Say("Three.")])
     gate.open()
-    expect(answer(page)).to_have_text("Three.")
+    expect(reply(page)).to_have_text("Three.")
     done(page)
     expect(page.get_by_role("article", name="You said").last).to_contain_text("And three?")
 

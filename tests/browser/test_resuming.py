@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.conftest import settings_for
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.serving import Server
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
@@ -20,7 +20,7 @@ def test_stream_goes_on_after_a_reload(page: Page, model: ScriptedModel):
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     gate.open()
     done(page)
-    expect(answer(page)).to_have_text("One. Two.")
+    expect(reply(page)).to_have_text("One. Two.")
 
 
 def test_turn_goes_on_while_the_page_is_closed(context: BrowserContext, model: ScriptedModel):
@@ -35,7 +35,7 @@ def test_turn_goes_on_while_the_page_is_closed(context: BrowserContext, model: S
     second = context.new_page()
     second.goto("/")
     second.get_by_role("link", name="Count").click()
-    expect(answer(second)).to_have_text("One. Two.")
+    expect(reply(second)).to_have_text("One. Two.")
 
 
 def test_lost_network_is_shown_and_nothing_is_doubled(
@@ -63,7 +63,7 @@ def test_lost_network_is_shown_and_nothing_is_doubled(
     expect(log(page)).to_contain_text("Two.")
     gates[1].open()
     done(page)
-    expect(answer(page)).to_have_text("One. Two. Three.")
+    expect(reply(page)).to_have_text("One. Two. Three.")
     expect(page.get_by_text("Reconnecting")).to_have_count(0)
 
 
@@ -84,7 +84,7 @@ def test_two_tabs_stay_in_step(page: Page, context: BrowserContext, model: Scrip
     done(page)
     done(other)
     for tab in (page, other):
-        expect(answer(tab)).to_have_text("Again hello.")
+        expect(reply(tab)).to_have_text("Again hello.")
 
 
 def test_agent_that_does_not_continue_keeps_the_text_and_one_click_continues(

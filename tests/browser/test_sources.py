@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.going import open_agent
 from tests.browser.test_access import violations
-from tests.browser.test_talking import answer, done, say
+from tests.browser.test_talking import done, reply, say
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
 HANDBOOK = b"# Returns\n\nA customer may return goods within 30 days.\n\n# Shipping\n\nWe ship on weekdays.\n"
@@ -27,7 +27,7 @@ def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page,
     sources = page.get_by_role("group", name="Sources")
     expect(sources).to_contain_text("handbook.md")
     expect(sources).to_contain_text("within 30 days")
-    expect(answer(page).get_by_role("button")).to_have_text(["[1]"])
+    expect(reply(page).get_by_role("button")).to_have_text(["[1]"])
     expect(sources.locator(".snippet").first).not_to_contain_text("#")  # rendered, not Markdown
     _look_at_the_citation(page)
     page.reload()
@@ -36,7 +36,7 @@ def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page,
 
 def _look_at_the_citation(page: Page) -> None:
     """A preview for the pointer and for the keyboard; the passage where one opens it."""
-    mark = answer(page).get_by_role("button", name="[1]")
+    mark = reply(page).get_by_role("button", name="[1]")
     preview = page.get_by_role("tooltip")
     mark.hover()
     expect(preview).to_contain_text("handbook.md")

@@ -17,7 +17,7 @@ def log(page: Page) -> Locator:
     return page.get_by_role("log", name="Conversation")
 
 
-def answer(page: Page) -> Locator:
+def reply(page: Page) -> Locator:
     """The text of the latest reply."""
     return page.get_by_role("article", name="Reply").last.locator(".part .markdown")
 
@@ -38,7 +38,7 @@ def test_agent_made_since_the_page_was_opened_gets_what_is_said_to_it(page: Page
     assert conversation["agentId"] == made["id"]
 
 
-def test_message_is_answered_and_stands_in_the_list(page: Page, model: ScriptedModel):
+def test_message_gets_a_reply_and_stands_in_the_list(page: Page, model: ScriptedModel):
     model.script([Say("Things "), Say("fall.")])
     say(page, "What is gravity?")
     done(page)
@@ -50,7 +50,7 @@ def test_message_is_answered_and_stands_in_the_list(page: Page, model: ScriptedM
     expect(log(page)).to_contain_text("Things fall.")
 
 
-def test_title_stands_above_the_conversation_while_its_first_answer_streams(page: Page, model: ScriptedModel):
+def test_title_stands_above_the_conversation_while_its_first_reply_streams(page: Page, model: ScriptedModel):
     listed = page.get_by_role("navigation", name="Conversations").get_by_role("link")
     gate = Gate()
     model.script([Say("Things "), Wait(gate), Say("fall.")])
@@ -61,7 +61,7 @@ def test_title_stands_above_the_conversation_while_its_first_answer_streams(page
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     gate.open()
     done(page)
-    expect(answer(page)).to_have_text("Things fall.")
+    expect(reply(page)).to_have_text("Things fall.")
 
 
 def test_title_that_came_from_elsewhere_stands_above_the_conversation_too(page: Page, model: ScriptedModel):

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.going import choose, open_agent
 from tests.browser.test_parts import open_activity
-from tests.browser.test_talking import answer, done, log, say
+from tests.browser.test_talking import done, log, reply, say
 from tests.mcp.running import CHAOS
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
@@ -38,15 +38,15 @@ def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(
     expect(card).to_contain_text("done")
     expect(card).to_contain_text('"text": "回声"')
     expect(card.get_by_text("回声", exact=True)).to_be_visible()
-    expect(answer(with_tools)).to_have_text("It said so.")
+    expect(reply(with_tools)).to_have_text("It said so.")
 
 
-def test_tool_that_fails_says_so_and_the_answer_goes_on(with_tools: Page, model: ScriptedModel):
+def test_tool_that_fails_says_so_and_the_reply_goes_on(with_tools: Page, model: ScriptedModel):
     model.script([UseTool("chaos__fail", {})], [Say("Then without it.")])
     say(with_tools, "Try")
     done(with_tools)
     expect(with_tools.get_by_role("group", name="Activity")).to_contain_text("failed")
-    expect(answer(with_tools)).to_have_text("Then without it.")
+    expect(reply(with_tools)).to_have_text("Then without it.")
 
 
 def test_chart_is_drawn_and_stays_after_a_reload(with_tools: Page, model: ScriptedModel):

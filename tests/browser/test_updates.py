@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
-from tests.browser.test_talking import answer, done, say
+from tests.browser.test_talking import done, reply, say
 from threadkeep.testing import Say, ScriptedModel, Think
 
 NEW_EVENT = {"type": "hologram", "at": 1, "shape": {"points": [1, 2, 3]}}
@@ -51,12 +51,12 @@ def test_page_skips_what_a_newer_server_sends_and_shows_the_rest(page: Page, mod
     model.script([Think("Let me think."), Say("Things "), Say("fall.")], [Say("Always.")])
     say(page, "What is gravity?")
     done(page)
-    expect(answer(page)).to_have_text("Things fall.")
+    expect(reply(page)).to_have_text("Things fall.")
     page.reload()
     done(page)
-    expect(answer(page)).to_have_text("Things fall.")
+    expect(reply(page)).to_have_text("Things fall.")
     say(page, "Always?")
-    expect(answer(page)).to_have_text("Always.")
+    expect(reply(page)).to_have_text("Always.")
     done(page)
     expect(page.get_by_role("alert")).to_have_count(0)
 

@@ -319,9 +319,9 @@ SCREENS: dict[str, Screen] = {
 
 def made(page: Page, path: str, body: dict[str, Any]) -> str:
     """Makes something over HTTP; its id."""
-    answer = page.request.post(path, data=body)
-    assert answer.ok, answer.text()
-    return answer.json()["id"]
+    response = page.request.post(path, data=body)
+    assert response.ok, response.text()
+    return response.json()["id"]
 
 
 def long_conversation(page: Page) -> str:

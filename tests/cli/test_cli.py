@@ -163,7 +163,7 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
         ),
     ],
 )
-def test_server_tells_which_model_answers(tmp_path: Path, settings: dict[str, str], told: str):
+def test_server_tells_which_model_replies(tmp_path: Path, settings: dict[str, str], told: str):
     with Server(tmp_path, **settings) as server:
         assert told in server.output
 

@@ -48,7 +48,7 @@ def test_work_that_cannot_be_cancelled_keeps_nobody(monkeypatch: pytest.MonkeyPa
     loop.close()
 
 
-def test_person_leaves_a_server_that_does_not_answer(tmp_path: Path):
+def test_person_leaves_a_server_that_does_not_respond(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(WAIT_S)
         with person(tmp_path, "--url", f"http://127.0.0.1:{listener.getsockname()[1]}") as somebody:

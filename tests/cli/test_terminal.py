@@ -190,7 +190,7 @@ def test_pasted_lines_are_one_message(server: Talk, model: ScriptedModel, tmp_pa
     assert [it["content"] for it in main_messages(server.url)] == ["one\ntwo", "OK."]
 
 
-def test_line_that_is_typed_during_an_answer_is_queued_and_answered_after_it(
+def test_line_that_is_typed_during_a_reply_is_queued_and_gets_its_own_after_it(
     server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
@@ -209,7 +209,7 @@ def test_line_that_is_typed_during_an_answer_is_queued_and_answered_after_it(
     assert [it["content"] for it in main_messages(server.url)][2:] == ["And then?", "OK."]
 
 
-def test_line_with_an_exclamation_mark_steers_the_answer_and_is_sent_after_it_where_it_comes_too_late(
+def test_line_with_an_exclamation_mark_steers_the_reply_and_is_sent_after_it_where_it_comes_too_late(
     server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     gate = Gate()
@@ -226,7 +226,7 @@ def test_line_with_an_exclamation_mark_steers_the_answer_and_is_sent_after_it_wh
     assert [it["content"] for it in main_messages(server.url)][2:] == ["No, the other.", "OK."]
 
 
-def test_stopping_an_answer_holds_what_is_queued_until_the_next_message(
+def test_stopping_a_reply_holds_what_is_queued_until_the_next_message(
     server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half"), Wait(Gate())])
@@ -247,7 +247,7 @@ def test_stopping_an_answer_holds_what_is_queued_until_the_next_message(
     assert [it["content"] for it in main_messages(server.url)][2:] == ["2?", "OK.", "3?", "OK."]
 
 
-def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
+def test_ctrl_c_stops_the_reply_and_keeps_it_and_a_second_one_leaves(
     server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half an ans"), Wait(Gate()), Say("wer")])
@@ -272,7 +272,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_it_and_a_second_one_leaves(
     assert [it["content"] for it in main_messages(server.url)[2:]] == ["And now?", "OK."]
 
 
-def test_impatient_person_leaves_while_the_answer_is_being_stopped(
+def test_impatient_person_leaves_while_the_reply_is_being_stopped(
     server: Talk, model: ScriptedModel, tmp_path: Path
 ):
     model.script([Say("half"), Wait(Gate())])
@@ -490,7 +490,7 @@ def test_text_thoughts_and_tools_come_in_order_with_a_blank_line_between_calls()
     ]
 
 
-def test_terminal_shows_that_the_model_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch):
+def test_terminal_shows_that_the_model_is_asked_until_it_replies(monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -139,7 +139,7 @@ def test_whoever_leaves_is_asked_again(server: Talk, model: ScriptedModel, desk:
     assert len(desk.uses) == 1
 
 
-def test_answer_that_is_given_elsewhere_ends_the_prompt(server: Talk, model: ScriptedModel, tmp_path: Path):
+def test_decision_that_is_given_elsewhere_ends_the_prompt(server: Talk, model: ScriptedModel, tmp_path: Path):
     model.script([NOTE], [Say("Noted.")])
     with person(tmp_path, "--url", server.url, "--agent", "Clerk") as somebody:
         says(somebody, "Note it")
@@ -179,7 +179,7 @@ def test_nobody_is_asked_what_a_stopped_turn_asked(server: Talk, model: Scripted
         assert "decline" not in somebody.sees("two.")
 
 
-def test_answer_goes_on_when_the_server_restarts(tmp_path: Path, model: ScriptedModel, desk: ToolServer):
+def test_reply_goes_on_when_the_server_restarts(tmp_path: Path, model: ScriptedModel, desk: ToolServer):
     port, settings = free_port(), settings_for(model, mcp_allow_private="true")
     model.script([Say("One, "), Wait(Gate())], [Say("One, two.")], [NOTE], [Say("Noted.")])
     with Server(tmp_path, "--port", port, **settings) as first:

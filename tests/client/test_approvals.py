@@ -98,7 +98,7 @@ async def test_leave_for_the_conversation_is_in_the_log_too(app: RunningApp, mod
     assert (response.request_id, response.scope) == (asked.request_id, ApprovalScope.CONVERSATION)
 
 
-async def test_second_answer_is_refused_unless_it_is_the_same(app: RunningApp, model: ScriptedModel):
+async def test_second_decision_is_refused_unless_it_is_the_same(app: RunningApp, model: ScriptedModel):
     client = app.client
     with ToolServer(note) as server:
         conversation = await careful(app, server)
@@ -155,9 +155,7 @@ async def test_stream_goes_on_when_the_server_restarts(tmp_path: Path, model: Sc
 
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])
-async def test_answer_is_waited_for_while_the_server_restarts(
-    tmp_path: Path, model: ScriptedModel, ends: str
-):
+async def test_reply_is_waited_for_while_the_server_restarts(tmp_path: Path, model: ScriptedModel, ends: str):
     gate, port = Gate(), free_port()
     model.script([Wait(gate)], [Say("One, two.")])
     with start(tmp_path, model, port) as first:
@@ -167,9 +165,9 @@ async def test_answer_is_waited_for_while_the_server_restarts(
             await gate.reached()
             await asyncio.to_thread(getattr(first, ends))
             with await asyncio.to_thread(start, tmp_path, model, port):
-                answer = await asking
+                reply = await asking
                 messages = [it async for it in client.messages(conversation)]
-    assert (answer.content, answer.status) == ("One, two.", "COMPLETED")
+    assert (reply.content, reply.status) == ("One, two.", "COMPLETED")
     assert len(messages) == 2
 
 

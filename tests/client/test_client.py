@@ -44,7 +44,7 @@ async def default_conversation(client: Client) -> str:
     return (await client.main_conversation(agent.id)).id
 
 
-async def test_answer_streams_while_the_model_still_writes(inside: Client, model: ScriptedModel):
+async def test_reply_streams_while_the_model_still_writes(inside: Client, model: ScriptedModel):
     gate = Gate()
     model.script([Say("Hel"), Wait(gate), Say("lo")])
     events = inside.send(await default_conversation(inside), "Hi")
@@ -58,7 +58,7 @@ def said_in(event: TurnEvent) -> bool:
     return isinstance(event.body, Text)
 
 
-async def test_messages_are_queued_edited_removed_and_steer_the_answer(inside: Client, model: ScriptedModel):
+async def test_messages_are_queued_edited_removed_and_steer_the_reply(inside: Client, model: ScriptedModel):
     gate = Gate()
     model.script([Wait(gate), Say("One.")], [Say("Two.")], [Say("Three.")])
     agent = await inside.create_agent("Law")
@@ -91,7 +91,7 @@ async def until_idle(client: Client, conversation: str) -> None:
     await until(is_idle)
 
 
-async def test_message_behind_held_ones_has_no_answer_yet(inside: Client, model: ScriptedModel):
+async def test_message_behind_held_ones_has_no_reply_yet(inside: Client, model: ScriptedModel):
     agent = await inside.create_agent("Law")
     conversation = (await inside.create_conversation(agent.id, title="Lease")).id
     for say in (inside.ask, inside.start):
@@ -355,8 +355,8 @@ async def test_first_request_survives_a_node_that_restarts_behind_a_proxy(
         asked.extend(re.findall(r"idempotency-key: (\S+)", head))
         is_first = len(asked) == 1
         body = b"Bad Gateway" if is_first else b'{"turnId": "t"}'
-        answer = f"HTTP/1.1 {status if is_first else 202} -\r\ncontent-length: {len(body)}\r\n"
-        writer.write(answer.encode() + b"connection: close\r\n\r\n" + body)
+        response = f"HTTP/1.1 {status if is_first else 202} -\r\ncontent-length: {len(body)}\r\n"
+        writer.write(response.encode() + b"connection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
 

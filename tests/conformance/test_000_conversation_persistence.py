@@ -80,9 +80,9 @@ async def make_agent_b(client: httpx.AsyncClient, name: str = "B") -> str:
 
 
 async def start_main(client: httpx.AsyncClient, agent_id: str) -> dict[str, Any]:
-    answer = await client.put(f"/api/agents/{agent_id}/conversation")
-    assert answer.status_code in {200, 201}
-    return answer.json()
+    response = await client.put(f"/api/agents/{agent_id}/conversation")
+    assert response.status_code in {200, 201}
+    return response.json()
 
 
 async def detail(client: httpx.AsyncClient, conversation_id: str) -> dict[str, Any]:
@@ -92,8 +92,8 @@ async def detail(client: httpx.AsyncClient, conversation_id: str) -> dict[str, A
 async def context(
     client: httpx.AsyncClient, conversation: Conversation, **query: int
 ) -> list[dict[str, str]]:
-    answer = await client.get(f"/api/conversations/{conversation.id}/context", params=query)
-    return answer.json()["messages"]
+    response = await client.get(f"/api/conversations/{conversation.id}/context", params=query)
+    return response.json()["messages"]
 
 
 async def as_kept(store: Store, conversation_id: str) -> Conversation:
@@ -200,8 +200,8 @@ async def test_mixed_messages_come_back_in_chronological_order(
     grown = await keep_card(api.store, grown, "第二", "二", NOW + 20)
     await keep_begun(api.store, grown.begin_turn("又一个问题", NOW + 30))
     # When messages are retrieved (the reply to the last one is not there yet)
-    answer = await alice.get(f"/api/conversations/{conversation.id}/messages")
-    messages = [message for message in answer.json()["items"] if message["content"]]
+    response = await alice.get(f"/api/conversations/{conversation.id}/messages")
+    messages = [message for message in response.json()["items"] if message["content"]]
     # Then all are returned in chronological order regardless of their type
     texts = [it["content"] if it["contentType"] == "text" else it["content"]["title"] for it in messages]
     assert texts == ["第一", "问题", "回答", "第二", "又一个问题"]

@@ -23,8 +23,8 @@ BLANK: tuple[dict[str, str | None], ...] = (
 )
 
 
-def code(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+def code(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
 
 
 async def kept(store: Store, conversation_id: str) -> Conversation | None:
@@ -34,17 +34,17 @@ async def kept(store: Store, conversation_id: str) -> Conversation | None:
 @pytest.fixture
 async def domain(alice: httpx.AsyncClient) -> dict[str, Any]:
     """A domain to talk to."""
-    answer = await alice.post("/api/domains", json={"name": "法律顾问"})
-    assert answer.status_code == 201
-    return answer.json()
+    response = await alice.post("/api/domains", json={"name": "法律顾问"})
+    assert response.status_code == 201
+    return response.json()
 
 
 @pytest.fixture
 async def conversation(alice: httpx.AsyncClient, domain: dict[str, Any]) -> dict[str, Any]:
     """A conversation in it."""
-    answer = await alice.post(f"/api/domains/{domain['id']}/conversations", json={"title": "合同咨询"})
-    assert answer.status_code == 201
-    return answer.json()
+    response = await alice.post(f"/api/domains/{domain['id']}/conversations", json={"title": "合同咨询"})
+    assert response.status_code == 201
+    return response.json()
 
 
 @pytest.mark.requirement("CONV-001-S1", "002-API-1")
@@ -52,10 +52,10 @@ async def test_conversation_is_created_with_its_session(
     api: Api, alice: httpx.AsyncClient, domain: dict[str, Any]
 ):
     # When a user creates a conversation
-    answer = await alice.post(f"/api/domains/{domain['id']}/conversations")
+    response = await alice.post(f"/api/domains/{domain['id']}/conversations")
     # Then it has a session, and the answer has all five fields
-    assert answer.status_code == 201
-    made = answer.json()
+    assert response.status_code == 201
+    made = response.json()
     assert made["domainId"] == made["agentId"] == domain["id"]
     assert (made["title"], made["status"]) == (None, "active")
     assert len(made["sessionId"]) >= 43  # 256 random bits
@@ -72,9 +72,9 @@ async def test_creating_fails_where_the_domain_does_not_exist(alice: httpx.Async
     # Given a domain that is not there
     for absent in (new_uuid(), "不存在的领域"):
         # When a user creates a conversation in it
-        answer = await alice.post(f"/api/domains/{absent}/conversations")
+        response = await alice.post(f"/api/domains/{absent}/conversations")
         # Then the answer is 404
-        assert code(answer) == (404, "DOMAIN_NOT_FOUND")
+        assert code(response) == (404, "DOMAIN_NOT_FOUND")
     assert (await alice.get("/api/conversations")).json()["items"] == []
 
 
@@ -114,10 +114,10 @@ async def test_conversation_is_read_with_its_messages(
     assert row
     await keep_turn(api.store, row, "这份合同有什么风险？", "违约金过高。")
     # When its detail is read
-    answer = await alice.get(f"/api/conversations/{conversation['id']}")
+    response = await alice.get(f"/api/conversations/{conversation['id']}")
     # Then the business data are there
-    assert answer.status_code == 200
-    found = answer.json()
+    assert response.status_code == 200
+    found = response.json()
     for name in ("id", "domainId", "sessionId", "title", "status", "createdAt"):
         assert found[name] == conversation[name]
     # And the messages
@@ -132,9 +132,9 @@ async def test_reading_fails_where_the_conversation_does_not_exist(alice: httpx.
     # Given a conversation that is not there
     for absent in (new_uuid(), "不存在的对话"):
         # When its detail is read
-        answer = await alice.get(f"/api/conversations/{absent}")
+        response = await alice.get(f"/api/conversations/{absent}")
         # Then the answer is 404
-        assert code(answer) == (404, "CONVERSATION_NOT_FOUND")
+        assert code(response) == (404, "CONVERSATION_NOT_FOUND")
 
 
 @pytest.mark.requirement("CONV-004-S1", "002-API-4")
@@ -174,16 +174,16 @@ async def test_sending_a_message_that_is_too_long_fails(
 ):
     path = f"/api/conversations/{conversation['id']}/messages"
     # When more than 10000 characters are sent (characters, not bytes)
-    answer = await alice.post(path, json={"content": "字" * 10_001})
+    response = await alice.post(path, json={"content": "字" * 10_001})
     # Then the answer is 400
-    assert code(answer) == (400, "MESSAGE_TOO_LONG")
+    assert code(response) == (400, "MESSAGE_TOO_LONG")
     assert (await alice.get(path)).json()["items"] == []
     # And 10000 are not too many
     assert check_user_content("字" * 10_000, most=10_000)
 
 
 @pytest.mark.requirement("002-ERR-CONVERSATION_NOT_FOUND")
-async def test_every_conversation_route_answers_conversation_not_found(alice: httpx.AsyncClient):
+async def test_every_conversation_route_responds_conversation_not_found(alice: httpx.AsyncClient):
     path = f"/api/conversations/{new_uuid()}"
     for method, rest, body in (
         ("GET", "", None),
@@ -195,12 +195,12 @@ async def test_every_conversation_route_answers_conversation_not_found(alice: ht
         ("POST", "/messages", {"content": "你好"}),
         ("GET", "/context", None),
     ):
-        answer = await alice.request(method, path + rest, json=body)
-        assert code(answer) == (404, "CONVERSATION_NOT_FOUND"), (method, rest)
+        response = await alice.request(method, path + rest, json=body)
+        assert code(response) == (404, "CONVERSATION_NOT_FOUND"), (method, rest)
 
 
 @pytest.mark.requirement("002-ERR-DOMAIN_NOT_FOUND")
-async def test_every_domain_route_answers_domain_not_found(
+async def test_every_domain_route_responds_domain_not_found(
     alice: httpx.AsyncClient, bob: httpx.AsyncClient, domain: dict[str, Any]
 ):
     # A domain that never was, one that was deleted, and somebody else's are alike
@@ -215,8 +215,8 @@ async def test_every_domain_route_answers_domain_not_found(
             ("POST", "/conversations", {}),
             ("GET", "/conversations", None),
         ):
-            answer = await alice.request(method, f"/api/domains/{absent}{rest}", json=body)
-            assert code(answer) == (404, "DOMAIN_NOT_FOUND"), (method, rest)
+            response = await alice.request(method, f"/api/domains/{absent}{rest}", json=body)
+            assert code(response) == (404, "DOMAIN_NOT_FOUND"), (method, rest)
 
 
 @pytest.mark.requirement("002-ERR-MESSAGE_CONTENT_REQUIRED")
@@ -225,9 +225,9 @@ async def test_blank_content_is_refused_wherever_one_can_send(
 ):
     for path in (f"/api/conversations/{conversation['id']}/messages", "/api/chat"):
         for body in BLANK:
-            answer = await alice.post(path, json=body)
-            assert code(answer) == (400, "MESSAGE_CONTENT_REQUIRED"), (path, body)
-            assert answer.json()["error"]["param"] == "content"
+            response = await alice.post(path, json=body)
+            assert code(response) == (400, "MESSAGE_CONTENT_REQUIRED"), (path, body)
+            assert response.json()["error"]["param"] == "content"
 
 
 @pytest.mark.requirement("002-ERR-MESSAGE_TOO_LONG")
@@ -235,6 +235,6 @@ async def test_limit_of_a_message_is_the_domains_own(alice: httpx.AsyncClient, c
     path = f"/api/conversations/{conversation['id']}/messages"
     settings = {"settings": {"maxMessageChars": 5}}
     assert (await alice.patch(f"/api/domains/{conversation['domainId']}", json=settings)).status_code == 200
-    answer = await alice.post(path, json={"content": "六个字的消息"})
-    assert code(answer) == (400, "MESSAGE_TOO_LONG")
-    assert answer.json()["error"]["details"] == {"most": 5, "length": 6}
+    response = await alice.post(path, json={"content": "六个字的消息"})
+    assert code(response) == (400, "MESSAGE_TOO_LONG")
+    assert response.json()["error"]["details"] == {"most": 5, "length": 6}

@@ -39,9 +39,9 @@ async def talk(
 
 async def make_domain(talk: Talk, **servers: dict[str, Any]) -> str:
     body = {"name": "法律顾问", "primaryRoleId": "lawyer", "settings": {"mcpServers": servers}}
-    answer = await talk.client.post("/api/domains", json=body)
-    assert answer.status_code == 201, answer.text
-    return answer.json()["id"]
+    response = await talk.client.post("/api/domains", json=body)
+    assert response.status_code == 201, response.text
+    return response.json()["id"]
 
 
 async def ask(talk: Talk, domain_id: str, question: str) -> list[dict[str, Any]]:

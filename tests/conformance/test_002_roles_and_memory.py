@@ -14,16 +14,16 @@ from threadkeep.testing import Recorded, Say, ScriptedModel, UseTool
 
 async def make_domain(talk: Talk, **said: Any) -> dict[str, Any]:
     """A domain to talk to."""
-    answer = await talk.client.post("/api/domains", json={"name": "法律顾问", **said})
-    assert answer.status_code == 201
-    return answer.json()
+    response = await talk.client.post("/api/domains", json={"name": "法律顾问", **said})
+    assert response.status_code == 201
+    return response.json()
 
 
 async def converse(talk: Talk, domain: dict[str, Any]) -> str:
     """A conversation with a title, so that the model is asked for none."""
     path = f"/api/domains/{domain['id']}/conversations"
-    answer = await talk.client.post(path, json={"title": "合同咨询"})
-    return answer.json()["id"]
+    response = await talk.client.post(path, json={"title": "合同咨询"})
+    return response.json()["id"]
 
 
 async def events(talk: Talk, conversation_id: str, content: str) -> list[dict[str, Any]]:

@@ -77,9 +77,9 @@ async def own_chat(api: Api, client: httpx.AsyncClient) -> Conversation:
 
 
 async def chat_messages(client: httpx.AsyncClient, **query: int) -> list[dict[str, Any]]:
-    answer = await client.get("/api/chat/messages", params=query)
-    assert answer.status_code == 200
-    return answer.json()["items"]
+    response = await client.get("/api/chat/messages", params=query)
+    assert response.status_code == 200
+    return response.json()["items"]
 
 
 async def listed(client: httpx.AsyncClient) -> list[str]:
@@ -344,9 +344,9 @@ async def test_deleting_one_users_conversation_leaves_the_other_users_alone(
 async def test_empty_message_is_rejected(api: Api, alice: httpx.AsyncClient):
     chat = await own_chat(api, alice)
     for path in ("/api/chat", f"/api/conversations/{chat.id}/messages"):
-        answer = await alice.post(path, json={"content": ""})
-        assert answer.status_code == 400
-        assert answer.json()["error"]["code"] == "MESSAGE_CONTENT_REQUIRED"
+        response = await alice.post(path, json={"content": ""})
+        assert response.status_code == 400
+        assert response.json()["error"]["code"] == "MESSAGE_CONTENT_REQUIRED"
     assert await chat_messages(alice) == []
 
 
@@ -356,9 +356,9 @@ async def test_very_long_message_is_stored_whole(api: Api, alice: httpx.AsyncCli
     agents = (await api.as_user("root", admin=True).get("/api/agents")).json()["items"]
     assert [agent["settings"]["maxMessageChars"] for agent in agents if agent["isDefault"]] == [0]
     # And a message far over 10,000 characters is stored and read back as it was
-    question, answer = "很长的问题 " * 50_000, "A long answer. " * 50_000
-    await keep_turn(api.store, await own_chat(api, alice), question, answer)
-    assert [message["content"] for message in await chat_messages(alice)] == [question, answer]
+    question, reply = "很长的问题 " * 50_000, "A long answer. " * 50_000
+    await keep_turn(api.store, await own_chat(api, alice), question, reply)
+    assert [message["content"] for message in await chat_messages(alice)] == [question, reply]
 
 
 @pytest.mark.requirement("003-EC3")
@@ -525,9 +525,9 @@ async def test_blank_or_missing_content_is_rejected_at_the_door(api: Api, alice:
     bodies: list[dict[str, str | None]] = [{}, {"content": None}, *({"content": blank} for blank in BLANKS)]
     for path in ("/api/chat", f"/api/conversations/{chat.id}/messages"):
         for body in bodies:
-            answer = await alice.post(path, json=body)
-            assert answer.status_code == 400
-            assert answer.json()["error"]["code"] == "MESSAGE_CONTENT_REQUIRED"
+            response = await alice.post(path, json=body)
+            assert response.status_code == 400
+            assert response.json()["error"]["code"] == "MESSAGE_CONTENT_REQUIRED"
     assert await chat_messages(alice) == []
 
 
@@ -695,10 +695,10 @@ async def test_no_user_can_access_another_users_conversation_or_messages(
             ("GET", "/context", None),
         ):
             # Exactly as if there were no such conversation
-            answer = await client.request(method, path + rest, json=body)
+            response = await client.request(method, path + rest, json=body)
             absent = await client.request(method, f"/api/conversations/{new_uuid()}{rest}", json=body)
-            assert answer.status_code == absent.status_code == 404
-            errors = [it.json()["error"] | {"requestId": ""} for it in (answer, absent)]
+            assert response.status_code == absent.status_code == 404
+            errors = [it.json()["error"] | {"requestId": ""} for it in (response, absent)]
             assert errors[0] == errors[1]
         assert await listed(client) == []
         assert await chat_messages(client) == []

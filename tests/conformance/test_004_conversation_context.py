@@ -86,9 +86,9 @@ async def test_conversation_is_created_and_its_metadata_returned(alice: httpx.As
     started = await alice.post(f"/api/agents/{agent_id}/conversations", json={"metadata": {"from": "page"}})
     entered = await alice.put(f"/api/agents/{agent_id}/conversation")
     # THEN it is created, and its metadata are returned
-    for answer in (started, entered):
-        assert answer.status_code == 201
-        made = answer.json()
+    for response in (started, entered):
+        assert response.status_code == 201
+        made = response.json()
         assert (made["agentId"], made["userId"], made["messageCount"]) == (agent_id, "alice", 0)
         assert made["createdAt"].endswith("Z")
         found = (await alice.get(f"/api/conversations/{made['id']}")).json()
@@ -211,10 +211,10 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
     _, reply = await keep_rich_turn(api.store, conversation)
     # WHEN a front end loads the conversation THEN it gets the messages
     detail = (await alice.get(f"/api/conversations/{conversation.id}")).json()
-    asked, answered = detail["messages"]
-    assert (asked["role"], answered["role"]) == ("user", "assistant")
+    asked, replied = detail["messages"]
+    assert (asked["role"], replied["role"]) == ("user", "assistant")
     # AND their rich fields
-    assert answered["thoughtProcess"] == [
+    assert replied["thoughtProcess"] == [
         {
             "kind": "thought",
             "title": "Thought",
@@ -239,7 +239,7 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
             "toolCallId": "call_1",
         },
     ]
-    assert answered["citations"] == [
+    assert replied["citations"] == [
         {
             "index": 1,
             "title": "合同模板",
@@ -256,9 +256,9 @@ async def test_conversation_is_loaded_with_the_rich_fields_of_its_messages(
             "url": "https://example.org/585",
         },
     ]
-    assert answered["artifactIds"] == list(reply.artifact_ids)
-    assert [call["toolName"] for call in answered["toolCalls"]] == ["search_documents"]
-    assert (answered["runId"], answered["status"], answered["tokenCount"]) == (reply.turn_id, "COMPLETED", 42)
+    assert replied["artifactIds"] == list(reply.artifact_ids)
+    assert [call["toolName"] for call in replied["toolCalls"]] == ["search_documents"]
+    assert (replied["runId"], replied["status"], replied["tokenCount"]) == (reply.turn_id, "COMPLETED", 42)
     # AND the fields are there for every message, also where they are empty
     assert (asked["thoughtProcess"], asked["citations"], asked["artifactIds"]) == ([], [], [])
     # AND the same by the list of messages
@@ -274,8 +274,8 @@ async def test_engine_gets_the_latest_messages_without_thought_processes(
     grown, _ = await keep_rich_turn(api.store, grown)
     await keep_turn(api.store, grown, "第三个问题", "第三个回答")
     # WHEN an engine asks for context THEN it gets the latest N messages, with role and content only
-    answer = await alice.get(f"/api/conversations/{conversation.id}/context", params={"limit": 4})
-    assert answer.json() == {
+    response = await alice.get(f"/api/conversations/{conversation.id}/context", params={"limit": 4})
+    assert response.json() == {
         "messages": [
             {"role": "user", "content": "合同违约条款是什么？"},
             {"role": "assistant", "content": "违约金为 20% [1]。"},
@@ -404,8 +404,8 @@ async def test_users_reach_only_their_own_conversations(
         for listing in (path, "/api/conversations"):
             assert [it["id"] for it in (await client.get(listing)).json()["items"]] == [own["id"]]
         for method, body in (("GET", None), ("PATCH", {"title": "丙"}), ("DELETE", None)):
-            answer = await client.request(method, f"/api/conversations/{other['id']}", json=body)
-            assert answer.status_code == 404
+            response = await client.request(method, f"/api/conversations/{other['id']}", json=body)
+            assert response.status_code == 404
     admin = api.as_user("root", admin=True)
     assert (await admin.get("/api/conversations")).json()["items"] == []
     for conversation in (alices, bobs):

@@ -22,16 +22,16 @@ async def brief(talk: Talk, agent_id: str, title: str, summary: str = "最近7�
         "priority": "P1",
         "actions": [{"type": "start_conversation", "label": "继续对话"}],
     }
-    answer = await talk.client.post("/api/briefings", json=body)
-    assert answer.status_code == 201, answer.text
-    return answer.json()["id"]
+    response = await talk.client.post("/api/briefings", json=body)
+    assert response.status_code == 201, response.text
+    return response.json()["id"]
 
 
 async def go_on(talk: Talk, briefing_id: str) -> dict[str, Any]:
     """Continues the conversation of a briefing."""
-    answer = await talk.client.post(f"/api/briefings/{briefing_id}/actions/start_conversation")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = await talk.client.post(f"/api/briefings/{briefing_id}/actions/start_conversation")
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 @pytest.mark.requirement("REQ-CONV-001-S1", "REQ-CONV-005-S1")

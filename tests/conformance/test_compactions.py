@@ -19,9 +19,9 @@ async def test_conversation_is_compacted_by_hand(talk: Talk, model: ScriptedMode
     conversation = await talk_of(talk, 6)
     before = await talk.messages(conversation)
     model.script([Say("用户问了六个问题。")])
-    answer = await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 4})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["archivedCount"] == 8
+    response = await talk.client.post(f"/api/conversations/{conversation}/compact", json={"keepLast": 4})
+    assert response.status_code == 200, response.text
+    assert response.json()["archivedCount"] == 8
     after = await talk.messages(conversation)
     assert [it["archived"] for it in after] == [True] * 8 + [False] * 4
     assert [{**it, "archived": False} for it in after] == before
@@ -35,8 +35,8 @@ async def test_conversation_is_compacted_by_hand(talk: Talk, model: ScriptedMode
 async def test_too_few_messages_are_not_compacted(talk: Talk, model: ScriptedModel):
     conversation = await talk_of(talk, 4)
     before = (await talk.client.get(f"/api/conversations/{conversation}")).json()
-    answer = await talk.client.post(f"/api/conversations/{conversation}/compact")
-    error = refusal(answer, 409, "TOO_FEW_MESSAGES")
+    response = await talk.client.post(f"/api/conversations/{conversation}/compact")
+    error = refusal(response, 409, "TOO_FEW_MESSAGES")
     assert (error["details"]["messages"], error["details"]["threshold"]) == (8, 10)
     assert "8" in error["message"]
     assert "10" in error["message"]

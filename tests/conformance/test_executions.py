@@ -160,8 +160,8 @@ async def test_run_that_did_not_end_well_keeps_what_it_said(
 
 async def test_events_told_at_the_same_moment_become_one_turn(api: Api, alice: httpx.AsyncClient):
     conversation_id = await make_conversation(alice)
-    answers = await asyncio.gather(*(tell(alice, conversation_id, *RUN) for _ in range(10)))
-    assert {answer.json()["items"][0]["turnId"] for answer in answers} != {None}
+    responses = await asyncio.gather(*(tell(alice, conversation_id, *RUN) for _ in range(10)))
+    assert {response.json()["items"][0]["turnId"] for response in responses} != {None}
     assert len(await messages(alice, conversation_id)) == 2
 
 

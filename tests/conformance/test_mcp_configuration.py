@@ -24,9 +24,9 @@ def user(api: Api) -> httpx.AsyncClient:
 @pytest.fixture
 async def domain(user: httpx.AsyncClient) -> str:
     """A domain to talk to."""
-    answer = await user.post("/api/domains", json={"name": "法律顾问"})
-    assert answer.status_code == 201
-    return f"/api/domains/{answer.json()['id']}"
+    response = await user.post("/api/domains", json={"name": "法律顾问"})
+    assert response.status_code == 201
+    return f"/api/domains/{response.json()['id']}"
 
 
 async def save(user: httpx.AsyncClient, domain: str, **servers: Any) -> httpx.Response:
@@ -41,9 +41,9 @@ async def state(user: httpx.AsyncClient, domain: str) -> tuple[Any, Any]:
 @pytest.mark.requirement("CONV-008.1-S1")
 async def test_server_is_added_to_the_domains_settings(api: Api, user: httpx.AsyncClient, domain: str):
     # When the user adds a server to the domain's settings
-    answer = await save(user, domain, **{"web-search": WEB_SEARCH})
+    response = await save(user, domain, **{"web-search": WEB_SEARCH})
     # Then that succeeds
-    assert answer.status_code == 200
+    assert response.status_code == 200
     # And the settings have it
     settings, _ = await state(user, domain)
     assert settings["web-search"]["command"] == "npx"
@@ -59,9 +59,9 @@ async def test_system_server_cannot_be_overridden(user: httpx.AsyncClient, domai
     before = await state(user, domain)
     # When the user names a server `promptx`
     for name in ("promptx", "PromptX", "retriever"):
-        answer = await save(user, domain, **{name: WEB_SEARCH})
+        response = await save(user, domain, **{name: WEB_SEARCH})
         # Then the answer is 400
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "MCP_NAME_RESERVED")
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "MCP_NAME_RESERVED")
     body = {"name": "x", "settings": {"mcpServers": {"promptx": WEB_SEARCH}}}
     assert (await user.post("/api/domains", json=body)).json()["error"]["code"] == "MCP_NAME_RESERVED"
     # And the system's own is as it was
@@ -90,9 +90,9 @@ async def test_malformed_configuration_is_refused(user: httpx.AsyncClient, domai
         ({"command": "npx", "args": ["x"], "env": {"LD_PRELOAD": "/tmp/x.so"}}, ".env.LD_PRELOAD"),
         ({"url": "file:///etc/passwd"}, ".url"),
     ):
-        answer = await save(user, domain, bad=server)
-        error = answer.json()["error"]
-        assert (answer.status_code, error["code"]) == (400, "MCP_CONFIG_INVALID")
+        response = await save(user, domain, bad=server)
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (400, "MCP_CONFIG_INVALID")
         assert error["param"] == f"settings.mcpServers.bad{field}"
     assert await state(user, domain) == before
 
@@ -101,6 +101,6 @@ async def test_malformed_configuration_is_refused(user: httpx.AsyncClient, domai
 async def test_command_that_is_not_allowed_is_refused(user: httpx.AsyncClient, domain: str):
     before = await state(user, domain)
     for command in ("sh", "../npx", "npx;rm", "/usr/bin/npx", "python3"):
-        answer = await save(user, domain, bad={"command": command, "args": ["x"]})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "MCP_COMMAND_NOT_ALLOWED")
+        response = await save(user, domain, bad={"command": command, "args": ["x"]})
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "MCP_COMMAND_NOT_ALLOWED")
     assert await state(user, domain) == before

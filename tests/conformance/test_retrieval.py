@@ -39,7 +39,7 @@ def offered(model: ScriptedModel) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("CONV-009-S1", "CONV-011-S1")
-async def test_model_searches_the_documents_and_answers_from_them(talk: Talk, model: ScriptedModel):
+async def test_model_searches_the_documents_and_replies_from_them(talk: Talk, model: ScriptedModel):
     domain_id = await domain_with_contract(talk)
     model.script(
         [UseTool("search_documents", {"query": "合同违约条款"})],

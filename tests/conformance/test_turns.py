@@ -32,10 +32,10 @@ async def test_reply_is_streamed_as_data_chunks_that_end_with_done(talk: Talk, m
     conversation = await consultation(talk)
     # When the server processes the request
     path = f"/api/conversations/{conversation}/messages?dialect=text"
-    answer = await talk.client.post(path, json={"content": "你好吗？"})
+    response = await talk.client.post(path, json={"content": "你好吗？"})
     # Then it streams `data: <text>` chunks and ends with `data: [DONE]`
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    *chunks, done, rest = answer.text.split("\n\n")
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *chunks, done, rest = response.text.split("\n\n")
     assert "".join(chunk.removeprefix("data: ") for chunk in chunks) == "你好，世界"
     assert (done, rest) == ("data: [DONE]", "")
 
@@ -77,9 +77,9 @@ async def test_message_is_sent_and_the_reply_streams(talk: Talk, model: Scripted
     conversation = await consultation(talk)
     # When the user sends a message
     path = f"/api/conversations/{conversation}/messages"
-    answer = await talk.client.post(path, json={"content": "这份合同有什么风险？"})
+    response = await talk.client.post(path, json={"content": "这份合同有什么风险？"})
     # Then a stream is returned, and the message is stored
-    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["content-type"].startswith("text/event-stream")
     stored = [(it["role"], it["content"]) for it in await talk.messages(conversation)]
     assert stored == [("user", "这份合同有什么风险？"), ("assistant", "有三个风险。")]
 
@@ -125,7 +125,7 @@ async def test_generation_is_stopped_and_what_was_said_is_kept(talk: Talk, model
 
 
 @pytest.mark.requirement("002-ERR-GENERATION_ABORTED")
-async def test_waiting_for_a_turn_that_is_stopped_answers_499(talk: Talk, model: ScriptedModel):
+async def test_waiting_for_a_turn_that_is_stopped_gives_499(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Say("begun"), Wait(gate)])
     conversation = await consultation(talk)
@@ -133,26 +133,26 @@ async def test_waiting_for_a_turn_that_is_stopped_answers_499(talk: Talk, model:
     waiting = asyncio.create_task(talk.client.post(path, json={"content": "?"}, headers=JSON))
     await gate.reached()
     await talk.client.post(f"/api/conversations/{conversation}/abort")
-    answer = await waiting
-    assert (answer.status_code, answer.json()["error"]["code"]) == (499, "GENERATION_ABORTED")
+    response = await waiting
+    assert (response.status_code, response.json()["error"]["code"]) == (499, "GENERATION_ABORTED")
 
 
 @pytest.mark.requirement("002-ERR-GENERATION_TIMEOUT")
-async def test_generation_that_takes_too_long_answers_504(talk: Talk, model: ScriptedModel):
+async def test_generation_that_takes_too_long_gives_504(talk: Talk, model: ScriptedModel):
     model.script([Wait(Gate())])
     conversation = await consultation(talk, settings={"generationTimeoutS": 0.2})
     path = f"/api/conversations/{conversation}/messages?wait=true"
-    answer = await talk.client.post(path, json={"content": "?"}, headers=JSON)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (504, "GENERATION_TIMEOUT")
+    response = await talk.client.post(path, json={"content": "?"}, headers=JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (504, "GENERATION_TIMEOUT")
 
 
 @pytest.mark.requirement("002-ERR-AGENTX_ERROR")
-async def test_failing_gateway_answers_502(talk: Talk, model: ScriptedModel):
+async def test_failing_gateway_gives_502(talk: Talk, model: ScriptedModel):
     model.script([Status(400, "no such model")])
     conversation = await consultation(talk)
     path = f"/api/conversations/{conversation}/messages?wait=true"
-    answer = await talk.client.post(path, json={"content": "?"}, headers=JSON)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "AGENTX_ERROR")
+    response = await talk.client.post(path, json={"content": "?"}, headers=JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "AGENTX_ERROR")
 
 
 @pytest.mark.requirement("003-US1.1", "003-US1.2")
@@ -173,7 +173,7 @@ async def test_chat_makes_the_conversation_once_and_moves_its_last_activity(talk
 
 
 @pytest.mark.requirement("SC-001")
-async def test_every_chat_leaves_question_and_answer(talk: Talk, model: ScriptedModel):
+async def test_every_chat_leaves_question_and_reply(talk: Talk, model: ScriptedModel):
     replies = [f"answer {number}" for number in range(10)]
     titled = [Say("A title")]
     model.script([Say(replies[0])], titled, *([Say(reply)] for reply in replies[1:]))

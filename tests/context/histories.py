@@ -205,7 +205,7 @@ class Conversation:
     def ask(self, text: str) -> Message:
         return self.add(MessageRole.USER, text_parts(text))
 
-    def answer(self, *parts: Part | str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
+    def reply(self, *parts: Part | str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
         made = tuple(TextPart(text=it) if isinstance(it, str) else it for it in parts)
         return self.add(MessageRole.ASSISTANT, made, status)
 
@@ -221,7 +221,7 @@ def exchanges(count: int, *, result: str = "") -> Conversation:
         used: Sequence[Part] = ()
         if result:
             used = (ToolCallPart(call=call(f"call_{number}", f"{number} {result}"), iteration=1),)
-        conversation.answer(*used, TextPart(text=f"answer {number}", iteration=2))
+        conversation.reply(*used, TextPart(text=f"answer {number}", iteration=2))
     return conversation
 
 
@@ -245,6 +245,6 @@ def asked(seq: int, content: str) -> Message:
     return message(seq, MessageRole.USER, content, MessageStatus.COMPLETED)
 
 
-def answered(seq: int, content: str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
+def replied(seq: int, content: str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
     """An answer by itself."""
     return message(seq, MessageRole.ASSISTANT, content, status)

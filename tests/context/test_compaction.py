@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.context.histories import AT, answered, asked, card, message
+from tests.context.histories import AT, asked, card, message, replied
 from tests.engine.in_memory import InMemoryGateway
 from threadkeep.context.compaction import (
     MOST_ARGUMENT_CHARACTERS,
@@ -44,7 +44,7 @@ def told(gateway: InMemoryGateway) -> list[str]:
 
 
 def talk(count: int) -> list[Message]:
-    return [asked(at, f"q{at}") if at % 2 else answered(at, f"a{at}") for at in range(1, count + 1)]
+    return [asked(at, f"q{at}") if at % 2 else replied(at, f"a{at}") for at in range(1, count + 1)]
 
 
 # What is archived
@@ -104,7 +104,7 @@ def described(messages: Iterable[Message]) -> list[str]:
 
 def reply_of(*parts: Part) -> Message:
     """A reply that may have said nothing."""
-    return replace(answered(2, "x", MessageStatus.CANCELLED), parts=parts)
+    return replace(replied(2, "x", MessageStatus.CANCELLED), parts=parts)
 
 
 async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
@@ -115,7 +115,7 @@ async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
         TextPart(text="三。", iteration=3),
     )
     told_of = message(3, MessageRole.SYSTEM, card(), MessageStatus.COMPLETED)
-    overwritten = replace(answered(4, "never mind"), on_path=False)
+    overwritten = replace(replied(4, "never mind"), on_path=False)
     gateway = InMemoryGateway(says(" 用户问了加法。 "))
     messages = [asked(1, "一加二？"), reply, told_of, overwritten]
     assert await summarise(gateway, "m", "Before.", described(messages)) == "用户问了加法。"
@@ -216,9 +216,9 @@ def test_extract_has_what_tools_returned():
 def test_extract_holds_first_sentences_and_says_what_it_is():
     messages = [
         asked(1, "Where is the contract? I lost it."),
-        answered(2, "In the drawer.\nThe left one."),
+        replied(2, "In the drawer.\nThe left one."),
         message(3, MessageRole.SYSTEM, card(title="Policy"), MessageStatus.COMPLETED),
-        answered(4, "", MessageStatus.FAILED),
+        replied(4, "", MessageStatus.FAILED),
     ]
     assert extract_of(None, messages).splitlines() == [
         "(Extracts of earlier messages, made without a model.)",

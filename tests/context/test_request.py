@@ -172,7 +172,7 @@ def _check_window(
 def test_earlier_tool_calls_go_back_with_their_results_in_order():
     conversation = Conversation()
     conversation.ask("How did we do?")
-    conversation.answer(
+    conversation.reply(
         TextPart(text="First the numbers.", iteration=1),
         ToolCallPart(call=call("a", {"rows": [1, 2, 3]}, model_name="sales__rows"), iteration=1),
         ToolCallPart(call=call("b", "", arguments={"q": "x"}, model_name="add"), iteration=1),
@@ -195,7 +195,7 @@ def test_earlier_tool_calls_go_back_with_their_results_in_order():
 def test_turn_that_was_stopped_in_its_tools_has_a_result_for_every_call():
     conversation = Conversation()
     conversation.ask("Go")
-    conversation.answer(
+    conversation.reply(
         ToolCallPart(call=call("a", None, status=ToolCallStatus.INTERRUPTED, error="Stopped."), iteration=1),
         ToolCallPart(call=call("b", None, status=ToolCallStatus.RUNNING), iteration=1),
         status=MessageStatus.CANCELLED,
@@ -230,7 +230,7 @@ def test_ids_of_older_records_are_replaced_the_same_way_whatever_the_window():
     for number in range(3):
         conversation.ask("?")
         used = call("call_1" if number else "not ok!", turn=f"t{number}", model_name="")
-        conversation.answer(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
+        conversation.reply(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     whole, latest = build(conversation.messages), build(conversation.messages[-3:])
     check_valid(whole)
@@ -243,7 +243,7 @@ def test_only_the_larger_of_two_results_with_the_same_id_is_shortened():
     for number, result in enumerate(["A" * 9000, "B"]):
         conversation.ask("?")
         used = call("call_0", result, turn=f"t{number}", model_name="")
-        conversation.answer(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
+        conversation.reply(ToolCallPart(call=used, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
     first, second = result_texts(built.request)
@@ -257,7 +257,7 @@ def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced():
     for number, id_ in enumerate(["not ok!", "call_1", "call_1"]):
         conversation.ask("?")
         used = ToolCallPart(call=call(id_, turn=f"t{number}"), iteration=1)
-        conversation.answer(used, TextPart(text="!", iteration=2))
+        conversation.reply(used, TextPart(text="!", iteration=2))
     conversation.ask("?")
     first, second = build(conversation.messages), build(conversation.messages)
     check_valid(first)
@@ -268,12 +268,12 @@ def test_ids_that_a_provider_refuses_or_that_repeat_are_replaced():
 def test_what_was_said_before_a_stop_or_a_failure_is_context():
     conversation = Conversation()
     conversation.ask("A")
-    conversation.answer("half", status=MessageStatus.CANCELLED)
+    conversation.reply("half", status=MessageStatus.CANCELLED)
     conversation.ask("B")
-    conversation.answer(status=MessageStatus.FAILED)
+    conversation.reply(status=MessageStatus.FAILED)
     conversation.ask("C")
     conversation.add(MessageRole.ASSISTANT, text_parts("old"), on_path=False)
-    conversation.answer("new")
+    conversation.reply("new")
     conversation.ask("D")
     request = build(conversation.messages).request
     assert texts(request) == [["A"], ["half"], ["B", "C"], ["new"], ["D"]]
@@ -282,7 +282,7 @@ def test_what_was_said_before_a_stop_or_a_failure_is_context():
 def test_superseded_parts_are_not_sent():
     conversation = Conversation()
     conversation.ask("A")
-    conversation.answer(
+    conversation.reply(
         TextPart(text="cut o", iteration=1, superseded=True), TextPart(text="cut off", iteration=1)
     )
     conversation.ask("B")
@@ -294,7 +294,7 @@ def test_passages_stay_before_the_question_that_they_were_found_for():
     conversation = Conversation()
     asked = conversation.ask("How long?")
     first = build(conversation.messages, found=[hit])
-    conversation.answer(
+    conversation.reply(
         RetrievalPart(query="How long?", hits=(hit,), at=AT), TextPart(text="30 [1].", iteration=1)
     )
     conversation.ask("Sure?")
@@ -310,7 +310,7 @@ def test_passages_stay_before_a_question_whose_reply_failed_without_text():
     conversation = Conversation()
     conversation.ask("How long?")
     first = build(conversation.messages, found=[hit])
-    conversation.answer(RetrievalPart(query="How long?", hits=(hit,), at=AT), status=MessageStatus.FAILED)
+    conversation.reply(RetrievalPart(query="How long?", hits=(hit,), at=AT), status=MessageStatus.FAILED)
     conversation.ask("Again: how long?")
     second = build(conversation.messages, prior=first.receipt)
     assert texts(second.request) == [[*texts(first.request)[0], "Again: how long?"]]
@@ -344,7 +344,7 @@ def test_cards_are_the_users_words_and_thoughts_stay_out():
     conversation = Conversation()
     conversation.ask("A")
     conversation.tell(card())
-    conversation.answer(ThoughtPart(text=SECRET_THOUGHT, started_at=AT), "B")
+    conversation.reply(ThoughtPart(text=SECRET_THOUGHT, started_at=AT), "B")
     conversation.ask("C")
     request = build(conversation.messages, replace(PLENTY, zone=SHANGHAI)).request
     assert texts(request) == [["A", render_card(card(), SHANGHAI)], ["B"], ["C"]]
@@ -356,8 +356,8 @@ def test_cards_are_the_users_words_and_thoughts_stay_out():
 def test_thoughts_go_with_the_replies_where_the_agent_wants_them():
     conversation = Conversation()
     conversation.ask("A")
-    conversation.answer(ThoughtPart(text=SECRET_THOUGHT, started_at=AT), "B")
-    conversation.answer(ThoughtPart(text="nothing else", started_at=AT), status=MessageStatus.FAILED)
+    conversation.reply(ThoughtPart(text=SECRET_THOUGHT, started_at=AT), "B")
+    conversation.reply(ThoughtPart(text="nothing else", started_at=AT), status=MessageStatus.FAILED)
     conversation.ask("C")
     request, receipt, _ = build(conversation.messages, replace(PLENTY, thoughts=True))
     assert texts(request) == [["A"], [f"<thinking>\n{SECRET_THOUGHT}\n</thinking>", "B"], ["C"]]
@@ -376,7 +376,7 @@ def windows(conversation: Conversation, rules: ContextRules, asked: int) -> list
         conversation.ask(f"next {number}")
         latest = conversation.messages[-rules.context_messages :]
         built.append(build(latest, rules, prior=built[-1].receipt if built else None))
-        conversation.answer(f"reply {number}")
+        conversation.reply(f"reply {number}")
     return built
 
 
@@ -414,7 +414,7 @@ def test_window_moves_by_a_large_step_where_the_tokens_do_not_fit():
     conversation = Conversation()
     for letter in "abcdefghij":
         conversation.ask(letter * 400)
-        conversation.answer(letter * 400)
+        conversation.reply(letter * 400)
     conversation.ask("e" * 400)
     size = estimate_tokens("a" * 400) + 4
     tools = estimate_tokens(json.dumps([TOOLS[0].name, TOOLS[0].description])) + 40
@@ -422,7 +422,7 @@ def test_window_moves_by_a_large_step_where_the_tokens_do_not_fit():
     first = build(conversation.messages, rules)
     assert 4 <= len(first.receipt.message_ids) <= 6
     assert first.receipt.dropped_messages == 21 - len(first.receipt.message_ids)
-    conversation.answer("so")
+    conversation.reply("so")
     conversation.ask("on")
     second = build(conversation.messages, rules, prior=first.receipt)
     assert second.receipt.first_seq == first.receipt.first_seq
@@ -446,7 +446,7 @@ def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
     within = build(conversation.messages, rules)
     assert not within.receipt.shortened
     for number in range(9, 12):
-        conversation.answer(
+        conversation.reply(
             ToolCallPart(call=call(f"call_{number}", f"{number} " + "y" * 4000), iteration=1),
             TextPart(text="!", iteration=2),
         )
@@ -457,7 +457,7 @@ def test_results_beyond_the_budget_shrink_at_once_and_stay_short():
     assert all(len(it) < 1100 and "recall_result" in it for it in sent[:8])
     assert all(len(it) > 4000 for it in sent[8:])
     assert sum(map(estimate_tokens, sent)) <= 5_000
-    conversation.answer("!")
+    conversation.reply("!")
     conversation.ask("?")
     later = build(conversation.messages, rules, prior=beyond.receipt)
     assert later.receipt.shortened == beyond.receipt.shortened
@@ -484,7 +484,7 @@ def test_many_results_keep_to_the_budget_however_small_they_are(count: int, size
         ToolCallPart(call=call(f"c{number}", f"{number} " + "x" * size), iteration=1)
         for number in range(count)
     )
-    conversation.answer(*used, TextPart(text="!", iteration=2))
+    conversation.reply(*used, TextPart(text="!", iteration=2))
     conversation.ask("?")
     first = build(conversation.messages, rules)
     sent = result_texts(first.request)
@@ -492,7 +492,7 @@ def test_many_results_keep_to_the_budget_however_small_they_are(count: int, size
     assert sum(map(estimate_tokens, sent)) <= rules.result_tokens
     assert {*first.receipt.outlined} <= {*first.receipt.shortened}
     for at in range(3):  # what is shorter stays so
-        conversation.answer(f"answer {at}")
+        conversation.reply(f"answer {at}")
         conversation.ask("?")
         later = build(conversation.messages, rules, prior=first.receipt)
         assert result_texts(later.request) == sent
@@ -503,7 +503,7 @@ def test_large_result_shrinks_before_older_ones_that_are_small():
     for number, size in enumerate([900, 900, 16_000, 900]):
         conversation.ask("?")
         used = ToolCallPart(call=call(f"c{number}", "x" * size), iteration=1)
-        conversation.answer(used, TextPart(text="!", iteration=2))
+        conversation.reply(used, TextPart(text="!", iteration=2))
     conversation.ask("?")
     built = build(conversation.messages, replace(PLENTY, result_tokens=2000))
     assert built.receipt.shortened == ("c2",)
@@ -513,7 +513,7 @@ def test_outline_of_a_result_tells_its_tool_size_and_id():
     conversation = Conversation()
     conversation.ask("?")
     used = (ToolCallPart(call=call(f"c{number}", "x" * 900), iteration=1) for number in range(20))
-    conversation.answer(*used, TextPart(text="!", iteration=2))
+    conversation.reply(*used, TextPart(text="!", iteration=2))
     conversation.ask("?")
     built = build(conversation.messages, replace(PLENTY, result_tokens=1000))
     assert result_texts(built.request)[0] == '[add: 900 characters; recall_result with id "c0"]'
@@ -533,7 +533,7 @@ def test_shortened_result_in_the_payload_store_is_not_needed_any_more():
     carried = Excerpt.of(shown).to_store()
     conversation.ask("?")
     stored = call("a", carried, refs=refs)
-    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.reply(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     rules = replace(PLENTY, result_tokens=1000)
     payloads = {PayloadId("p2"): encode(shown)}
@@ -555,7 +555,7 @@ def test_result_that_was_cut_on_arrival_is_shortened_with_its_own_tail(is_aside:
     payloads = {PayloadId("p1"): encode(whole), PayloadId("p2"): encode(received)}
     conversation.ask("?")
     stored = call("a", None if is_aside else whole, refs=refs)
-    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.reply(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     built = build(conversation.messages, replace(PLENTY, result_tokens=500), payloads=payloads)
     (text,) = result_texts(built.request)
@@ -569,7 +569,7 @@ def test_result_that_was_cut_on_arrival_is_shortened_with_its_own_tail(is_aside:
 def test_empty_result_is_a_valid_result(result: Any):
     conversation = Conversation()
     conversation.ask("?")
-    conversation.answer(ToolCallPart(call=call("a", result), iteration=1), TextPart(text="!", iteration=2))
+    conversation.reply(ToolCallPart(call=call("a", result), iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     check_valid(build(conversation.messages))
 
@@ -578,7 +578,7 @@ def test_emoji_at_the_edge_of_the_budget_is_not_cut_in_half():
     conversation = Conversation()
     conversation.ask("?")
     text = "x" * (MOST_RESULT_CHARACTERS - 1) + "😀" * 50
-    conversation.answer(ToolCallPart(call=call("a", text), iteration=1), TextPart(text="!", iteration=2))
+    conversation.reply(ToolCallPart(call=call("a", text), iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     built = build(conversation.messages)
     check_valid(built)
@@ -591,7 +591,7 @@ def test_result_in_the_payload_store_is_sent_as_the_model_saw_it():
     conversation = Conversation()
     conversation.ask("?")
     stored = call("a", None, refs=refs)
-    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.reply(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     payloads = {PayloadId("p2"): encode("the beginning …")}
     assert result_texts(build(conversation.messages, payloads=payloads).request) == ["the beginning …"]
@@ -601,7 +601,7 @@ def test_result_of_an_older_record_is_cut_when_it_is_sent():
     conversation = Conversation()
     conversation.ask("?")
     stored = call("a", None, refs={"result": PayloadId("p1")})
-    conversation.answer(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
+    conversation.reply(ToolCallPart(call=stored, iteration=1), TextPart(text="!", iteration=2))
     conversation.ask("?")
     payloads = {PayloadId("p1"): encode({"rows": ["z" * 30_000]})}
     (sent,) = result_texts(build(conversation.messages, payloads=payloads).request)
@@ -613,7 +613,7 @@ def test_values_that_are_lost_are_sent_as_no_longer_available():
     refs = {name: PayloadId(name) for name in ("arguments", "result", MODEL_READS)}
     conversation = Conversation()
     conversation.ask("?")
-    conversation.answer(
+    conversation.reply(
         ToolCallPart(call=call("a", None, refs=refs), iteration=1), TextPart(text="!", iteration=2)
     )
     conversation.ask("?")

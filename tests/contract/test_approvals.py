@@ -49,10 +49,10 @@ async def test_request_that_is_withdrawn_is_neither_listed_nor_decided_nor_expir
     waiting = await store.turns.get_active(begun.turn.id)
     assert waiting is not None
     assert waiting.node_id is None
-    answered = await store.approvals.decide(begun.turn.id, other, ALLOW, LEASE)
-    assert answered.outcome == "taken"
-    assert answered.held is not None
-    assert answered.held.turn.status is TurnStatus.RUNNING
+    decided = await store.approvals.decide(begun.turn.id, other, ALLOW, LEASE)
+    assert decided.outcome == "taken"
+    assert decided.held is not None
+    assert decided.held.turn.status is TurnStatus.RUNNING
 
 
 async def test_turn_that_ends_closes_its_requests(store: Store, database: Database):

@@ -45,14 +45,14 @@ async def keep_straight(store: Store, turns: int = 2) -> Conversation:
 
 
 async def keep_edited(
-    store: Store, conversation: Conversation, parent_id: MessageId | None, asked: str, answered: str
+    store: Store, conversation: Conversation, parent_id: MessageId | None, asked: str, replied: str
 ) -> Conversation:
     """A turn that follows a message, wherever that is."""
     branch = await store.branches.up_to(conversation.id, parent_id)
     assert branch is not None
     begun = conversation.begin_turn(asked, NOW, branch=branch)
     await keep_begun(store, begun)
-    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(answered), NOW)
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said(replied), NOW)
     ended = begun.conversation.end_turn(begun.turn, reply, NOW)
     await keep_ended(store, ended)
     return ended.conversation

@@ -247,7 +247,7 @@ async def test_twenty_concurrent_changes_of_metadata_are_all_kept(store: Store):
     assert found and found.metadata == {str(number): number for number in range(20)}
 
 
-async def test_turn_keeps_question_and_answer_in_order(store: Store):
+async def test_turn_keeps_question_and_reply_in_order(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     for number in range(3):
         conversation = await keep_turn(store, conversation, f"问 {number}", f"答 {number}", NOW + number)

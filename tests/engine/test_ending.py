@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.context.histories import answered as answered_message
+from tests.context.histories import replied as replied_message
 from tests.engine.test_loop import TURN
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
@@ -102,7 +102,7 @@ def cut_off_after(*bodies: EventBody) -> list[EventBody]:
     folding = Folding()
     for seq, body in enumerate([TurnStart.of(TURN), *bodies], 1):
         folding.add(TurnEvent(TURN.id, seq, 0, body))
-    reply = folding.message(answered_message(2, "", MessageStatus.STREAMING))
+    reply = folding.message(replied_message(2, "", MessageStatus.STREAMING))
     last = cut_off(
         ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=100
     )

@@ -236,9 +236,9 @@ def test_time_that_a_turn_waited_does_not_count_whatever_comes_after_it():
     assert isinstance(last, TurnEvent)
     at, ran_ms = last.at + week_ms, replay(before, REQUEST, {}).ran_ms
     away = TurnEvent(TURN.id, last.seq + 1, at, Notice("MCP_SERVER_UNAVAILABLE", "It is away."))
-    answered = TurnEvent(TURN.id, last.seq + 2, at + 5, ApprovalResponse("r", ApprovalAction.ALLOW))
+    decided = TurnEvent(TURN.id, last.seq + 2, at + 5, ApprovalResponse("r", ApprovalAction.ALLOW))
     ended = TurnEvent(TURN.id, last.seq + 3, at + 12, ToolResultStored("1", "adds", "ok", {"sum": 1}))
-    state = replay([*before, away, answered, Dispatched((Dispatch("1"),)), ended], REQUEST, {})
+    state = replay([*before, away, decided, Dispatched((Dispatch("1"),)), ended], REQUEST, {})
     assert state.ran_ms == ran_ms + 7
 
 

@@ -147,7 +147,7 @@ def test_ids_of_calls_are_unique_in_a_conversation_and_messages_follow_each_othe
     assert [it.parent_id for it in messages] == [None, *(it.id for it in messages[:-1])]
 
 
-def test_answers_that_were_regenerated_are_off_the_path_beside_the_one_that_counts():
+def test_replies_that_were_regenerated_are_off_the_path_beside_the_one_that_counts():
     nodes = {
         "q": (None, said("user", "Why?", at=DAY)),
         "old": ("q", said("assistant", "No idea.", at=DAY + 1)),
@@ -165,6 +165,6 @@ def test_answers_that_were_regenerated_are_off_the_path_beside_the_one_that_coun
     assert again.parent_id == new.id
 
 
-def test_answer_that_only_thought_was_stopped():
+def test_reply_that_only_thought_was_stopped():
     _, reply = messages_of(of_claude, blocks({"type": "thinking", "thinking": "Hm."}, text(" ")))
     assert (reply.status, outline(reply)) == ("CANCELLED", [(1, "thought", "Hm.")])

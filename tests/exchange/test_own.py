@@ -88,7 +88,7 @@ async def test_files_of_messages_come_with_their_renditions(here: Settings, ther
         (waiting,) = (await store.files.visible(ALICE, [uploaded])).values()
         begun = conversation.begin_turn("", NOW, files=(waiting.part,))
         await keep_begun(store, begun)
-        await keep_ended(store, begun.conversation.end_turn(begun.turn, answered(begun), NOW + 1))
+        await keep_ended(store, begun.conversation.end_turn(begun.turn, replied(begun), NOW + 1))
     assert await export_user(here, ALICE, file) == 0
     assert await import_file(there, file, ALICE, None) == 0
     async with opened_store(there) as store:
@@ -113,7 +113,7 @@ def test_file_that_is_larger_than_what_a_tool_may_give_is_read_back(tmp_path: Pa
             payload_content(source, replace(payload, size=1))
 
 
-def answered(begun: BegunTurn) -> Message:
+def replied(begun: BegunTurn) -> Message:
     return begun.assistant_message.finish(MessageStatus.COMPLETED, said("Yes."), NOW + 1)
 
 

@@ -55,12 +55,12 @@ class Balancer:
         node = await self._connect()
         if node is None:
             return False
-        answer, writer = node
+        response, writer = node
         writer.write(request)
         has_begun = False
         try:
             with suppress(ConnectionError):
-                while piece := await answer.read(_PIECE):
+                while piece := await response.read(_PIECE):
                     has_begun = True
                     client.write(piece)
                     await client.drain()

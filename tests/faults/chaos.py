@@ -166,9 +166,9 @@ async def check_queue(http: httpx.AsyncClient, person: Person) -> None:
     """The queued message was sent once, after the turn had completed, and has its reply."""
     found: list[dict[str, Any]] = []
     for _ in range(600):
-        answer = await http.get(f"/api/conversations/{person.conversation}/messages?limit=200")
-        check_status(answer, 200)
-        found = answer.json()["items"]
+        response = await http.get(f"/api/conversations/{person.conversation}/messages?limit=200")
+        check_status(response, 200)
+        found = response.json()["items"]
         assert len(found) <= 4, found
         if len(found) == 4 and found[-1]["status"] == "COMPLETED":
             assert [it["role"] for it in found] == ["user", "assistant"] * 2

@@ -163,26 +163,26 @@ class Away(Exception):
     """The server is ending, or about to die: one tries again."""
 
 
-def check_status(answer: httpx.Response | httpx2.Response, *expected: int) -> None:
-    """An answer is as it has to be, unless its server cannot answer any more."""
-    if answer.status_code >= 500:
+def check_status(response: httpx.Response | httpx2.Response, *expected: int) -> None:
+    """A response is as it has to be, unless its server cannot respond any more."""
+    if response.status_code >= 500:
         raise Away
-    assert answer.status_code in expected, answer.status_code
+    assert response.status_code in expected, response.status_code
 
 
 @dataclass
 class Person:
-    """Somebody who begins the turn, follows it and answers it, over as many lives as it takes."""
+    """Somebody who begins the turn, follows it and decides on its requests, in as many lives as it takes."""
 
     about: str
     conversation: str
     turn_id: str | None = None
     seen: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    is_answered: bool = False
-    """Whether somebody else answers for them."""
-    answered: set[str] = field(default_factory=set[str])
+    is_decided_elsewhere: bool = False
+    """Whether somebody else decides for them."""
+    decided: set[str] = field(default_factory=set[str])
     is_patient: bool = False
-    """Whether they answer only when the turn waits for it, and not at once."""
+    """Whether they decide only when the turn waits for it, and not at once."""
 
     @staticmethod
     async def meet(http: Http, agent: str, about: str, **person: Any) -> "Person":
@@ -206,16 +206,16 @@ class Person:
         """Goes on where they were, to the end. What fails is tried again in the next life."""
         if self.turn_id is None:
             await self.begin(http)
-        await self.answer(http)
+        await self.decide(http)
         async for event in self._follow(http):
             assert event["seq"] == len(self.seen) + 1, "a gap, or a repeat"
             self.seen.append(event)
-            await self.answer(http)
+            await self.decide(http)
 
     async def watch(self, http: Http) -> list[dict[str, Any]]:
         """Follows their turn, once it is known, to its end: the events in one go."""
         await until(lambda: self.turn_id is not None)
-        watching = Person(self.about, self.conversation, self.turn_id, is_answered=True)
+        watching = Person(self.about, self.conversation, self.turn_id, is_decided_elsewhere=True)
         await watching.talk(http)
         return watching.seen
 
@@ -224,33 +224,33 @@ class Person:
         headers = {"Accept": "application/json", "Idempotency-Key": self.about}
         body = {"content": f"Do it, for {self.about}"}
         path = f"/api/conversations/{self.conversation}/messages"
-        answer = await http.post(path, json=body, headers=headers)
-        check_status(answer, 202)
-        self.turn_id = answer.json()["turnId"]
+        response = await http.post(path, json=body, headers=headers)
+        check_status(response, 202)
+        self.turn_id = response.json()["turnId"]
 
-    async def answer(self, http: Http) -> None:
-        """Answers what they were asked, unless they have, or somebody else does."""
+    async def decide(self, http: Http) -> None:
+        """Decides on what they were asked, unless they have, or somebody else does."""
         asked = [it for it in self.seen if it["type"] == "approval_request"]
         for request in asked:
-            if self.is_answered or request["request_id"] in self.answered:
+            if self.is_decided_elsewhere or request["request_id"] in self.decided:
                 continue
             if self.is_patient:
                 await until(lambda: self._is_waited_for(http))
             path = f"/api/turns/{self.turn_id}/approvals/{request['request_id']}"
-            answer = await http.post(path, json=ANSWER if request["kind"] == "question" else ALLOW)
-            check_status(answer, 200)
-            self.answered.add(request["request_id"])
+            response = await http.post(path, json=ANSWER if request["kind"] == "question" else ALLOW)
+            check_status(response, 200)
+            self.decided.add(request["request_id"])
 
     async def _is_waited_for(self, http: Http) -> bool:
-        answer = await http.get(f"/api/turns/{self.turn_id}")
-        check_status(answer, 200)
-        return answer.json()["status"] != "RUNNING" or "approval_response" in kinds(self.seen)
+        response = await http.get(f"/api/turns/{self.turn_id}")
+        check_status(response, 200)
+        return response.json()["status"] != "RUNNING" or "approval_response" in kinds(self.seen)
 
     async def _follow(self, http: Http) -> AsyncIterator[dict[str, Any]]:
         headers = {"Last-Event-ID": str(len(self.seen))} if self.seen else {}
-        async with http.stream("GET", f"/api/turns/{self.turn_id}/events", headers=headers) as answer:
-            check_status(answer, 200, 204)
-            async for line in answer.aiter_lines():
+        async with http.stream("GET", f"/api/turns/{self.turn_id}/events", headers=headers) as response:
+            check_status(response, 200, 204)
+            async for line in response.aiter_lines():
                 if line.startswith("data: "):
                     yield msgspec.json.decode(line.removeprefix("data: "))
 

@@ -69,7 +69,7 @@ async def two_nodes(
 async def ask_for_answer(node: DyingNode, server: ToolServer, about: str = "it") -> tuple[Person, str]:
     """A turn that waits for its user, and the path of the answer."""
     agent = await converse(node.client, agent_settings(server))
-    person = await Person.meet(node.client, agent, about, is_answered=True)
+    person = await Person.meet(node.client, agent, about, is_decided_elsewhere=True)
     talking = asyncio.create_task(person.talk(node.client))
     await until(lambda: person.request_id is not None)
     await until(lambda: is_waiting(node, person))
@@ -85,8 +85,8 @@ async def is_waiting(node: DyingNode, person: Person) -> bool:
 async def test_same_decision_at_two_nodes(tmp_path: Path, url: str, model: ScriptedModel, server: ToolServer):
     async with two_nodes(model, tmp_path, url) as (here, there):
         person, path = await ask_for_answer(here, server)
-        answers = await asyncio.gather(*(node.client.post(path, json=ANSWER) for node in (here, there)))
-        assert [it.status_code for it in answers] == [200, 200]
+        responses = await asyncio.gather(*(node.client.post(path, json=ANSWER) for node in (here, there)))
+        assert [it.status_code for it in responses] == [200, 200]
         await person.talk(there.client)
         await check_end(here.client, person, server, model)
         other = await here.client.post(path, json={"action": "answer", "content": "The red one."})
@@ -102,19 +102,21 @@ async def test_one_of_two_different_decisions_counts_and_both_see_it(
         person, path = await ask_for_answer(here, server)
         watching = [asyncio.create_task(person.watch(node.client)) for node in (here, there)]
         contents = ["The blue one.", "The red one."]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(
                 node.client.post(path, json={"action": "answer", "content": content})
                 for node, content in zip((here, there), contents, strict=True)
             )
         )
-        assert sorted(it.status_code for it in answers) == [200, 409]
-        (taken,) = (it for it, answer in zip(contents, answers, strict=True) if answer.status_code == 200)
+        assert sorted(it.status_code for it in responses) == [200, 409]
+        (taken,) = (
+            it for it, response in zip(contents, responses, strict=True) if response.status_code == 200
+        )
         await person.talk(here.client)
         for shown in await asyncio.gather(*watching):
             assert shown == person.seen
-        (response,) = (it for it in person.seen if it["type"] == "approval_response")
-        assert response["content"] == taken
+        (told,) = (it for it in person.seen if it["type"] == "approval_response")
+        assert told["content"] == taken
         assert person.seen[-1]["status"] == "COMPLETED"
 
 
@@ -134,7 +136,7 @@ async def held_at_its_pause(
     async with dying_node(settings) as node:
         ask_first = agent_settings(server, tools={"desk.note": {"access": "ask"}})
         person = await Person.meet(
-            node.client, await converse(node.client, ask_first), "it", is_answered=True
+            node.client, await converse(node.client, ask_first), "it", is_decided_elsewhere=True
         )
         talking = asyncio.create_task(person.talk(node.client))
         await paused.wait()
@@ -207,10 +209,10 @@ async def test_two_nodes_start_at_once_after_a_crash_with_many_turns(
     monkeypatch.setattr("threadkeep.storage.database.postgres.WAIT_FOR_CONNECTION_S", 60)
     gate, is_crashed = Gate(), False
 
-    def answer(request: Recorded) -> Reply:
+    def reply(request: Recorded) -> Reply:
         return [Say("Half"), Say(" and half.")] if is_crashed else [Say("Ha"), Wait(gate)]
 
-    model.otherwise = answer
+    model.otherwise = reply
     settings = settings_of(model, tmp_path, url, user_running_turns=0)
     people: list[Person] = []
     async with dying_node(settings) as node:
@@ -254,7 +256,7 @@ async def test_turn_of_a_newer_version_is_left_to_the_nodes_of_that_version(
     upgrade(newer)
     async with dying_node(settings) as node:
         agent = await converse(node.client, agent_settings(server))
-        person = await Person.meet(node.client, agent, "it", is_answered=is_asking)
+        person = await Person.meet(node.client, agent, "it", is_decided_elsewhere=is_asking)
         talking = asyncio.create_task(person.talk(node.client))
         if is_asking:
             await until(lambda: person.turn_id is not None and person.request_id is not None)
@@ -276,7 +278,7 @@ async def test_turn_of_a_newer_version_is_left_to_the_nodes_of_that_version(
         old.life.end()
     upgrade(monkeypatch)
     async with dying_node(settings) as new:
-        person.is_answered = False
+        person.is_decided_elsewhere = False
         await person.talk(new.client)
         await check_end(new.client, person, server, model)
 
@@ -294,14 +296,14 @@ async def test_turn_that_is_lost_again_and_again_is_given_up_unless_it_comes_fur
     gate = Gate()
     lost = 0
 
-    def answer(request: Recorded) -> Reply:
+    def next_reply(request: Recorded) -> Reply:
         if lost == LOSSES:
             return reply_to(request)
         # In its third life it comes as far as its second call.
         is_held = stage_of(request) == 2 or not finishes_a_call or lost < 2
         return [Say("So far "), Wait(gate)] if is_held else reply_to(request)
 
-    model.otherwise = answer
+    model.otherwise = next_reply
     settings = settings_of(model, tmp_path, f"sqlite:///{tmp_path}/data/threadkeep.db")
     person, agent = None, ""
     while lost < LOSSES:

@@ -260,8 +260,8 @@ async def test_gigabyte_is_refused_early_and_leaves_nothing_on_disk(
                 writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
                 await writer.drain()
         # It is answered while nearly all of the gigabyte is still to come.
-        answer = await reader.readuntil(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 413 ")
+        response = await reader.readuntil(b"\r\n\r\n")
+        assert response.startswith(b"HTTP/1.1 413 ")
         writer.close()
         await writer.wait_closed()
         assert (await talk.client.get(f"/api/agents/{agent_id}/documents")).json()["items"] == []
@@ -326,17 +326,17 @@ async def test_turn_tells_that_the_embedding_endpoint_is_away_and_goes_on(
 
 
 @ONLY_SQLITE
-async def test_endpoint_that_answers_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):
+async def test_endpoint_that_responds_with_nonsense_is_no_hit(store: Store, monkeypatch: pytest.MonkeyPatch):
     agent = await keep_agent(store)
     await keep_document(store, agent.id, "the harbour is closed")
-    for answer in (
+    for response in (
         httpx2.Response(500, text="no"),
         httpx2.Response(200, text="no json"),
         httpx2.Response(200, json={"data": []}),
         httpx2.Response(200, json={"data": [{"index": 0, "embedding": []}]}),
     ):
         embedder = EndpointEmbedder("http://localhost/v1", None, "m")
-        transport = httpx2.MockTransport(lambda request, answer=answer: answer)
+        transport = httpx2.MockTransport(lambda request, response=response: response)
         monkeypatch.setattr(embedder, "_client", httpx2.AsyncClient(transport=transport))
         found = await DocumentIndex(store.chunks, embedder).search(agent.id, "harbour", top_k=5, threshold=0)
         assert len(found.hits) == 1

@@ -232,7 +232,9 @@ async def stall_again_and_again(
                     node.life.wake()
                     # It finds out that the turn is another's, and goes on with what is its own.
                     await until(lambda node=node: node.is_idle)
-                    again = Person(person.about, person.conversation, person.turn_id, is_answered=True)
+                    again = Person(
+                        person.about, person.conversation, person.turn_id, is_decided_elsewhere=True
+                    )
                     async with asyncio.timeout(WAIT_S):
                         await again.talk(node.client)
                     assert again.seen == shown

@@ -79,12 +79,12 @@ async def target(alice: httpx.AsyncClient) -> AsyncGenerator[Target]:
     assert await target.state() == before
 
 
-def malformed(answer: httpx.Response) -> Json:
+def malformed(response: httpx.Response) -> Json:
     """The error of an answer to something malformed, whichever part of it was found first."""
-    param = answer.json()["error"].get("param")
+    param = response.json()["error"].get("param")
     if (param or "").startswith("settings.mcpServers"):
-        return refusal(answer, 400, "MCP_CONFIG_INVALID", param)
-    return refusal(answer, 422, "INVALID_REQUEST", param)
+        return refusal(response, 400, "MCP_CONFIG_INVALID", param)
+    return refusal(response, 422, "INVALID_REQUEST", param)
 
 
 def with_value(operation: Operation, place: tuple[str, ...], value: str) -> str:
@@ -245,8 +245,8 @@ async def test_nul_is_refused_in_every_place_of_every_body_with_the_place_named(
     for operation in WITH_BODY:
         for place, form in text_places(operation):
             for nul in (r"\u0000", r"a\u0000b", "题" + r"\u0000"):
-                answer = await target.send(operation, with_value(operation, place, form.format(nul)))
-                param = malformed(answer)["param"]
+                response = await target.send(operation, with_value(operation, place, form.format(nul)))
+                param = malformed(response)["param"]
                 assert param.startswith(".".join(place)) and "\x00" not in param, (
                     str(operation),
                     place,
@@ -262,22 +262,22 @@ async def test_nul_is_refused_in_every_query_and_found_in_no_path(target: Target
         for name in operation.query_names:
             for value in ("%00", "a%00b", "1%00"):
                 others = "".join(f"&{it}={it}" for it in operation.needed_query if it != name)
-                answer = await target.client.request(operation.method, f"{url}?{name}={value}{others}")
-                refusal(answer, 422, "INVALID_REQUEST", name)
-        answer = await target.client.request(operation.method, f"{url}?a%00b=1")
-        assert answer.status_code == 422
+                response = await target.client.request(operation.method, f"{url}?{name}={value}{others}")
+                refusal(response, 422, "INVALID_REQUEST", name)
+        response = await target.client.request(operation.method, f"{url}?a%00b=1")
+        assert response.status_code == 422
     for operation in operations():
         for name in operation.path_names:
             for value in ("%00", "a%00b", f"{target.ids[name]}%00"):
                 url = operation.path.replace(f"{{{name}}}", value)
-                answer = await target.client.request(
+                response = await target.client.request(
                     operation.method,
                     url,
                     json=example(operation.body) if operation.body else None,
                     params=operation.needed_query,
                 )
                 status = 403 if operation.path.startswith("/api/admin/") else 404
-                assert answer.status_code == status, (str(operation), answer.text)
+                assert response.status_code == status, (str(operation), response.text)
 
 
 async def test_text_that_only_looks_like_nul_is_kept(alice: httpx.AsyncClient):
@@ -302,9 +302,11 @@ async def test_value_of_a_wrong_type_is_refused_with_the_field_named(target: Tar
         assert operation.body
         for place, schema in fields(operation.body):
             for value in (it for it in WRONG if mismatch(it, schema)):
-                answer = await target.send(operation, with_value(operation, place, json.dumps(value)))
+                response = await target.send(operation, with_value(operation, place, json.dumps(value)))
                 # Where an object or a list fits but not what is in it, the place inside is told too.
-                assert re.fullmatch(rf"{re.escape('.'.join(place))}(\.a|\[0\])?", malformed(answer)["param"])
+                assert re.fullmatch(
+                    rf"{re.escape('.'.join(place))}(\.a|\[0\])?", malformed(response)["param"]
+                )
                 tried += 1
     assert tried > 200
 
@@ -318,8 +320,8 @@ async def test_setting_of_a_wrong_type_in_a_patch_is_refused_with_the_setting_na
     for name, schema in known.items():
         for value in (it for it in WRONG if it is not None and mismatch(it, schema)):
             url = f"/api/agents/{target.ids['agent_id']}"
-            answer = await target.client.patch(url, json={"settings": {name: value}})
-            assert malformed(answer)["param"] in {f"settings.{name}", f"settings.{name}.a"}
+            response = await target.client.patch(url, json={"settings": {name: value}})
+            assert malformed(response)["param"] in {f"settings.{name}", f"settings.{name}.a"}
 
 
 @ONLY_SQLITE
@@ -330,9 +332,9 @@ async def test_unknown_field_is_refused_with_its_name(target: Target):
             body = with_value(operation, (name,), "1")
             refusal(await target.send(operation, body), 422, "INVALID_REQUEST", name)
         for odd in ("", "`", "a`b", "\n", '"', "x" * 60_000):
-            answer = await target.send(operation, with_value(operation, (odd,), "1"))
-            assert answer.status_code == 422
-            assert len(answer.content) < 2_000
+            response = await target.send(operation, with_value(operation, (odd,), "1"))
+            assert response.status_code == 422
+            assert len(response.content) < 2_000
 
 
 async def test_of_a_field_given_twice_the_last_one_counts(alice: httpx.AsyncClient):
@@ -365,18 +367,18 @@ async def test_huge_number_is_refused_or_kept_and_never_breaks_anything(target: 
         for place, schema in fields(operation.body or {}):
             for number in numbers:
                 if mismatch({"any": 1}, schema) is not None:
-                    answer = await target.send(operation, with_value(operation, place, number))
-                    assert answer.status_code in {400, 422}, (str(operation), place, number, answer.text)
+                    response = await target.send(operation, with_value(operation, place, number))
+                    assert response.status_code in {400, 422}, (str(operation), place, number, response.text)
     for operation in WITH_QUERY:
         for name in operation.query_names - {"purge"}:
             for number in (*numbers, "9223372036854775808", "-9223372036854775809"):
                 url = f"{operation.url(**target.ids)}?{name}={number}"
-                answer = await target.client.request(operation.method, url)
+                response = await target.client.request(operation.method, url)
                 # Where the id is looked up first, a turn that is not there is told before its number is.
                 expected = {422, 404} if "turn_id" in operation.path_names else {422}
                 if operation.query_takes_text(name) and name != "cursor":
                     expected |= {200}  # a number is a text as well
-                assert answer.status_code in expected, (url[:100], answer.text[:200])
+                assert response.status_code in expected, (url[:100], response.text[:200])
 
 
 async def test_huge_number_in_metadata_comes_back_as_it_was_kept(alice: httpx.AsyncClient):
@@ -414,11 +416,11 @@ async def test_id_that_is_none_is_not_found_on_every_route(target: Target):
             for id_ in odd:
                 url = operation.path.replace(f"{{{name}}}", id_)
                 body = example(operation.body) if operation.body else None
-                answer = await target.client.request(
+                response = await target.client.request(
                     operation.method, url, json=body, params=operation.needed_query
                 )
                 status = 403 if operation.path.startswith("/api/admin/") else 404
-                assert answer.status_code == status, (operation.method, url[:80], answer.text)
+                assert response.status_code == status, (operation.method, url[:80], response.text)
 
 
 # Anything at all
@@ -447,15 +449,15 @@ EVERY_BODY = st.tuples(*(bodies_for(operation) for operation in WITH_BODY))
 
 @few
 @given(every=EVERY_BODY)
-async def test_random_bodies_are_answered_as_documented(api: Api, every: tuple[Any, ...]):
+async def test_random_bodies_get_documented_responses(api: Api, every: tuple[Any, ...]):
     client = api.as_user("fuzz")
     agent = await new_agent(client)
     conversation = await new_conversation(client, agent["id"])
     target = Target(client, NOTHING | {"agent_id": agent["id"], "conversation_id": conversation["id"]})
     for operation, body in zip(WITH_BODY, every, strict=True):
-        answer = await target.send(operation, json.dumps(body))
-        if answer.status_code >= 500:
-            refusal(answer, 503, "GATEWAY_NOT_CONFIGURED")
+        response = await target.send(operation, json.dumps(body))
+        if response.status_code >= 500:
+            refusal(response, 503, "GATEWAY_NOT_CONFIGURED")
     assert (await client.get(f"/api/agents/{agent['id']}")).status_code == 200
     assert (await client.get(f"/api/conversations/{conversation['id']}")).status_code == 200
     assert (await client.get("/api/conversations")).status_code == 200
@@ -464,11 +466,11 @@ async def test_random_bodies_are_answered_as_documented(api: Api, every: tuple[A
 @ONLY_SQLITE
 @few
 @given(raw=st.binary(max_size=50), query=st.text(max_size=30), header=st.binary(max_size=20))
-async def test_random_bytes_are_answered_as_documented(api: Api, raw: bytes, query: str, header: bytes):
+async def test_random_bytes_get_documented_responses(api: Api, raw: bytes, query: str, header: bytes):
     client = api.as_user("fuzz")
     ids = dict.fromkeys(NOTHING, "x")
     headers = [(b"If-Match", header), (b"X-Request-Id", header), (b"Content-Type", header)]
     for operation in operations():
         url = f"{operation.url(**ids)}?{quote(query, safe='=&;+%')}"
-        answer = await client.request(operation.method, url, content=raw, headers=headers)
-        assert answer.status_code < 500, (str(operation), answer.text)
+        response = await client.request(operation.method, url, content=raw, headers=headers)
+        assert response.status_code < 500, (str(operation), response.text)

@@ -41,9 +41,9 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 def conversed(client: httpx.Client, title: str = "t") -> str:
     """The id of a new conversation with a new agent."""
     agent = client.post("/api/agents", json={"name": "a"}).json()["id"]
-    answer = client.post(f"/api/agents/{agent}/conversations", json={"title": title})
-    assert answer.status_code == 201, answer.text
-    return answer.json()["id"]
+    response = client.post(f"/api/agents/{agent}/conversations", json={"title": title})
+    assert response.status_code == 201, response.text
+    return response.json()["id"]
 
 
 def connect(server: Server) -> socket.socket:
@@ -69,7 +69,7 @@ def said(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_server_starts_answers_and_ends_in_good_order(
+def test_server_starts_responds_and_ends_in_good_order(
     serve: Callable[..., Server], tmp_path: Path, number: signal.Signals
 ):
     server = serve()
@@ -175,12 +175,12 @@ def test_head_has_no_body_and_strange_hosts_are_refused_on_the_wire(serve: Calla
     ):
         with connect(server) as connection:
             connection.sendall(request)
-            answer = said(connection)
-        assert answer.startswith(expected)
-        assert b"threadkeep-version: " in answer.lower()
-        assert b"\r\nserver:" not in answer.lower()
+            response = said(connection)
+        assert response.startswith(expected)
+        assert b"threadkeep-version: " in response.lower()
+        assert b"\r\nserver:" not in response.lower()
         if request.startswith(b"HEAD"):
-            assert answer.endswith(b"\r\n\r\n")
+            assert response.endswith(b"\r\n\r\n")
 
 
 def test_garbage_and_broken_connections_leave_the_server_well(serve: Callable[..., Server]):
@@ -208,7 +208,7 @@ def test_garbage_and_broken_connections_leave_the_server_well(serve: Callable[..
     assert "ERROR" not in server.output
 
 
-async def test_body_over_the_limit_gets_its_answer_on_the_wire(serve: Callable[..., Server]):
+async def test_body_over_the_limit_gets_its_response_on_the_wire(serve: Callable[..., Server]):
     async def drip() -> AsyncIterator[bytes]:
         for _ in range(11 * 16):
             yield b" " * 65536
@@ -270,9 +270,9 @@ def test_full_disk_refuses_writes_clearly_and_reads_go_on(serve: Callable[..., S
         hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, hard))
         for _ in range(5):
-            answer = client.post(path, json=body)
-            refusal(answer, 503, "STORAGE_UNAVAILABLE")
-            assert answer.headers["retry-after"]
+            response = client.post(path, json=body)
+            refusal(response, 503, "STORAGE_UNAVAILABLE")
+            assert response.headers["retry-after"]
             refusal(client.patch(f"/api/conversations/{kept[0]}", json=body), 503, "STORAGE_UNAVAILABLE")
             assert [it["id"] for it in client.get(path).json()["items"]] == kept[::-1]
             assert client.get(f"/api/conversations/{kept[0]}").json()["metadata"] == body["metadata"]
@@ -312,11 +312,11 @@ async def test_restarts_and_absence_of_postgresql_are_survived_without_telling_a
         while running:
             wrote = await client.post(f"/api/agents/{agent['id']}/conversations", json={"title": "t"})
             read = await client.get("/api/conversations", params={"limit": 5})
-            for answer in (wrote, read):
-                statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
-                if answer.status_code == 503:
-                    refusal(answer, 503, "STORAGE_UNAVAILABLE")
-                    assert answer.headers["retry-after"]
+            for response in (wrote, read):
+                statuses[response.status_code] = statuses.get(response.status_code, 0) + 1
+                if response.status_code == 503:
+                    refusal(response, 503, "STORAGE_UNAVAILABLE")
+                    assert response.headers["retry-after"]
             if wrote.status_code == 201:
                 acknowledged.add(wrote.json()["id"])
             successes[number] += wrote.status_code == 201 and read.status_code == 200
@@ -347,14 +347,14 @@ async def test_restarts_and_absence_of_postgresql_are_survived_without_telling_a
         assert len(kept - acknowledged) <= statuses.get(503, 0)
 
         await asyncio.to_thread(database.stop, "immediate")
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             client.get("/readyz"),
             client.get("/api/conversations"),
             client.put(f"/api/agents/{agent['id']}/conversation"),
             client.delete("/api/users/alice"),
         )
-        for answer in answers:
-            refusal(answer, 503, "STORAGE_UNAVAILABLE")
+        for response in responses:
+            refusal(response, 503, "STORAGE_UNAVAILABLE")
         assert (await client.get("/healthz")).status_code == 200
         assert (await client.get("/api/me")).status_code == 200
         await asyncio.to_thread(database.start)

@@ -194,22 +194,22 @@ async def test_database_restarts_in_the_middle(
     settings = settings_for(model, own_postgres.create_database())
     async with two_servers(tmp_path, settings) as ((_, here), (_, there)):
         agent = await converse(here, agent_settings(server))
-        person = await Person.meet(here, agent, moment, is_answered=True)
+        person = await Person.meet(here, agent, moment, is_decided_elsewhere=True)
         talking = asyncio.create_task(person.talk(here))
         await until(lambda: kinds(person.seen)[moment] > 0)
         await asyncio.to_thread(own_postgres.restart, "immediate")
         await until(lambda: person.request_id is not None)
-        await until(lambda: has_answered(person, there))
+        await until(lambda: has_decided(person, there))
         await talking
         await check_end(there, person, server, model)
         assert await person.watch(there) == person.seen
 
 
-async def has_answered(person: Person, http: httpx.AsyncClient) -> bool:
-    """Answers, as soon as the database is there again."""
-    person.is_answered = False
+async def has_decided(person: Person, http: httpx.AsyncClient) -> bool:
+    """Decides, as soon as the database is there again."""
+    person.is_decided_elsewhere = False
     try:
-        await person.answer(http)
+        await person.decide(http)
     except (httpx.HTTPError, Away):
         return False
     return True

@@ -156,10 +156,10 @@ async def begin_held(node: Node, agent: str, held: Held, about: str) -> Person:
 
 async def begin_asking(node: Node, agent: str, about: str) -> Person:
     """Somebody whose turn was begun at a node and waits for their answer."""
-    person = await Person.meet(node.http, agent, about, is_answered=True)
+    person = await Person.meet(node.http, agent, about, is_decided_elsewhere=True)
     await person.begin(node.http)
     await until(lambda: is_waiting(node, person))
-    person.is_answered = False
+    person.is_decided_elsewhere = False
     return person
 
 
@@ -172,9 +172,9 @@ async def test_decision_at_a_node_of_either_version_continues_the_turn_of_the_ot
 ):
     old, new = await asyncio.gather(nodes.start_old(), nodes.start_new())
     agent = await converse(old.http, agent_settings(tools))
-    for begun, answered in ((old, new), (new, old)):
+    for begun, decided_at in ((old, new), (new, old)):
         person = await begin_asking(begun, agent, f"it-{begun.server.port}")
-        await person.talk(answered.http)
+        await person.talk(decided_at.http)
         await check_end(begun.http, person, tools, model)
     await check_stopping(old, await begin_asking(new, agent, "stopped"))
     await check_going_on(old, new, await begin_asking(new, agent, "left"))

@@ -49,11 +49,11 @@ async def until_text(client: Client, conversation_id: str, seen: list[TurnEvent]
 
 async def until_refused(server: Server, conversation_id: str) -> None:
     """Until the signal has arrived, so that nothing new is begun. Our own client would try again."""
-    path, answer = f"/api/conversations/{conversation_id}/messages?wait=true", None
+    path, response = f"/api/conversations/{conversation_id}/messages?wait=true", None
     async with httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=30) as client:
-        while answer is None or answer.status_code == 200:
-            answer = await client.post(path, json={"content": "And?"}, headers=JSON)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SHUTTING_DOWN")
+        while response is None or response.status_code == 200:
+            response = await client.post(path, json={"content": "And?"}, headers=JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SHUTTING_DOWN")
 
 
 def said(events: list[TurnEvent]) -> str:
@@ -161,9 +161,13 @@ async def ask(
     return await http.post(path, json={"content": "Why?"}, headers=headers, extensions={"trace": trace})
 
 
-def check_handed_off(answer: httpx.Response) -> None:
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"], answer.headers["retry-after"]) == (503, "SHUTTING_DOWN", "1")
+def check_handed_off(response: httpx.Response) -> None:
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], response.headers["retry-after"]) == (
+        503,
+        "SHUTTING_DOWN",
+        "1",
+    )
     assert error["details"]["turnId"]
 
 

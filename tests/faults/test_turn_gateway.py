@@ -233,12 +233,12 @@ async def test_client_that_leaves_after_any_event_loses_nothing(talk: Talk, mode
         conversation = await untitled(talk)
         path = f"/api/conversations/{conversation}/messages"
         seen: list[dict[str, Any]] = []
-        async with talk.client.stream("POST", path, json={"content": "?"}) as answer:
-            async for event in parse(answer):
+        async with talk.client.stream("POST", path, json={"content": "?"}) as response:
+            async for event in parse(response):
                 seen.append(event)
                 if len(seen) == left:
                     break
-        turn_id = answer.headers["location"].rpartition("/")[2]
+        turn_id = response.headers["location"].rpartition("/")[2]
         rest = await talk.events(turn_id, seen[-1]["seq"]) if seen[-1]["type"] != "done" else []
         await check_ended(talk, conversation, [*seen, *rest])
         kinds = [event["type"] for event in [*seen, *rest]]
@@ -325,17 +325,17 @@ async def test_abort_and_regenerate_at_once(talk: Talk, model: ScriptedModel):
     for _ in range(3):
         path = f"/api/conversations/{conversation}"
         begun = await talk.client.post(f"{path}/messages", json={"content": "?"}, headers=JSON)
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             talk.client.post(f"{path}/abort"),
             talk.client.post(f"{path}/regenerate", headers=JSON),
             talk.client.post(f"{path}/abort"),
             talk.client.post(f"{path}/regenerate", headers=JSON),
         )
         assert begun.status_code == 202
-        assert {it.status_code for it in answers[::2]} == {200}
-        assert {it.status_code for it in answers[1::2]} <= {202, 409}
+        assert {it.status_code for it in responses[::2]} == {200}
+        assert {it.status_code for it in responses[1::2]} <= {202, 409}
         await talk.client.post(f"{path}/abort")
-        for it in (begun, *answers[1::2]):
+        for it in (begun, *responses[1::2]):
             if it.status_code == 202:
                 assert (await talk.events(it.json()["turnId"]))[-1]["type"] == "done"
         states = [it["status"] for it in await talk.messages(conversation) if it["role"] == "assistant"]

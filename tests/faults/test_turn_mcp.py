@@ -273,8 +273,8 @@ async def test_server_that_is_taken_away_or_switched_off_ends(chaos: Chaos):
     await chaos.talk.ask(await chaos.conversation(agent), "Hello")
     assert [is_alive(pid) for pid in chaos.pids()] == [True, True]
     patch = {"settings": {"mcpServers": {"chaos": None, "other": {"disabled": True}}}}
-    answer = await chaos.talk.client.patch(f"/api/agents/{agent}", json=patch)
-    assert answer.status_code == 200, answer.text
+    response = await chaos.talk.client.patch(f"/api/agents/{agent}", json=patch)
+    assert response.status_code == 200, response.text
     await until(lambda: not any(is_alive(pid) for pid in chaos.pids()))
     reply = await chaos.talk.ask(await chaos.conversation(agent), "Hello")
     assert await chaos.notices(reply["turnId"]) == []

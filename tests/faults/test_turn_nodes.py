@@ -59,15 +59,15 @@ class Client:
     async def begin(self, conversation: str) -> str:
         """Begins a turn."""
         path = f"/api/conversations/{conversation}/messages"
-        answer = await self.http.post(path, json={"content": "Why?"}, headers=JSON)
-        assert answer.status_code == 202, answer.text
-        return answer.json()["turnId"]
+        response = await self.http.post(path, json={"content": "Why?"}, headers=JSON)
+        assert response.status_code == 202, response.text
+        return response.json()["turnId"]
 
     async def follow(self, turn_id: str, after: int | None = None) -> AsyncGenerator[dict[str, Any]]:
         """A turn's events as they come."""
         headers = {} if after is None else {"Last-Event-ID": str(after)}
-        async with self.http.stream("GET", f"/api/turns/{turn_id}/events", headers=headers) as answer:
-            async for event in parse(answer):
+        async with self.http.stream("GET", f"/api/turns/{turn_id}/events", headers=headers) as response:
+            async for event in parse(response):
                 yield event
 
     async def events(self, turn_id: str, after: int | None = None) -> list[dict[str, Any]]:
@@ -84,8 +84,8 @@ class Client:
 
     async def reply(self, conversation: str) -> dict[str, Any]:
         """The newest message of a conversation."""
-        answer = await self.http.get(f"/api/conversations/{conversation}/messages?limit=200")
-        return answer.json()["items"][-1]
+        response = await self.http.get(f"/api/conversations/{conversation}/messages?limit=200")
+        return response.json()["items"][-1]
 
     async def check_goes_on(self, conversation: str) -> None:
         """A new turn can be begun at once, and ends well."""

@@ -41,7 +41,7 @@ async def test_worker_that_breaks_is_an_unsupported_file_and_the_next_one_works(
     assert await ask("works") == b"fine\n"
 
 
-async def test_worker_that_talks_on_after_its_answer_is_ended():
+async def test_worker_that_talks_on_after_its_report_is_ended():
     assert await ask("answers and floods") == b"fine\n"
 
 
@@ -63,11 +63,11 @@ async def test_worker_of_a_cancelled_upload_is_ended(monkeypatch: pytest.MonkeyP
 def _watch(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
     """The processes that are ended, noted before that."""
     started: list[Process] = []
-    answer = asking._answer  # pyright: ignore[reportPrivateUsage]
+    report = asking._report  # pyright: ignore[reportPrivateUsage]
 
     async def noted(process: Process, noun: str) -> bytes:
         started.append(process)
-        return await answer(process, noun)
+        return await report(process, noun)
 
-    monkeypatch.setattr(asking, "_answer", noted)
+    monkeypatch.setattr(asking, "_report", noted)
     return started

@@ -108,7 +108,7 @@ class Whole(httpx2.AsyncByteStream):
 @pytest.mark.parametrize("wire", WIRES)
 @bounded(60)
 @given(stream=MODEL_STREAMS, status=st.sampled_from([200, 200, 200, 400, 429, 500]))
-async def test_answer_of_a_model_is_read_or_is_an_error_of_the_gateway(wire: str, stream: bytes, status: int):
+async def test_reply_of_a_model_is_read_or_is_an_error_of_the_gateway(wire: str, stream: bytes, status: int):
     transport = httpx2.MockTransport(lambda _: httpx2.Response(status, stream=Whole(stream)))
     await ask(make_gateway(wire, "http://model.test", transport=transport))  # raises all but GatewayError
 
@@ -330,8 +330,8 @@ async def test_no_header_and_no_query_fails_on_our_side(api: Api, given_: dict[s
     headers = [(name.encode(), value) for name, value in given_.items()]
     query = httpx2.QueryParams({"q": text[:1000]})
     for method, url in (("GET", "/api/me"), ("GET", "/api/search"), ("POST", "/api/agents"), ("GET", "/")):
-        answer = await client.request(method, url, params=query, headers=headers)
-        assert answer.status_code < 500, (method, url, answer.text)
+        response = await client.request(method, url, params=query, headers=headers)
+        assert response.status_code < 500, (method, url, response.text)
 
 
 PARTS = st.lists(
@@ -366,5 +366,5 @@ async def test_files_are_taken_or_refused(api: Api, body: bytes, kind: bytes):
     client = api.as_user("alice")
     agent = (await new_agent(client))["id"]
     headers = [(b"content-type", kind)]
-    answer = await client.post(f"/api/agents/{agent}/documents", content=body, headers=headers)
-    assert answer.status_code < 500, answer.text
+    response = await client.post(f"/api/agents/{agent}/documents", content=body, headers=headers)
+    assert response.status_code < 500, response.text

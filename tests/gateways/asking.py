@@ -115,19 +115,19 @@ class Heard:
 
 def heard(events: Sequence[ModelEvent]) -> Heard:
     """An answer as our gateway read it."""
-    answer = Heard(text=text_of(events))
+    reply = Heard(text=text_of(events))
     for event in events:
         match event:
             case ThoughtDelta(text):
-                answer.thought += text
+                reply.thought += text
             case ThoughtSigned(signature):
-                answer.signatures.append(signature)
+                reply.signatures.append(signature)
             case ToolUse(use_id, name, arguments, None):
-                answer.tools.append((use_id, name, arguments))
+                reply.tools.append((use_id, name, arguments))
             case ModelUsage():
-                answer.usage = event
+                reply.usage = event
             case ModelStopped(reason):
-                answer.stop_reason = reason
+                reply.stop_reason = reason
             case _:
                 pass
-    return answer
+    return reply

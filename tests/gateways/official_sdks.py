@@ -22,7 +22,7 @@ async def ask_anthropic(url: str) -> Heard:
         warnings.simplefilter("ignore")  # what it warns of at import is not ours
         from anthropic import AsyncAnthropic  # noqa: PLC0415
 
-    answer = Heard()
+    reply = Heard()
     async with (
         AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client,
         client.messages.stream(
@@ -32,17 +32,17 @@ async def ask_anthropic(url: str) -> Heard:
         message = await stream.get_final_message()
     for block in message.content:
         if block.type == "text":
-            answer.text += block.text
+            reply.text += block.text
         elif block.type == "thinking":
-            answer.thought += block.thinking
-            answer.signatures.append(block.signature)
+            reply.thought += block.thinking
+            reply.signatures.append(block.signature)
         elif block.type == "tool_use":
-            answer.tools.append((block.id, block.name, block.input))
+            reply.tools.append((block.id, block.name, block.input))
     usage = message.usage
     read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
-    answer.usage = ModelUsage(usage.input_tokens + read + written, usage.output_tokens, read, written)
-    answer.stop_reason = str(message.stop_reason)
-    return answer
+    reply.usage = ModelUsage(usage.input_tokens + read + written, usage.output_tokens, read, written)
+    reply.stop_reason = str(message.stop_reason)
+    return reply
 
 
 async def ask_openai(url: str) -> Heard:
@@ -51,7 +51,7 @@ async def ask_openai(url: str) -> Heard:
         warnings.simplefilter("ignore")
         from openai import AsyncOpenAI  # noqa: PLC0415
 
-    answer = Heard()
+    reply = Heard()
     calls: dict[int, list[str]] = {}
     async with AsyncOpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client:
         stream = await client.chat.completions.create(
@@ -61,19 +61,19 @@ async def ask_openai(url: str) -> Heard:
             stream_options={"include_usage": True},
         )
         async for chunk in stream:
-            _add(answer, calls, chunk)
-    answer.tools = [(use_id, name, json.loads(written or "{}")) for use_id, name, written in calls.values()]
-    return answer
+            _add(reply, calls, chunk)
+    reply.tools = [(use_id, name, json.loads(written or "{}")) for use_id, name, written in calls.values()]
+    return reply
 
 
-def _add(answer: Heard, calls: dict[int, list[str]], chunk: "ChatCompletionChunk") -> None:
+def _add(reply: Heard, calls: dict[int, list[str]], chunk: "ChatCompletionChunk") -> None:
     if usage := chunk.usage:
         details = usage.prompt_tokens_details
         cached = (details and details.cached_tokens) or 0
-        answer.usage = ModelUsage(usage.prompt_tokens, usage.completion_tokens, cached)
+        reply.usage = ModelUsage(usage.prompt_tokens, usage.completion_tokens, cached)
     for choice in chunk.choices:
-        answer.text += choice.delta.content or ""
-        answer.thought += (choice.delta.model_extra or {}).get("reasoning_content") or ""
+        reply.text += choice.delta.content or ""
+        reply.thought += (choice.delta.model_extra or {}).get("reasoning_content") or ""
         for call in choice.delta.tool_calls or []:
             known = calls.setdefault(call.index, ["", "", ""])
             known[0] += call.id or ""
@@ -81,4 +81,4 @@ def _add(answer: Heard, calls: dict[int, list[str]], chunk: "ChatCompletionChunk
                 known[1] += call.function.name or ""
                 known[2] += call.function.arguments or ""
         if choice.finish_reason:
-            answer.stop_reason = _OPENAI_REASONS.get(choice.finish_reason, "refusal")
+            reply.stop_reason = _OPENAI_REASONS.get(choice.finish_reason, "refusal")

@@ -54,7 +54,7 @@ async def test_official_client_and_ours_read_the_same(wire: str, name: str):
         events, error = await ask(make_gateway(wire, ours.url))
     assert error is None
     assert ours.requests[0].sent_bytes == theirs.requests[0].sent_bytes
-    answer = heard(events)
+    ours_heard = heard(events)
     # The official client has no signature for what is hidden: there it is a block of its own.
-    answer.signatures = [it for it in answer.signatures if it and not it.startswith("redacted")]
-    assert answer == expected
+    ours_heard.signatures = [it for it in ours_heard.signatures if it and not it.startswith("redacted")]
+    assert ours_heard == expected

@@ -41,7 +41,7 @@ async def test_model_that_refuses_the_connection_is_named_away(wire: str):
     assert len(naps.taken) == 2
 
 
-async def test_model_that_closes_without_an_answer_is_asked_again(wire: str):
+async def test_model_that_closes_without_a_reply_is_asked_again(wire: str):
     with ScriptedModel([Reset()], [Reset()], [Say("Hello.")]) as model:
         events, error = await ask(make_gateway(wire, model.url))
     assert error is None
@@ -68,7 +68,7 @@ async def test_silence_in_the_middle_keeps_what_was_said(wire: str):
 
 
 @pytest.mark.parametrize("fault", [Reset(), CutOff()], ids=["reset", "end"])
-async def test_answer_that_breaks_off_keeps_what_was_said(wire: str, fault: Reset | CutOff):
+async def test_reply_that_breaks_off_keeps_what_was_said(wire: str, fault: Reset | CutOff):
     with ScriptedModel([Say("Hel"), Say("lo"), fault]) as model:
         events, error = await ask(make_gateway(wire, model.url))
     assert error
@@ -76,7 +76,7 @@ async def test_answer_that_breaks_off_keeps_what_was_said(wire: str, fault: Rese
     assert (text_of(events), len(model.requests)) == ("Hello", 1)
 
 
-async def test_answer_that_breaks_off_in_a_tool_call_calls_nothing(wire: str):
+async def test_reply_that_breaks_off_in_a_tool_call_calls_nothing(wire: str):
     head = b"""event: content_block_start
 data: {"index": 0, "content_block": {"type": "tool_use", "id": "1", "name": "add"}}
 
@@ -114,7 +114,7 @@ async def test_endless_event_is_an_error(wire: str):
     assert error.message == "The model's response couldn't be parsed."
 
 
-async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.MonkeyPatch):
+async def test_reply_without_an_end_is_given_up(wire: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gateway_http, "MOST_REPLY_BYTES", 1024 * 1024)
     with ScriptedModel([Say("Hello."), *[Say("x" * 100_000)] * 20, Hang()]) as model:
         events, error = await ask(make_gateway(wire, model.url))
@@ -138,7 +138,7 @@ async def test_answer_without_an_end_is_given_up(wire: str, monkeypatch: pytest.
     ],
     ids=["page", "error", "answer", "text"],
 )
-async def test_answer_that_is_no_stream_is_named_so(wire: str, body: bytes, message: str):
+async def test_response_that_is_no_stream_is_named_so(wire: str, body: bytes, message: str):
     with ScriptedModel(otherwise=[Status(200, body=body)]) as model:
         _, error = await ask(make_gateway(wire, model.url))
     assert error
@@ -199,7 +199,7 @@ async def test_tool_call_that_cannot_be_read_has_a_problem(wire: str, written: s
     assert events[0] == ToolUse("call_1", "add", {}, "The arguments are not a JSON object.")
 
 
-async def test_only_the_terminal_marker_ends_an_answer(wire: str):
+async def test_only_the_terminal_marker_ends_a_reply(wire: str):
     with ScriptedModel([Say("Hello."), NoEnd()]) as model:
         events, error = await ask(make_gateway(wire, model.url))
     assert text_of(events) == "Hello."

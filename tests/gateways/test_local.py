@@ -99,7 +99,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return spy
 
 
-async def test_model_answers_in_pieces_and_says_what_it_cost(gateway: LocalGateway):
+async def test_model_replies_in_pieces_and_says_what_it_cost(gateway: LocalGateway):
     events = await listen(gateway, asking("What is the capital of France?"))
     *pieces, usage, stopped = events
     assert all(isinstance(piece, TextDelta) for piece in pieces)
@@ -163,7 +163,7 @@ async def test_chinese_comes_in_whole_characters_wherever_it_is_cut(gateway: Loc
         "{{ x }} {% raw %}",
     ],
 )
-async def test_odd_text_is_answered(gateway: LocalGateway, text: str):
+async def test_odd_text_gets_a_reply(gateway: LocalGateway, text: str):
     events = await listen(gateway, asking(text, system=text, max_tokens=1))
     assert events[-1] == ModelStopped("max_tokens")
 
@@ -198,9 +198,9 @@ async def test_two_turns_at_once_both_finish_the_first_one_first(gateway: LocalG
         ends.append(number)
         return events
 
-    answers = await asyncio.gather(*map(turn, range(3)))
-    assert all(text_of(events) for events in answers)
-    assert all(isinstance(events[-1], ModelStopped) for events in answers)
+    replies = await asyncio.gather(*map(turn, range(3)))
+    assert all(text_of(events) for events in replies)
+    assert all(isinstance(events[-1], ModelStopped) for events in replies)
     assert ends == [0, 1, 2]
 
 
@@ -216,7 +216,7 @@ async def test_turn_that_is_cancelled_in_the_queue_lets_the_next_one_go_on(gatew
     assert all(isinstance(events, list) and events for events in others)
 
 
-async def test_event_loop_goes_on_while_the_model_answers(gateway: LocalGateway, spy: Spy):
+async def test_event_loop_goes_on_while_the_model_replies(gateway: LocalGateway, spy: Spy):
     rounds = 0
 
     async def tick() -> None:
@@ -270,13 +270,13 @@ async def test_library_opens_no_port_to_the_world(tmp_path: Path, monkeypatch: p
 
 async def test_any_gguf_file_can_be_named(weights: Path):
     gateway = LocalGateway(weights, context_tokens=256)
-    answers = await asyncio.gather(*(listen(gateway, asking("What is the capital of France?")) for _ in "ab"))
-    assert [text_of(events) for events in answers] == [text_of(answers[0])] * 2
-    assert "Paris" in text_of(answers[0])
+    replies = await asyncio.gather(*(listen(gateway, asking("What is the capital of France?")) for _ in "ab"))
+    assert [text_of(events) for events in replies] == [text_of(replies[0])] * 2
+    assert "Paris" in text_of(replies[0])
     await gateway.close()
 
 
-async def test_closed_gateway_stops_its_answer_and_refuses_more(weights: Path):
+async def test_closed_gateway_stops_its_reply_and_refuses_more(weights: Path):
     gateway = LocalGateway(weights, context_tokens=512)
     stream = gateway.stream(LONG_STORY)
     await first_piece(stream)
@@ -363,7 +363,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(("how", "status"), [("returns", 0), ("is interrupted", 130)])
-async def test_process_exits_cleanly_in_the_middle_of_an_answer(how: str, status: int):
+async def test_process_exits_cleanly_in_the_middle_of_a_reply(how: str, status: int):
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", EXITS, how, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -83,11 +83,11 @@ async def test_every_single_byte_may_come_alone(wire: WireName):
     data = stream_of(wire)
     events, error = await ask_in_pieces(wire, [data[at : at + 1] for at in range(len(data))])
     assert error is None
-    answer = heard(events)
-    assert answer.text == "你好, naïve 👩‍👩‍👧 \x00"
-    assert answer.thought == "想一想 🤔"
-    assert answer.tools == [("call_1", "add", {"名": "值 👍", "b": [1, 2]}), ("call_2", "now", {})]
-    assert answer.usage == ModelUsage(20, 6, 7, 8 if wire == "anthropic" else 0)
+    reply = heard(events)
+    assert reply.text == "你好, naïve 👩‍👩‍👧 \x00"
+    assert reply.thought == "想一想 🤔"
+    assert reply.tools == [("call_1", "add", {"名": "值 👍", "b": [1, 2]}), ("call_2", "now", {})]
+    assert reply.usage == ModelUsage(20, 6, 7, 8 if wire == "anthropic" else 0)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -65,39 +65,39 @@ async def listen(wire: str, *steps: Raw) -> Heard:
     ],
 )
 async def test_tool_call_is_put_together_however_it_comes(pieces: list[Raw]):
-    answer = await listen("openai", *pieces, chunk({}, finish_reason="tool_calls"), DONE)
-    assert answer.tools == [("x", "add", {"a": 1})]
-    assert answer.stop_reason == "tool_use"
+    reply = await listen("openai", *pieces, chunk({}, finish_reason="tool_calls"), DONE)
+    assert reply.tools == [("x", "add", {"a": 1})]
+    assert reply.stop_reason == "tool_use"
 
 
 async def test_calls_that_share_an_index_are_told_apart_by_their_ids():
-    answer = await listen(
+    reply = await listen(
         "openai",
         calls(call('{"a": 1}', "add", index=0, id="x")),
         calls(call('{"a": 2}', "add", index=0, id="y")),
         chunk({}, finish_reason="stop"),
         DONE,
     )
-    assert answer.tools == [("x", "add", {"a": 1}), ("y", "add", {"a": 2})]
-    assert answer.stop_reason == "tool_use"
+    assert reply.tools == [("x", "add", {"a": 1}), ("y", "add", {"a": 2})]
+    assert reply.stop_reason == "tool_use"
 
 
 async def test_calls_that_come_at_once_and_interleaved_are_told_apart():
-    answer = await listen(
+    reply = await listen(
         "openai",
         calls(call("", "add", index=0, id="x"), call("", "now", index=1, id="y")),
         calls(call('{"z"', index=1), call('{"a"', index=0)),
         calls(call(":1}", index=0), call(":2}", index=1)),
         chunk({}, finish_reason="tool_calls"),
     )
-    assert answer.tools == [("x", "add", {"a": 1}), ("y", "now", {"z": 2})]
+    assert reply.tools == [("x", "add", {"a": 1}), ("y", "now", {"z": 2})]
 
 
 @pytest.mark.parametrize("indexes", [({"index": 0}, {"index": 1}), ({}, {})], ids=["index", "no index"])
 async def test_calls_without_ids_are_told_apart(indexes: tuple[dict[str, int], dict[str, int]]):
     pieces = [calls(call("{}", name, **index)) for name, index in zip(("add", "now"), indexes, strict=True)]
-    answer = await listen("openai", *pieces, DONE)
-    assert answer.tools == [("", "add", {}), ("", "now", {})]
+    reply = await listen("openai", *pieces, DONE)
+    assert reply.tools == [("", "add", {}), ("", "now", {})]
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
@@ -111,19 +111,19 @@ async def test_ids_of_calls_are_passed_on_as_the_model_gave_them(wire: str, use_
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 async def test_reasoning_has_two_names(name: str):
-    answer = await listen("openai", chunk({name: "Hm"}), chunk({"content": "Yes", name: None}), DONE)
-    assert (answer.thought, answer.text) == ("Hm", "Yes")
+    reply = await listen("openai", chunk({name: "Hm"}), chunk({"content": "Yes", name: None}), DONE)
+    assert (reply.thought, reply.text) == ("Hm", "Yes")
 
 
 async def test_reasoning_under_both_names_is_heard_once():
-    answer = await listen(
+    reply = await listen(
         "openai", chunk({"reasoning_content": "Hm", "reasoning": "Hm", "content": "Y"}), DONE
     )
-    assert (answer.thought, answer.text) == ("Hm", "Y")
+    assert (reply.thought, reply.text) == ("Hm", "Y")
 
 
 async def test_chunks_without_anything_are_skipped():
-    answer = await listen(
+    reply = await listen(
         "openai",
         chunk(),
         Raw(b'data: {"choices": null}\n\ndata:\n\n: OPENROUTER PROCESSING\n\ndata: {"prompt_filter": 1}\n\n'),
@@ -131,7 +131,7 @@ async def test_chunks_without_anything_are_skipped():
         chunk({"content": "Yes"}, finish_reason=None, logprobs=None),
         chunk({"content": ""}, finish_reason="stop"),
     )
-    assert answer == Heard(text="Yes", stop_reason="end_turn")
+    assert reply == Heard(text="Yes", stop_reason="end_turn")
 
 
 async def test_usage_may_come_with_every_chunk_and_the_last_counts():
@@ -156,11 +156,11 @@ async def test_usage_may_come_with_every_chunk_and_the_last_counts():
         ("[5]", 0),
     ],
 )
-async def test_openai_cached_tokens_of_any_shape_do_not_cost_the_answer(details: str, cached: int):
+async def test_openai_cached_tokens_of_any_shape_do_not_cost_the_reply(details: str, cached: int):
     usage = f'{{"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {details}}}'
-    answer = await listen("openai", Raw(f'data: {{"usage": {usage}}}\n\n'.encode()), DONE)
-    assert answer.usage
-    assert answer.usage.plausible() == ModelUsage(9, 3, cached)
+    reply = await listen("openai", Raw(f'data: {{"usage": {usage}}}\n\n'.encode()), DONE)
+    assert reply.usage
+    assert reply.usage.plausible() == ModelUsage(9, 3, cached)
 
 
 @pytest.mark.parametrize(
@@ -176,19 +176,19 @@ async def test_anthropic_cached_tokens_are_part_of_the_input(
     read: int, written: int | None, spent: ModelUsage | None
 ):
     usage = {"input_tokens": 10, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
-    answer = await listen(
+    reply = await listen(
         "anthropic",
         event("message_start", message={"usage": usage}),
         event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3}),
         event("message_stop"),
     )
-    assert answer.usage
-    assert answer.usage.plausible() == spent
+    assert reply.usage
+    assert reply.usage.plausible() == spent
 
 
 async def test_refusal_in_words_is_text():
-    answer = await listen("openai", chunk({"refusal": "No."}, finish_reason="content_filter"), DONE)
-    assert (answer.text, answer.stop_reason) == ("No.", "refusal")
+    reply = await listen("openai", chunk({"refusal": "No."}, finish_reason="content_filter"), DONE)
+    assert (reply.text, reply.stop_reason) == ("No.", "refusal")
 
 
 async def test_last_event_needs_no_empty_line():
@@ -283,10 +283,10 @@ async def test_anthropic_block_may_come_whole_at_its_start():
     ],
 )
 async def test_anthropic_reasons_for_stopping_have_our_names(reason: str | None, ours: str):
-    answer = await listen(
+    reply = await listen(
         "anthropic", event("message_delta", delta={"stop_reason": reason}), event("message_stop")
     )
-    assert answer.stop_reason == ours
+    assert reply.stop_reason == ours
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ ODD: tuple[tuple[Block, ...], ...] = (
 
 @pytest.mark.parametrize("said", ODD)
 @pytest.mark.parametrize("wire", WIRES)
-async def test_odd_answers_of_a_model_can_be_sent_back(wire: str, said: tuple[Block, ...]):
+async def test_odd_replies_of_a_model_can_be_sent_back(wire: str, said: tuple[Block, ...]):
     results = tuple(
         ToolResultBlock(block.id, "", is_error=False) for block in said if isinstance(block, ToolUseBlock)
     )
@@ -297,7 +297,7 @@ def test_blocks_keep_their_order_on_the_wire():
     ]
 
 
-def test_questions_around_an_answer_of_which_nothing_is_left_become_one():
+def test_questions_around_a_reply_of_which_nothing_is_left_become_one():
     request = conversation(ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock(" "))
     (message,) = anthropic_body(request, "m")["messages"]
     assert [block["text"] for block in message["content"]] == ["你好, how are you?", "And?"]
@@ -410,7 +410,7 @@ async def test_server_that_wants_the_new_name_of_the_limit_gets_it():
     assert "max_tokens" not in model.requests[1].body
 
 
-async def test_refusal_in_the_middle_of_an_answer_is_not_asked_again():
+async def test_refusal_in_the_middle_of_a_reply_is_not_asked_again():
     fail = Fail("stream_options", "invalid_request_error")
     with ScriptedModel([Say("Hel"), fail]) as model:
         events, error = await ask(make_gateway("openai", model.url))

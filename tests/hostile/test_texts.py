@@ -83,7 +83,7 @@ def _path(text: str) -> Path:
     path = Path()
     path.ask(text)
     used = call("a", text, arguments={"a": text}, tool_name=text, model_name=text)
-    path.answer(ToolCallPart(call=used, iteration=1), TextPart(text=text, iteration=2))
+    path.reply(ToolCallPart(call=used, iteration=1), TextPart(text=text, iteration=2))
     for start in range(0, len(text), 500):
         path.ask(text[start : start + 500] + "x")
     return path
@@ -190,7 +190,7 @@ def work_on_calls(count: int) -> int:
     path = Path()
     path.ask("x")
     calls = (ToolCallPart(call=call("the same id", "x"), iteration=1) for _ in range(count))
-    path.answer(*calls, TextPart(text="x", iteration=2))
+    path.reply(*calls, TextPart(text="x", iteration=2))
     path.ask("x")
     sources = Sources(path.messages, path.messages[-1].id, tools=[ToolSpec("t", "", {})])
     with counted(lines=True) as work:

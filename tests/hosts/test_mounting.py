@@ -130,8 +130,8 @@ async def test_web_socket_works_below_a_path_and_for_the_hosts_pages_only(chat: 
             origin=url,  # pyright: ignore[reportArgumentType]
         ) as socket:
             await socket.send(json.dumps(request))
-            answer = json.loads(await socket.recv())
-        assert answer["data"]["record"]["containerId"] == agents[0]["id"]
+            response = json.loads(await socket.recv())
+        assert response["data"]["record"]["containerId"] == agents[0]["id"]
         with pytest.raises(Exception, match="403"):
             async with connect(
                 f"{url}/chat/ws".replace("http", "ws"),
@@ -146,10 +146,10 @@ async def test_web_socket_works_below_a_path_and_for_the_hosts_pages_only(chat: 
 
 async def test_host_that_runs_no_lifespan_starts_it_once_on_first_use(chat: Threadkeep):
     async with visiting(in_fastapi(chat, "/chat")) as client:
-        answers = await asyncio.gather(*(client.get("/chat/api/agents") for _ in range(20)))
-        assert [answer.status_code for answer in answers] == [200] * 20
+        responses = await asyncio.gather(*(client.get("/chat/api/agents") for _ in range(20)))
+        assert [response.status_code for response in responses] == [200] * 20
         # One default agent, made once
-        assert [len(answer.json()["items"]) for answer in answers] == [1] * 20
+        assert [len(response.json()["items"]) for response in responses] == [1] * 20
 
 
 async def test_host_that_runs_the_lifespan_has_it_ready_and_closed_with_itself(
@@ -185,8 +185,8 @@ async def test_hosts_sign_in_decides_and_nothing_else(chat: Threadkeep):
     host = in_starlette(chat, "/chat")
     async with visiting(host) as alice, visiting(host, "bob") as bob, visiting(host, None) as nobody:
         assert (await alice.get("/chat/api/me")).json() == {"id": "alice", "role": "user"}
-        answer = await nobody.get("/chat/api/me", headers={"Authorization": "Bearer local"})
-        refusal(answer, 401, "UNAUTHENTICATED")
+        response = await nobody.get("/chat/api/me", headers={"Authorization": "Bearer local"})
+        refusal(response, 401, "UNAUTHENTICATED")
         await alice.post("/chat/api/chat?wait=true", json={"content": "Hi"}, headers=JSON)
         (own,) = (await alice.get("/chat/api/conversations")).json()["items"]
         assert (await bob.get("/chat/api/conversations")).json()["items"] == []
@@ -241,17 +241,17 @@ def raises_later(error: Exception) -> Callable[[object], Any]:
         (HTTPException(418, SECRET), 500, "INTERNAL_ERROR"),
     ],
 )
-async def test_host_that_raises_gives_a_clear_answer_that_leaks_nothing(
+async def test_host_that_raises_gives_a_clear_response_that_leaks_nothing(
     tmp_path: Path, raising: Any, error: Exception, status: int, code: str, caplog: pytest.LogCaptureFixture
 ):
     chat = new_chat(tmp_path, raising(error))
     async with chat.lifespan(), visiting(in_fastapi(chat, "/chat")) as client:
-        for answer in (
+        for response in (
             await client.get("/chat/api/me"),
             await client.post("/chat/api/agents", json={"name": "x"}),
         ):
-            refusal(answer, status, code)
-            assert "hunter2" not in answer.text + str(answer.headers)
+            refusal(response, status, code)
+            assert "hunter2" not in response.text + str(response.headers)
         # Routes that need no user work as before
         assert (await client.get("/chat/healthz")).status_code == 200
     # The host's mistake is in its log; a refusal is no mistake
@@ -267,9 +267,9 @@ async def test_host_that_raises_on_the_web_socket_leaks_nothing_either(tmp_path:
     ):
         request = {"type": "image_create_request", "data": {"requestId": "1", "containerId": "x"}}
         await socket.send(json.dumps(request))
-        answer = await socket.recv()
-    assert json.loads(answer)["data"]["errorCode"] == "INTERNAL_ERROR"
-    assert "hunter2" not in str(answer)
+        response = await socket.recv()
+    assert json.loads(response)["data"]["errorCode"] == "INTERNAL_ERROR"
+    assert "hunter2" not in str(response)
 
 
 # A host that keeps its own users in SQLite

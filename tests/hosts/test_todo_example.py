@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.browser.conftest import Answering
+from tests.browser.conftest import Replying
 from tests.hosts.todo_example import running_todo
 from threadkeep.testing import Say, ScriptedModel, UseTool
 
@@ -19,7 +19,7 @@ JSON = {"Accept": "application/json"}
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
     """A model that does what the test writes down, and gives titles in between."""
-    with Answering() as model:
+    with Replying() as model:
         yield model
 
 
@@ -44,11 +44,11 @@ class Person:
     def ask(self, model: ScriptedModel, tool: str, **arguments: Any) -> dict[str, Any]:
         """Has the model use a tool; how the call ended."""
         model.script([UseTool(f"tasks__{tool}", arguments)], [Say("There you are.")])
-        answer = self.client.post(
+        reply = self.client.post(
             f"{self._chat}/messages?wait=true", json={"content": "Please"}, headers=JSON
         ).json()
-        assert answer["content"] == "There you are.", answer
-        (call,) = answer["toolCalls"]
+        assert reply["content"] == "There you are.", reply
+        (call,) = reply["toolCalls"]
         return call
 
     def tasks(self) -> list[tuple[str, bool]]:
@@ -98,5 +98,5 @@ def test_account_that_is_deleted_takes_its_conversations_along(
 def test_nobody_becomes_the_application_itself(url: str):
     with httpx.Client(base_url=url, trust_env=False) as client:
         for key in ("", "x", "todo"):
-            answer = client.get("/chat/api/me", headers={"x-own-key": key, "Authorization": "Bearer todo"})
-            assert answer.status_code == 401
+            response = client.get("/chat/api/me", headers={"x-own-key": key, "Authorization": "Bearer todo"})
+            assert response.status_code == 401

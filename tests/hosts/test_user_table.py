@@ -175,11 +175,11 @@ async def test_user_whom_the_host_does_not_have_is_turned_away(postgres: Postgre
         default = (await client.get("/api/agents", headers={"x-user": unknown})).json()["items"][0]["id"]
         for user in (unknown, misspelled, "no such key", "99999999999999999999"):
             headers = {"x-user": user}
-            for answer in (
+            for response in (
                 await client.post("/api/agents", json={"name": "x"}, headers=headers),
                 await client.put(f"/api/agents/{default}/conversation", headers=headers),
             ):
-                told = refusal(answer, 403, "FORBIDDEN")
+                told = refusal(response, 403, "FORBIDDEN")
                 assert told["message"] == "The application doesn't have this user."
         await own_chat(client, keys[0])
     assert rows_of(url)["tk_users"] == 1

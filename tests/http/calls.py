@@ -13,17 +13,17 @@ Json = dict[str, Any]
 
 async def new_agent(client: httpx.AsyncClient, **body: Any) -> Json:
     """An agent of the client's user."""
-    answer = await client.post("/api/agents", json={"name": "法律顾问", **body})
-    assert answer.status_code == 201, answer.text
-    return answer.json()
+    response = await client.post("/api/agents", json={"name": "法律顾问", **body})
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
 async def new_conversation(client: httpx.AsyncClient, agent_id: str | None = None, **body: Any) -> Json:
     """A further conversation of the client's user, with an agent of its own if none is named."""
     agent_id = agent_id or (await new_agent(client))["id"]
-    answer = await client.post(f"/api/agents/{agent_id}/conversations", json=body)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
+    response = await client.post(f"/api/agents/{agent_id}/conversations", json=body)
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
 async def main_chat(client: httpx.AsyncClient) -> Json:
@@ -32,15 +32,15 @@ async def main_chat(client: httpx.AsyncClient) -> Json:
     return (await client.put(f"/api/agents/{default['id']}/conversation")).json()
 
 
-def refusal(answer: httpx.Response, status: int, code: str, param: str | None = None) -> Json:
+def refusal(response: httpx.Response, status: int, code: str, param: str | None = None) -> Json:
     """The error of an answer that must be refused in just this way."""
-    assert answer.status_code == status, answer.text
-    error = answer.json()["error"]
-    assert answer.json().keys() == {"error"}, answer.text
-    assert (error["code"], error.get("param")) == (code, param), answer.text
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    assert response.json().keys() == {"error"}, response.text
+    assert (error["code"], error.get("param")) == (code, param), response.text
     assert error["message"]
-    assert error["requestId"] == answer.headers["x-request-id"]
-    assert error.keys() <= {"code", "message", "param", "details", "requestId"}, answer.text
+    assert error["requestId"] == response.headers["x-request-id"]
+    assert error.keys() <= {"code", "message", "param", "details", "requestId"}, response.text
     return error
 
 
@@ -48,9 +48,9 @@ async def items(client: httpx.AsyncClient, path: str, **query: Any) -> list[Json
     """All items of a list, page by page."""
     found: list[Json] = []
     while True:
-        answer = await client.get(path, params=query)
-        assert answer.status_code == 200, answer.text
-        page = answer.json()
+        response = await client.get(path, params=query)
+        assert response.status_code == 200, response.text
+        page = response.json()
         assert page.keys() == {"items", "nextCursor"}
         found += page["items"]
         if page["nextCursor"] is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import httpx
 
 from tests.conftest import Api
-from tests.http.document import check_answer
+from tests.http.document import check_response
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class CheckedApi(Api):
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         client = super().client(**headers)
-        client.event_hooks["response"].append(check_answer)
+        client.event_hooks["response"].append(check_response)
         return client
 
     @staticmethod

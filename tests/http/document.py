@@ -190,7 +190,7 @@ def operation_of(method: str, path: str) -> Operation | None:
     return next((it for form, it in _PATTERNS if it.method == method and form.fullmatch(path)), None)
 
 
-async def check_answer(response: httpx.Response) -> None:
+async def check_response(response: httpx.Response) -> None:
     """Fails unless the document promises this answer, see `check`, or if it sends a header twice."""
     names = [name for name, _ in response.headers.multi_items() if name not in {"set-cookie", "vary"}]
     assert len(names) == len({*names}), f"{response.request.url}: {names}"
@@ -213,9 +213,9 @@ def check(operation: Operation, status: int, headers: Mapping[str, str], content
     assert documented, f"{operation} {status}: {kind} is not documented"
     if kind != "application/json" or "application/json" not in told["content"]:
         return
-    answer = json.loads(content)
-    wrong = mismatch(answer, told["content"]["application/json"]["schema"])
+    response = json.loads(content)
+    wrong = mismatch(response, told["content"]["application/json"]["schema"])
     assert wrong is None, f"{operation} {status}: {wrong}"
     if status >= 400:
-        code = answer["error"]["code"]
+        code = response["error"]["code"]
         assert code in operation.codes(status), f"{operation}: {code} is not documented"

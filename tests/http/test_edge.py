@@ -61,10 +61,10 @@ def client_of(app: Any, host: str = "localhost") -> httpx.AsyncClient:
 
 async def status_for(app: Threadkeep, host: str) -> int:
     async with client_of(app, host) as client:
-        answer = await client.get("/api/me")
-    if answer.status_code == 403:
-        refusal(answer, 403, "FORBIDDEN", "Host")
-    return answer.status_code
+        response = await client.get("/api/me")
+    if response.status_code == 403:
+        refusal(response, 403, "FORBIDDEN", "Host")
+    return response.status_code
 
 
 async def messages_of(app: Threadkeep, **scope: Any) -> list[dict[str, Any]]:
@@ -140,9 +140,9 @@ async def test_strange_host_is_refused_on_every_path(tmp_path: Path):
     async with client_of(app_with(tmp_path), "evil.example") as client:
         for path in ("/", "/docs", "/openapi.json", "/healthz", "/readyz", "/nowhere", "/api/agents"):
             for method in ("GET", "HEAD", "OPTIONS", *WRITES):
-                answer = await client.request(method, path)
-                assert answer.status_code == 403, (method, path)
-                assert answer.headers["threadkeep-version"] == __version__
+                response = await client.request(method, path)
+                assert response.status_code == 403, (method, path)
+                assert response.headers["threadkeep-version"] == __version__
 
 
 # Origin
@@ -157,9 +157,9 @@ async def test_write_from_a_strange_page_is_refused(tmp_path: Path):
     async with client_of(app_with(tmp_path), "localhost:8710") as client:
         for method in WRITES:
             for origin in strange:
-                answer = await client.request(method, "/api/agents", headers={"Origin": origin})
-                refusal(answer, 403, "FORBIDDEN", "Origin")
-                assert "access-control-allow-origin" not in answer.headers
+                response = await client.request(method, "/api/agents", headers={"Origin": origin})
+                refusal(response, 403, "FORBIDDEN", "Origin")
+                assert "access-control-allow-origin" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ async def test_write_from_our_own_page_is_taken(tmp_path: Path, host: str, origi
     app = app_with(tmp_path, allowed_hosts=("threadkeep.example",))
     async with client_of(app, host) as client:
         for method in ("POST", "FOO"):
-            answer = await client.request(method, "/api/agents", headers={"Origin": origin})
-            assert answer.status_code == (401 if method == "POST" else 405)
+            response = await client.request(method, "/api/agents", headers={"Origin": origin})
+            assert response.status_code == (401 if method == "POST" else 405)
 
 
 async def test_write_without_an_origin_is_taken(tmp_path: Path):
@@ -188,14 +188,14 @@ async def test_write_without_an_origin_is_taken(tmp_path: Path):
         refusal(await client.post("/api/agents"), 401, "UNAUTHENTICATED")
 
 
-async def test_read_from_a_strange_page_is_answered_but_not_for_that_page_to_see(tmp_path: Path):
+async def test_read_from_a_strange_page_gets_a_response_but_not_for_that_page_to_see(tmp_path: Path):
     for settings in ({}, {"cors_origins": (LISTED,)}):
         async with client_of(app_with(tmp_path, **settings)) as client:
             for method in ("GET", "HEAD", "OPTIONS"):
                 for origin in (EVIL, "null"):
-                    answer = await client.request(method, "/openapi.json", headers={"Origin": origin})
-                    assert answer.status_code in {200, 405}
-                    assert "access-control-allow-origin" not in answer.headers
+                    response = await client.request(method, "/openapi.json", headers={"Origin": origin})
+                    assert response.status_code in {200, 405}
+                    assert "access-control-allow-origin" not in response.headers
 
 
 OTHER_SITES = [{"Sec-Fetch-Site": site} for site in ("cross-site", "same-site")]
@@ -232,8 +232,8 @@ async def test_file_is_saved_when_a_person_clicks_on_its_link_in_a_sandboxed_rep
 async def test_page_of_a_listed_origin_reads_from_another_site(tmp_path: Path):
     async with client_of(app_with(tmp_path, cors_origins=LISTED)) as client:
         for site in OTHER_SITES:
-            answer = await client.get("/api/me", headers={**site, "Origin": LISTED})
-            refusal(answer, 401, "UNAUTHENTICATED")
+            response = await client.get("/api/me", headers={**site, "Origin": LISTED})
+            refusal(response, 401, "UNAUTHENTICATED")
             refusal(
                 await client.get("/api/me", headers={**site, "Origin": EVIL}),
                 403,
@@ -257,11 +257,11 @@ async def test_page_of_a_listed_origin_may_call(tmp_path: Path, listed: str):
         assert "Authorization" in preflight.headers["access-control-allow-headers"]
         assert "access-control-allow-credentials" not in preflight.headers
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-            answer = await client.request(method, "/api/agents", headers={"Origin": LISTED})
-            assert answer.status_code == (405 if method in {"PUT", "PATCH", "DELETE"} else 401)
-            assert answer.headers["access-control-allow-origin"] == LISTED
-            assert "Origin" in answer.headers["vary"]
-            exposed = answer.headers["access-control-expose-headers"]
+            response = await client.request(method, "/api/agents", headers={"Origin": LISTED})
+            assert response.status_code == (405 if method in {"PUT", "PATCH", "DELETE"} else 401)
+            assert response.headers["access-control-allow-origin"] == LISTED
+            assert "Origin" in response.headers["vary"]
+            exposed = response.headers["access-control-expose-headers"]
             assert {"ETag", "Location", "X-Request-Id"} <= set(exposed.split(", "))
 
 
@@ -270,8 +270,8 @@ async def test_preflight_of_a_strange_page_allows_nothing(tmp_path: Path):
         async with client_of(app_with(tmp_path, **settings)) as client:
             for origin in (EVIL, "null", f"{LISTED}.evil.example", "http://app.example"):
                 headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-                answer = await client.options("/api/agents", headers=headers)
-                assert "access-control-allow-origin" not in answer.headers
+                response = await client.options("/api/agents", headers=headers)
+                assert "access-control-allow-origin" not in response.headers
                 write = await client.post("/api/agents", headers={"Origin": origin})
                 refusal(write, 403, "FORBIDDEN", "Origin")
 
@@ -339,8 +339,8 @@ async def test_embedded_threadkeep_refuses_pages_of_other_sites(tmp_path: Path):
             ("null", 403),
         ):
             headers = {"X-User": "alice", "Origin": origin}
-            answer = await client.post("/tk/api/agents", json={"name": "x"}, headers=headers)
-            assert answer.status_code == status, origin
+            response = await client.post("/tk/api/agents", json={"name": "x"}, headers=headers)
+            assert response.status_code == status, origin
 
 
 async def test_embedded_threadkeep_keeps_to_the_names_it_is_given(tmp_path: Path):
@@ -358,9 +358,9 @@ async def test_unexpected_error_tells_the_client_nothing_and_the_log_everything(
 
     app = create_app(Settings.load({}, data=tmp_path), current_user=broken)
     async with client_of(app) as client:
-        answer = await client.get("/api/me", headers={"X-Request-Id": "look-for-me"})
-    refusal(answer, 500, "INTERNAL_ERROR")
-    assert "secret" not in answer.text
+        response = await client.get("/api/me", headers={"X-Request-Id": "look-for-me"})
+    refusal(response, 500, "INTERNAL_ERROR")
+    assert "secret" not in response.text
     assert "an inner secret" in caplog.text
 
 
@@ -370,23 +370,23 @@ async def test_unexpected_error_tells_the_client_nothing_and_the_log_everything(
 async def test_request_id_of_the_caller_is_kept_and_garbage_is_replaced(tmp_path: Path):
     async with client_of(app_with(tmp_path)) as client:
         for given in ("abc", "A-1_b.c:d", "0" * 100):
-            answer = await client.get("/api/me", headers={"X-Request-Id": given})
-            assert answer.headers["x-request-id"] == answer.json()["error"]["requestId"] == given
+            response = await client.get("/api/me", headers={"X-Request-Id": given})
+            assert response.headers["x-request-id"] == response.json()["error"]["requestId"] == given
         made: set[str] = set()
         for garbage in ("", " ", "a b", "0" * 101, "a/b", "<script>", "é", 'a"b', "a\tb"):
             headers = [(b"X-Request-Id", garbage.encode("latin-1"))]
-            answer = await client.get("/api/me", headers=headers)
-            made.add(answer.headers["x-request-id"])
-            assert answer.json()["error"]["requestId"] == answer.headers["x-request-id"]
+            response = await client.get("/api/me", headers=headers)
+            made.add(response.headers["x-request-id"])
+            assert response.json()["error"]["requestId"] == response.headers["x-request-id"]
         assert all(re.fullmatch("[0-9a-f]{16}", id_) for id_ in made)
         assert len(made) == 9
 
 
 @ONLY_SQLITE
-async def test_every_answer_carries_version_and_request_id(api: Api, alice: httpx.AsyncClient):
+async def test_every_response_carries_version_and_request_id(api: Api, alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     path = f"/api/agents/{agent['id']}"
-    answers = {
+    responses = {
         200: [await alice.get(path), await alice.get("/docs"), await alice.get("/openapi.json")],
         201: [await alice.put(f"{path}/conversation")],
         204: [await alice.options(path), await alice.delete(path)],
@@ -401,16 +401,16 @@ async def test_every_answer_carries_version_and_request_id(api: Api, alice: http
         422: [await alice.post("/api/agents", json={})],
         503: [await alice.post("/api/chat", json={"content": "x"})],
     }
-    for status, given in answers.items():
-        for answer in given:
-            assert answer.status_code == status, answer.text
-            assert answer.headers["threadkeep-version"] == __version__
-            assert answer.headers["x-request-id"]
-            assert answer.headers["x-content-type-options"] == "nosniff"
+    for status, given in responses.items():
+        for response in given:
+            assert response.status_code == status, response.text
+            assert response.headers["threadkeep-version"] == __version__
+            assert response.headers["x-request-id"]
+            assert response.headers["x-content-type-options"] == "nosniff"
             if status >= 400:
-                refused = answer.json()["error"]
-                assert refused["requestId"] == answer.headers["x-request-id"]
-                assert answer.headers["content-type"] == "application/json"
+                refused = response.json()["error"]
+                assert refused["requestId"] == response.headers["x-request-id"]
+                assert response.headers["content-type"] == "application/json"
 
 
 @ONLY_SQLITE
@@ -439,7 +439,7 @@ async def test_log_has_one_line_a_request_and_no_token(
 
 
 @ONLY_SQLITE
-async def test_unknown_path_is_answered_in_our_shape(alice: httpx.AsyncClient):
+async def test_unknown_path_gets_a_response_in_our_shape(alice: httpx.AsyncClient):
     paths = [
         "/nowhere",
         "/api",
@@ -456,22 +456,22 @@ async def test_unknown_path_is_answered_in_our_shape(alice: httpx.AsyncClient):
 
 
 @ONLY_SQLITE
-async def test_wrong_method_is_answered_with_those_allowed(alice: httpx.AsyncClient):
+async def test_wrong_method_gets_a_response_with_those_allowed(alice: httpx.AsyncClient):
     allowed: dict[str, set[str]] = {"/docs": {"GET"}, "/openapi.json": {"GET"}, "/": {"GET"}}
     for route in ROUTES:
         allowed.setdefault(route.path, {"OPTIONS"}).add(route.method)
     for path, methods in allowed.items():
         methods |= {"HEAD"} if "GET" in methods else set()
         for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "FOO", "TRACE"} - methods:
-            answer = await alice.request(method, filled(path))
-            assert answer.status_code == 405, (method, path)
-            assert set(answer.headers["allow"].split(", ")) == methods
+            response = await alice.request(method, filled(path))
+            assert response.status_code == 405, (method, path)
+            assert set(response.headers["allow"].split(", ")) == methods
             if method != "HEAD":
-                refusal(answer, 405, "METHOD_NOT_ALLOWED")
+                refusal(response, 405, "METHOD_NOT_ALLOWED")
 
 
 @ONLY_SQLITE
-async def test_head_answers_as_get_without_a_body(alice: httpx.AsyncClient):
+async def test_head_responds_as_get_without_a_body(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     for path in ("/api/me", f"/api/agents/{agent['id']}", "/api/agents", "/healthz", "/nowhere", "/docs"):
         read, head = await alice.get(path), await alice.head(path)
@@ -490,12 +490,12 @@ async def test_json_ends_its_line_as_terminals_like_it(alice: httpx.AsyncClient)
 async def test_options_tells_the_methods_of_a_path_without_sign_in(api: Api):
     client = api.client()
     for path in {route.path for route in ROUTES}:
-        answer = await client.options(filled(path))
-        assert answer.status_code == 204
+        response = await client.options(filled(path))
+        assert response.status_code == 204
         assert {route.method for route in ROUTES if route.path == path} < set(
-            answer.headers["allow"].split(", ")
+            response.headers["allow"].split(", ")
         )
-        assert answer.content == b""
+        assert response.content == b""
 
 
 # The door
@@ -536,13 +536,13 @@ async def test_every_route_needs_sign_in_but_health_and_readiness(api: Api):
     routes = [(route.method, route.path) for route in ROUTES]
     assert sorted(routes) == sorted((it.method, it.path) for it in operations())
     for method, path in routes:
-        answer = await client.request(method, filled(path), json={"content": "x", "name": "x"})
+        response = await client.request(method, filled(path), json={"content": "x", "name": "x"})
         if path in OPEN:
-            assert answer.status_code == 200
-            assert answer.json()["status"] in {"ok", "ready"}
+            assert response.status_code == 200
+            assert response.json()["status"] in {"ok", "ready"}
         else:
-            refusal(answer, 401, "UNAUTHENTICATED")
-            assert answer.headers["www-authenticate"] == "Bearer"
+            refusal(response, 401, "UNAUTHENTICATED")
+            assert response.headers["www-authenticate"] == "Bearer"
 
 
 @ONLY_SQLITE
@@ -554,11 +554,11 @@ async def test_bad_token_opens_no_route_and_is_not_told_back(api: Api, caplog: p
         for route in ROUTES if name in {"alg none", "expired", "wrong key"} else ROUTES[:1]:
             if route.path in OPEN:
                 continue
-            answer = await client.request(route.method, filled(route.path))
-            refusal(answer, 401, "UNAUTHENTICATED")
-            assert answer.headers["www-authenticate"] == "Bearer"
+            response = await client.request(route.method, filled(route.path))
+            refusal(response, 401, "UNAUTHENTICATED")
+            assert response.headers["www-authenticate"] == "Bearer"
             for part in token.split("."):
-                assert len(part) < 8 or part not in answer.text
+                assert len(part) < 8 or part not in response.text
         assert (await client.get("/healthz")).status_code == 200
     for token in tokens.values():
         assert token == "garbage" or token not in caplog.text
@@ -592,9 +592,9 @@ async def test_without_sign_in_everyone_is_the_local_admin(tmp_path: Path):
 @pytest.mark.parametrize("code", [code for code, status in STATUSES.items() if status == 503])
 def test_only_what_passes_by_itself_says_when_to_come_back(code: str):
     kind = type("Told", (ThreadkeepError,), {"code": code})
-    answer = error_response(kind("It is so."), path="/api/me", request_id="1")
-    assert answer.status_code == 503
-    assert ("retry-after" in answer.headers) is (
+    response = error_response(kind("It is so."), path="/api/me", request_id="1")
+    assert response.status_code == 503
+    assert ("retry-after" in response.headers) is (
         code not in {"GATEWAY_NOT_CONFIGURED", "SECRET_KEY_REQUIRED"}
     )
 

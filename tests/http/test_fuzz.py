@@ -98,9 +98,9 @@ class Fuzzed:
         with httpx.Client(base_url=self.talk.url, headers=self.headers("alice"), timeout=PATIENCE_S) as alice:
 
             def post(path: str, body: Any = None, **more: Any) -> Any:
-                answer = alice.post(path, json=body, headers=JSON, **more)
-                assert answer.is_success, answer.text
-                return answer.json()
+                response = alice.post(path, json=body, headers=JSON, **more)
+                assert response.is_success, response.text
+                return response.json()
 
             agent = post("/api/agents", {"name": "Fuzzed", "settings": {"compactionThreshold": 2}})["id"]
             made = post(f"/api/agents/{agent}/conversations", {})
@@ -216,7 +216,7 @@ def check_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("operation", operations(), ids=str)
-def test_fuzzed_operation_answers_as_documented(
+def test_fuzzed_operation_responds_as_documented(
     fuzzed: Fuzzed, operation: Operation, caplog: pytest.LogCaptureFixture
 ):
     @given(cases(operation), st.sampled_from(["alice", "alice", "root"]), ACCEPTS)
@@ -226,18 +226,18 @@ def test_fuzzed_operation_answers_as_documented(
             name: fuzzed.things.get(value, value) for name, value in case.path_parameters.items()
         }
         headers = {**fuzzed.headers(user), "Accept": accept}
-        answer = case.call(base_url=fuzzed.talk.url, headers=headers, timeout=PATIENCE_S)
-        assert answer.status_code not in {500, 501}
-        told = {name: values[0] for name, values in answer.headers.items()}
+        response = case.call(base_url=fuzzed.talk.url, headers=headers, timeout=PATIENCE_S)
+        assert response.status_code not in {500, 501}
+        told = {name: values[0] for name, values in response.headers.items()}
         # Something made up can lead elsewhere, such as an id that is a dot or has a slash in it.
-        if operation_of(operation.method, unquote(urlsplit(str(answer.request.url)).path)) == operation:
-            case.validate_response(answer, checks=Tool.load().checks)
-            check(operation, answer.status_code, httpx.Headers(told), answer.content)
+        if operation_of(operation.method, unquote(urlsplit(str(response.request.url)).path)) == operation:
+            case.validate_response(response, checks=Tool.load().checks)
+            check(operation, response.status_code, httpx.Headers(told), response.content)
         is_stream = told.get("content-type", "").startswith("text/event-stream")
         tells_a_turn = operation.path != "/api/me/events" and case.query.get("dialect") in (None, "events")
         if is_stream and tells_a_turn:
-            check_events(answer.text)
-        if operation.method == "DELETE" and answer.status_code == 204:
+            check_events(response.text)
+        if operation.method == "DELETE" and response.status_code == 204:
             fuzzed.renew()
 
     ask()
@@ -281,7 +281,7 @@ MESSAGES = st.fixed_dictionaries(
 FRAMES = st.lists(MESSAGES | ANY_JSON | st.binary(max_size=50), min_size=1, max_size=6)
 
 
-def test_fuzzed_web_socket_answers_or_closes_for_a_reason(fuzzed: Fuzzed, caplog: pytest.LogCaptureFixture):
+def test_fuzzed_web_socket_responds_or_closes_for_a_reason(fuzzed: Fuzzed, caplog: pytest.LogCaptureFixture):
     address = f"ws{fuzzed.talk.url.removeprefix('http')}/ws"
 
     def real(frame: object) -> str | bytes:

@@ -152,12 +152,12 @@ def bodies(operation: Operation) -> list[Any]:
     return [example(operation.body), example(operation.body, whole=True)]
 
 
-def refused(answer: httpx.Response, operation: Operation, name: str) -> None:
+def refused(response: httpx.Response, operation: Operation, name: str) -> None:
     """Not found; where only admins may ask, that is said, whatever is asked for."""
     if operation.path.startswith("/api/admin/"):
-        refusal(answer, 403, "FORBIDDEN")
+        refusal(response, 403, "FORBIDDEN")
     else:
-        refusal(answer, 404, code_for(operation, name))
+        refusal(response, 404, code_for(operation, name))
 
 
 def code_for(operation: Operation, name: str) -> str:
@@ -176,14 +176,14 @@ async def test_nobody_elses_thing_is_found_on_any_route(her: Alice, bob: httpx.A
             others = dict.fromkeys(operation.path_names, "none")
             for id_ in her.ids(name):
                 for body in bodies(operation):
-                    answer = await bob.request(
+                    response = await bob.request(
                         operation.method,
                         operation.url(**others | {name: id_}),
                         json=body,
                         params=operation.needed_query,
                     )
-                    refused(answer, operation, name)
-                    assert SECRET_WORDS not in answer.text
+                    refused(response, operation, name)
+                    assert SECRET_WORDS not in response.text
                     tried += 1
     assert tried > 60
     assert await her.everything() == before
@@ -222,7 +222,7 @@ REQUESTS: list[Json] = [
 
 
 @ONLY_SQLITE
-async def test_what_is_not_ones_own_is_answered_exactly_as_what_does_not_exist(
+async def test_what_is_not_ones_own_gets_exactly_the_response_of_what_does_not_exist(
     her: Alice, bob: httpx.AsyncClient
 ):
     """Byte for byte, with good requests and with bad ones."""
@@ -234,10 +234,10 @@ async def test_what_is_not_ones_own_is_answered_exactly_as_what_does_not_exist(
             for request in (*REQUESTS, *({"json": body} for body in bodies(operation))):
                 options: Json = {**request, "headers": {"X-Request-Id": "same", **request.get("headers", {})}}
                 urls = [operation.url(**others | {name: id_}) for id_ in ids]
-                answers = [await bob.request(operation.method, url, **options) for url in urls]
-                seen = {(it.status_code, it.content, tuple(sorted(it.headers.items()))) for it in answers}
+                responses = [await bob.request(operation.method, url, **options) for url in urls]
+                seen = {(it.status_code, it.content, tuple(sorted(it.headers.items()))) for it in responses}
                 assert len(seen) == 1, (str(operation), request, seen)
-                assert answers[0].status_code in {400, 403, 404, 422}
+                assert responses[0].status_code in {400, 403, 404, 422}
     assert await her.everything() == before
 
 
@@ -246,9 +246,9 @@ async def test_no_list_shows_what_is_not_ones_own(her: Alice, bob: httpx.AsyncCl
     for operation in await served_operations(bob):
         if operation.method != "GET" or operation.path_names:
             continue
-        answer = await bob.get(operation.path)
-        assert SECRET_WORDS not in answer.text, operation
-        assert not [id_ for id_ in hers if id_ in answer.text], operation
+        response = await bob.get(operation.path)
+        assert SECRET_WORDS not in response.text, operation
+        assert not [id_ for id_ in hers if id_ in response.text], operation
 
 
 @ONLY_SQLITE
@@ -262,8 +262,8 @@ async def test_ids_in_bodies_and_queries_are_all_known_to_this_test(bob: httpx.A
 
 async def test_tool_results_are_ones_own_whichever_turn_is_asked_for(her: Alice, bob: httpx.AsyncClient):
     for turn_id in (*her.turn_ids, new_uuid()):
-        answer = await bob.get("/api/tool-results", params={"turnId": turn_id})
-        assert answer.json() == {"items": [], "nextCursor": None}
+        response = await bob.get("/api/tool-results", params={"turnId": turn_id})
+        assert response.json() == {"items": [], "nextCursor": None}
 
 
 async def test_branches_are_made_of_ones_own_messages_only(her: Alice, bob: httpx.AsyncClient, api: Api):
@@ -289,8 +289,8 @@ async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: h
 async def test_briefings_are_sent_in_ones_own_agents_names_only(her: Alice, bob: httpx.AsyncClient):
     body = {"userId": "alice", "title": "t", "summary": "s", "priority": "P1"}
     for agent_id in (her.agent["id"], new_uuid(), "no-uuid"):
-        answer = await bob.post("/api/briefings", json={**body, "agentId": agent_id})
-        refusal(answer, 404, "AGENT_NOT_FOUND")
+        response = await bob.post("/api/briefings", json={**body, "agentId": agent_id})
+        refusal(response, 404, "AGENT_NOT_FOUND")
     await her.client.patch(f"/api/agents/{her.agent['id']}", json={"visibility": "public"})
     refusal(await bob.post("/api/briefings", json={**body, "agentId": her.agent["id"]}), 403, "FORBIDDEN")
     assert len(await items(her.client, "/api/briefings")) == 1
@@ -306,8 +306,8 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
                     conversation_id=id_, compaction_id=her.compaction_id, message_id=her.message_id
                 )
                 for body in bodies(operation):
-                    answer = await admin.request(operation.method, url, json=body)
-                    refusal(answer, 404, "CONVERSATION_NOT_FOUND")
+                    response = await admin.request(operation.method, url, json=body)
+                    refusal(response, 404, "CONVERSATION_NOT_FOUND")
     listed = await admin.get(f"/api/agents/{her.agent['id']}/conversations")
     assert listed.json()["items"] == []
     assert (await admin.get("/api/conversations")).json()["items"] == []

@@ -23,9 +23,9 @@ def value(text: str, line: str) -> float:
 async def test_turns_tokens_and_times_are_counted(talk: Talk, model: ScriptedModel):
     model.script([Say("Because.")])
     await talk.ask(await talk.conversation(), "Why?")
-    answer = await talk.client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    text = answer.text
+    response = await talk.client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    text = response.text
     assert value(text, 'threadkeep_turns_ended_total{status="COMPLETED"}') == 1
     assert value(text, 'threadkeep_tokens_total{kind="output"}') > 0
     assert value(text, "threadkeep_turns_running") == 0

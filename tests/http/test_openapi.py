@@ -13,7 +13,7 @@ from tests.http.calls import Json, items, new_agent, new_conversation, stored
 from tests.http.document import (
     DOCUMENT,
     Operation,
-    check_answer,
+    check_response,
     example,
     fields,
     mismatch,
@@ -62,10 +62,10 @@ SCHEMAS = list(schemas(DOCUMENT))
 
 @ONLY_SQLITE
 async def test_document_is_served_to_everyone_and_is_made_from_the_routes(api: Api):
-    answer = await api.client().get("/openapi.json")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json() == DOCUMENT
+    response = await api.client().get("/openapi.json")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == DOCUMENT
 
 
 def test_written_reference_is_up_to_date():
@@ -75,11 +75,13 @@ def test_written_reference_is_up_to_date():
 
 @ONLY_SQLITE
 async def test_reference_page_needs_no_other_host(api: Api):
-    answer = await api.client().get("/docs")
-    assert answer.headers["content-type"].startswith("text/html")
-    loaded = re.findall(r"""(?:src|href|action)\s*=\s*["']?([^"'\s>]+)|url\(([^)]+)\)|@import""", answer.text)
+    response = await api.client().get("/docs")
+    assert response.headers["content-type"].startswith("text/html")
+    loaded = re.findall(
+        r"""(?:src|href|action)\s*=\s*["']?([^"'\s>]+)|url\(([^)]+)\)|@import""", response.text
+    )
     assert not [it for it in loaded if re.match(r"(?:\w+:)?//", "".join(it))]
-    shown = re.sub(r"<[^>]+>", "", answer.text)
+    shown = re.sub(r"<[^>]+>", "", response.text)
     assert [it.path for it in OPERATIONS if "/domains" not in it.path and it.path not in shown] == []
 
 
@@ -255,8 +257,8 @@ async def tip_of(api: Api, conversation: Json) -> str | None:
     return (await stored(api, conversation)).tip_id
 
 
-async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
-    """Calls every operation with a good request; `check_answer` looks at each answer."""
+async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
+    """Calls every operation with a good request; `check_response` looks at each response."""
     agent = await new_agent(alice)
     conversation = await new_conversation(alice, agent["id"])
     talked = await keep_turn(api.store, await stored(api, conversation), "?", "!")
@@ -302,11 +304,11 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             if "{request_id}" in operation.path:
                 ids["turn_id"], body = running.turn.id, {"action": "allow"}
             files = {"files": ("a.txt", b"words")} if operation.takes_files else None
-            answer = await client.request(
+            response = await client.request(
                 operation.method, operation.url(**ids), json=body, files=files, params=operation.needed_query
             )
             expected = {400, 503} if "GATEWAY_NOT_CONFIGURED" in operation.codes(503) else {200, 201, 202}
-            assert answer.status_code in expected, (str(operation), answer.text)
+            assert response.status_code in expected, (str(operation), response.text)
     for operation in sorted(last, key=lambda it: "{user_id}" in it.path):  # then her token is refused
         agent = await new_agent(alice)
         conversation = await new_conversation(alice)
@@ -322,8 +324,8 @@ async def test_every_route_answers_as_it_is_documented(api: Api, alice: httpx.As
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
             "user_id": "alice",
         }
-        answer = await alice.request("DELETE", operation.url(**ids))
-        assert answer.status_code == 204, (str(operation), answer.text)
+        response = await alice.request("DELETE", operation.url(**ids))
+        assert response.status_code == 204, (str(operation), response.text)
 
 
 def test_examples_made_from_the_document_are_valid():
@@ -334,17 +336,17 @@ def test_examples_made_from_the_document_are_valid():
             assert list(fields(operation.body))
 
 
-async def test_answer_that_is_not_documented_would_be_found():
-    def answer(status: int, content: Any, **headers: str) -> httpx.Response:
+async def test_response_that_is_not_documented_would_be_found():
+    def response(status: int, content: Any, **headers: str) -> httpx.Response:
         request = httpx.Request("GET", "http://localhost/api/me")
         given = {"X-Request-Id": "r", "Threadkeep-Version": "1", "WWW-Authenticate": "Bearer", **headers}
         kept = {name: value for name, value in given.items() if value}
         return httpx.Response(status, json=content, request=request, headers=kept)
 
     assert operation_of("GET", "/api/me")
-    await check_answer(answer(200, {"id": "alice", "role": "user"}))
+    await check_response(response(200, {"id": "alice", "role": "user"}))
     error = {"code": "UNAUTHENTICATED", "message": "m", "requestId": "r"}
-    await check_answer(answer(401, {"error": error}))
+    await check_response(response(401, {"error": error}))
     for status, content in (
         (200, {"id": "alice"}),
         (200, {"id": "alice", "role": "root"}),
@@ -355,6 +357,6 @@ async def test_answer_that_is_not_documented_would_be_found():
         (401, {"error": error | {"trace": "x"}}),
     ):
         with pytest.raises(AssertionError):
-            await check_answer(answer(status, content))
+            await check_response(response(status, content))
     with pytest.raises(AssertionError, match="WWW-Authenticate"):
-        await check_answer(answer(401, {"error": error}, **{"WWW-Authenticate": ""}))
+        await check_response(response(401, {"error": error}, **{"WWW-Authenticate": ""}))

@@ -37,16 +37,16 @@ def client(
 
 async def test_page_has_a_strict_policy_and_is_asked_for_anew(folder: Path):
     async with client(folder) as web:
-        answer = await web.get("/")
-    assert answer.headers["content-type"].startswith("text/html")
-    assert answer.headers["content-security-policy"] == POLICY
-    assert answer.headers["cache-control"] == "no-cache"
+        response = await web.get("/")
+    assert response.headers["content-type"].startswith("text/html")
+    assert response.headers["content-security-policy"] == POLICY
+    assert response.headers["cache-control"] == "no-cache"
     assert "unsafe" not in POLICY
     assert "http" not in POLICY
 
 
 @pytest.mark.parametrize("is_demonstration", [True, False])
-async def test_page_knows_whether_the_demonstration_model_answers(folder: Path, is_demonstration: bool):
+async def test_page_knows_whether_the_demonstration_model_replies(folder: Path, is_demonstration: bool):
     async with client(folder, is_demonstration=is_demonstration) as web:
         text = (await web.get("/")).text
     assert f'data-demonstration="{is_demonstration}"' in text
@@ -73,14 +73,14 @@ async def test_files_come_packed_and_are_kept_for_good(
 ):
     async with (
         client(folder) as web,
-        web.stream("GET", "/assets/index-abc.js", headers={"Accept-Encoding": accepted}) as answer,
+        web.stream("GET", "/assets/index-abc.js", headers={"Accept-Encoding": accepted}) as response,
     ):
-        raw = b"".join([piece async for piece in answer.aiter_raw()])
+        raw = b"".join([piece async for piece in response.aiter_raw()])
     assert raw == body
-    assert answer.headers.get("content-encoding") == encoding
-    assert answer.headers["content-type"].startswith("text/javascript")
-    assert "immutable" in answer.headers["cache-control"]
-    assert answer.headers["vary"] == "Accept-Encoding"
+    assert response.headers.get("content-encoding") == encoding
+    assert response.headers["content-type"].startswith("text/javascript")
+    assert "immutable" in response.headers["cache-control"]
+    assert response.headers["vary"] == "Accept-Encoding"
 
 
 async def test_only_files_of_the_page_are_given(folder: Path):
@@ -104,12 +104,12 @@ async def test_page_works_below_a_path(folder: Path):
 
 async def test_without_a_built_page_one_is_led_to_the_reference(tmp_path: Path):
     async with client(tmp_path, below="/chat") as web:
-        answer = await web.get("/chat/")
-    assert answer.headers["location"] == "/chat/docs"
+        response = await web.get("/chat/")
+    assert response.headers["location"] == "/chat/docs"
 
 
 async def test_file_that_is_gone_since_the_start_is_not_found(folder: Path):
     async with client(folder) as web:
         (folder / "assets" / "index-abc.js").unlink()
-        answer = await web.get("/assets/index-abc.js")
-    assert answer.status_code == 404
+        response = await web.get("/assets/index-abc.js")
+    assert response.status_code == 404

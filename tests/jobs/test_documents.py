@@ -34,7 +34,7 @@ class Endpoint:
         self.is_away = True
         self.requests = 0
 
-    def answer(self, request: httpx2.Request) -> httpx2.Response:
+    def respond(self, request: httpx2.Request) -> httpx2.Response:
         self.requests += 1
         if self.is_away:
             if self.requests % 2:
@@ -52,7 +52,7 @@ async def test_documents_get_their_vectors_when_the_endpoint_is_back_without_any
     monkeypatch.setattr(jobs_module, "FIRST_PAUSE_MS", 0)
     endpoint = Endpoint()
     embedder = EndpointEmbedder("http://endpoint/v1", None, "m")
-    client = httpx2.AsyncClient(transport=httpx2.MockTransport(endpoint.answer))
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(endpoint.respond))
     monkeypatch.setattr(embedder, "_client", client)
     agent = await keep_agent(store)
     await keep_document(store, agent.id, *(f"text {number}" for number in range(20)))

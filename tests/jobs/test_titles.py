@@ -23,7 +23,7 @@ async def history(store: Store) -> AsyncGenerator[History]:
     await history.close()
 
 
-def answer(*texts: str) -> list[ModelEvent]:
+def reply_of(*texts: str) -> list[ModelEvent]:
     return [*map(TextDelta, texts), ModelStopped("end_turn")]
 
 
@@ -46,7 +46,9 @@ async def title_of(store: Store, conversation: Conversation) -> tuple[str | None
 
 async def test_derived_title_is_bettered_once(store: Store, history: History):
     conversation = await keep_derived(store)
-    gateway = InMemoryGateway(answer(" \n", "\u201c合同风险", "分析\u201d。\nmore"), answer("never asked"))
+    gateway = InMemoryGateway(
+        reply_of(" \n", "\u201c合同风险", "分析\u201d。\nmore"), reply_of("never asked")
+    )
     titles = Titles(store, Models(gateway), lambda it: history.follow(it.id))
     await titles.give(title_job(conversation))
     await titles.give(title_job(conversation))
@@ -55,7 +57,7 @@ async def test_derived_title_is_bettered_once(store: Store, history: History):
 
 
 @ONLY_SQLITE
-@pytest.mark.parametrize("reply", [[], answer(""), answer(" \n ", "\u200b"), answer('""')])
+@pytest.mark.parametrize("reply", [[], reply_of(""), reply_of(" \n ", "\u200b"), reply_of('""')])
 async def test_model_without_a_title_leaves_the_one_there_is(
     store: Store, history: History, reply: list[ModelEvent]
 ):
@@ -69,7 +71,7 @@ async def test_model_without_a_title_leaves_the_one_there_is(
 @ONLY_SQLITE
 async def test_long_title_is_cut(store: Store, history: History):
     conversation = await keep_derived(store)
-    await Titles(store, Models(InMemoryGateway(answer("长" * 80))), lambda it: history.follow(it.id)).give(
+    await Titles(store, Models(InMemoryGateway(reply_of("长" * 80))), lambda it: history.follow(it.id)).give(
         title_job(conversation)
     )
     assert await title_of(store, conversation) == ("长" * 49 + "…", TitleSource.MODEL)
@@ -90,7 +92,7 @@ async def test_title_that_the_user_gives_meanwhile_stays(store: Store, history: 
 async def test_title_of_the_model_can_be_searched_at_once(store: Store, history: History):
     conversation = await keep_derived(store)
     await history.follow(conversation.id)
-    await Titles(store, Models(InMemoryGateway(answer("货运估价"))), lambda it: history.follow(it.id)).give(
+    await Titles(store, Models(InMemoryGateway(reply_of("货运估价"))), lambda it: history.follow(it.id)).give(
         title_job(conversation)
     )
     (hit,) = await store.history.search(ALICE, "估价", before=None, limit=1)
@@ -101,7 +103,7 @@ async def test_title_of_the_model_can_be_searched_at_once(store: Store, history:
 
 async def test_model_that_fails_is_asked_again_later(store: Store, history: History):
     conversation = await keep_derived(store)
-    gateway = InMemoryGateway([GatewayError("Busy.")], answer("合同"))
+    gateway = InMemoryGateway([GatewayError("Busy.")], reply_of("合同"))
     titles = Titles(store, Models(gateway), lambda it: history.follow(it.id))
     with pytest.raises(GatewayError):  # the job is tried again
         await titles.give(title_job(conversation))

@@ -32,12 +32,12 @@ def say(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def answer(number: Any, result: Any) -> None:
+def respond(number: Any, result: Any) -> None:
     say({"id": number, "result": result})
 
 
 def text(number: Any, value: str) -> None:
-    answer(number, {"content": [{"type": "text", "text": value}]})
+    respond(number, {"content": [{"type": "text", "text": value}]})
 
 
 def progress(token: Any, done: int, total: int, message: str) -> None:
@@ -74,7 +74,7 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, "x" * arguments["bytes"])
         case "rows":
             rows = [{"id": row, "name": f"row {row}", "ok": True} for row in range(arguments["rows"])]
-            answer(number, {"content": [], "structuredContent": {"rows": rows}})
+            respond(number, {"content": [], "structuredContent": {"rows": rows}})
         case "deep":
             levels = arguments["levels"]
             nested = "[" * levels + "]" * levels
@@ -89,12 +89,12 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, "first")
             text(number, "second")
         case "blocks":
-            answer(number, {"content": [{"type": "text", "text": "x"}] * arguments["blocks"]})
+            respond(number, {"content": [{"type": "text", "text": "x"}] * arguments["blocks"]})
         case "scan":
             data = base64.b64encode(bytes(arguments["bytes"])).decode()
             image = {"type": "image", "data": data, "mimeType": "image/png"}
             chart = {"kind": "bar", "rows": [{"x": row, "y": row} for row in range(arguments["rows"])]}
-            answer(number, {"content": [image], "structuredContent": {"chart_data": chart, "pages": 1}})
+            respond(number, {"content": [image], "structuredContent": {"chart_data": chart, "pages": 1}})
         case "progress":
             for step in range(3):
                 progress(token, step + 1, 3, f"step {step + 1}")
@@ -102,7 +102,7 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             text(number, "done")
         case "picture":
             image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
-            answer(number, {"content": [{"type": "text", "text": "Here it is."}, image]})
+            respond(number, {"content": [{"type": "text", "text": "Here it is."}, image]})
         case "files":
             notes = {"uri": "file:///tmp/notes.txt", "mimeType": "text/plain", "text": "remember"}
             blob = base64.b64encode(b"\x00\x01").decode()
@@ -113,13 +113,13 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
                 {"type": "resource", "resource": data},
                 broken,
             ]
-            answer(number, {"content": content})
+            respond(number, {"content": content})
         case "chart":
             structured = {"chart_data": {"series": [1, 2]}, "rows": 2}
-            answer(number, {"content": [], "structuredContent": structured})
+            respond(number, {"content": [], "structuredContent": structured})
         case "fail":
             failed = {"content": [{"type": "text", "text": f"no luck with {os.environ.get('API_KEY')}"}]}
-            answer(number, {**failed, "isError": True})
+            respond(number, {**failed, "isError": True})
         case "environment":
             text(number, json.dumps({**os.environ, "cwd": str(Path.cwd())}))
         case "cancelled":
@@ -144,7 +144,7 @@ def call(number: Any, name: str, arguments: dict[str, Any], token: Any) -> None:
             os.close(1)
             time.sleep(3600)
         case "nonsense":
-            answer(number, {"content": "nonsense"})
+            respond(number, {"content": "nonsense"})
         case "ask":
             asking[f"question-{number}"] = number
             say({"id": f"question-{number}", "method": arguments["method"], "params": arguments["params"]})
@@ -162,10 +162,10 @@ def later(number: Any, params: dict[str, Any]) -> None:
     """Asks as the newest servers do: the call ends, and comes again with the answers."""
     if "inputResponses" in params:
         given = json.dumps([params["requestState"], params["inputResponses"]])
-        answer(number, {"resultType": "complete", "content": [{"type": "text", "text": given}]})
+        respond(number, {"resultType": "complete", "content": [{"type": "text", "text": given}]})
     else:
         asked = {"method": "elicitation/create", "params": params["arguments"]}
-        answer(
+        respond(
             number, {"resultType": "input_required", "inputRequests": {"a": asked}, "requestState": "so far"}
         )
 
@@ -183,10 +183,10 @@ def hear(message: dict[str, Any]) -> None:
                 time.sleep(float(MODE.removeprefix("slow")))
             version = params["protocolVersion"]
             info = {"name": "chaos", "version": "1"}
-            answer(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+            respond(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
         case "server/discover":
             versions: dict[str, Any] = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
-            answer(number, {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **versions})
+            respond(number, {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **versions})
         case "tools/list":
             if not tools:
                 say({"id": number, "error": {"code": -32603, "message": "They are mine."}})
@@ -196,7 +196,7 @@ def hear(message: dict[str, Any]) -> None:
                 tools.extend(f"tool{number}" for number in range(20_000))
             listed = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in tools]
             newest = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-            answer(number, {"tools": listed} | (newest if MODE == "newest" else {}))
+            respond(number, {"tools": listed} | (newest if MODE == "newest" else {}))
         case "tools/call":
             if MODE == "newest":
                 later(number, params)
@@ -204,7 +204,7 @@ def hear(message: dict[str, Any]) -> None:
             token = params.get("_meta", {}).get("progressToken")
             call(number, params["name"], params.get("arguments", {}), token)
         case "ping":
-            answer(number, {})
+            respond(number, {})
         case "notifications/cancelled":
             cancelled.append(params["requestId"])
         case None if number in asking:

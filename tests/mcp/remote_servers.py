@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from threadkeep.http.server.server import listen
 from threadkeep.testing import ToolServer
 
-Answer = Callable[[Request, dict[str, Any]], Awaitable[Response | None]]
+Respond = Callable[[Request, dict[str, Any]], Awaitable[Response | None]]
 
 
 @asynccontextmanager
@@ -58,8 +58,8 @@ def greeter() -> ToolServer:
     return ToolServer(greet, wait, name="greeter")
 
 
-def bad_server(answer: Answer, *, says_farewell: bool = True) -> Starlette:
-    """A server that greets and has one tool, and answers some of it as it is told to."""
+def bad_server(respond: Respond, *, says_farewell: bool = True) -> Starlette:
+    """A server that greets and has one tool, and responds to some of it as it is told to."""
 
     async def mcp(request: Request) -> Response:
         if request.method == "DELETE" and not says_farewell:
@@ -67,7 +67,7 @@ def bad_server(answer: Answer, *, says_farewell: bool = True) -> Starlette:
         if request.method != "POST":
             return Response(status_code=405)
         message = msgspec.json.decode(await request.body())
-        if (told := await answer(request, message)) is not None:
+        if (told := await respond(request, message)) is not None:
             return told
         result: dict[str, Any] = {}
         match message["method"]:
@@ -83,19 +83,19 @@ def bad_server(answer: Answer, *, says_farewell: bool = True) -> Starlette:
                 return Response(status_code=202)
             case _:
                 pass
-        answered = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-        return JSONResponse(answered, headers={"Mcp-Session-Id": "a-session"})
+        response = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return JSONResponse(response, headers={"Mcp-Session-Id": "a-session"})
 
     return Starlette(routes=[Route("/mcp", mcp, methods=["GET", "POST", "DELETE"])])
 
 
-def on(method: str, make: Callable[[Any], Response]) -> Answer:
-    """Answers one method with what is made from the request's number."""
+def on(method: str, make: Callable[[Any], Response]) -> Respond:
+    """Responds to one method with what is made from the request's number."""
 
-    async def answer(request: Request, message: dict[str, Any]) -> Response | None:
+    async def respond(request: Request, message: dict[str, Any]) -> Response | None:
         return make(message.get("id")) if message["method"] == method else None
 
-    return answer
+    return respond
 
 
 def redirect(number: Any) -> Response:
@@ -104,7 +104,7 @@ def redirect(number: Any) -> Response:
 
 
 def huge(number: Any) -> Response:
-    """100 MB in one answer, never all at once in the memory of the server."""
+    """100 MB in one response, never all at once in the memory of the server."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "' % number
@@ -128,7 +128,7 @@ def huge_event(number: Any) -> Response:
 
 
 def bomb(number: Any) -> Response:
-    """A small answer that is large when it is unpacked."""
+    """A small response that is large when it is unpacked."""
     packed = gzip.compress(b"0" * 50_000_000)
     return Response(packed, media_type="application/json", headers={"Content-Encoding": "gzip"})
 
@@ -160,7 +160,7 @@ def broken(number: Any) -> Response:
 
 
 def ending(number: Any) -> Response:
-    """A stream that ends before the answer."""
+    """A stream that ends before the response."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b": working\n\n"
@@ -169,7 +169,7 @@ def ending(number: Any) -> Response:
 
 
 def cut_off(number: Any) -> Response:
-    """An answer of which only the beginning comes."""
+    """A response of which only the beginning comes."""
     return Response(b"{", media_type="application/json", headers={"Content-Length": "100"})
 
 

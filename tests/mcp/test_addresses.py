@@ -147,9 +147,9 @@ async def test_second_address_is_tried_when_the_first_does_not_answer(
     monkeypatch.setattr(addresses, "is_public", lambda address: True)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
     resolve(["127.0.0.2", "127.0.0.1"])
     async with client() as http:
-        answer = await http.post(f"http://mcp.example:{server[0]}/mcp", json={"a": 1})
-        assert answer.text == "ok"
-        assert answer.request.url.host == "mcp.example"
+        response = await http.post(f"http://mcp.example:{server[0]}/mcp", json={"a": 1})
+        assert response.text == "ok"
+        assert response.request.url.host == "mcp.example"
 
 
 async def test_name_that_does_not_exist_is_a_failed_connection():

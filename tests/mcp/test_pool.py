@@ -103,7 +103,7 @@ async def test_closing_a_call_cancels_it_at_the_server_and_nothing_else(here: Po
     assert len(here.pids()) == 1
 
 
-async def test_server_that_stops_answering_after_a_call_was_given_up_is_replaced(tmp_path: Path):
+async def test_server_that_stops_responding_after_a_call_was_given_up_is_replaced(tmp_path: Path):
     async with pooled(tmp_path, replace(LIMITS, ping_s=0.2)) as here:
         server = chaos()
         call = here.pool.call(here.key(server), server, "freeze", {})
@@ -208,12 +208,12 @@ async def test_large_result_comes_through(here: Pooled):
     assert (await here.call(chaos(), "big", bytes=8_000_000)).result == "x" * 8_000_000
 
 
-async def test_answer_that_is_no_result_is_an_error(here: Pooled):
+async def test_response_that_is_no_result_is_an_error(here: Pooled):
     returned = await here.call(chaos(), "nonsense")
     assert returned == Returned("error", error="The server's response isn't a valid MCP result.")
 
 
-async def test_answers_to_nobody_and_second_answers_are_passed_over(here: Pooled):
+async def test_responses_to_nobody_and_second_responses_are_passed_over(here: Pooled):
     assert (await here.call(chaos(), "twice")).result == "first"
     assert (await here.call(chaos(), "echo", text="hello")).result == "hello"
     assert len(here.pids()) == 1

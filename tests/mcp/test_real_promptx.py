@@ -36,12 +36,12 @@ class Office:
         """The record of a call that the model makes for a user."""
         headers = {**JSON, "x-user": user}
         chat = await self.client.put(f"/api/agents/{self.agent_id}/conversation", headers=headers)
-        answer = await self.client.post(
+        response = await self.client.post(
             f"{chat.headers['location']}/messages?wait=true",
             json={"content": f"use {tool} {json.dumps(arguments)}"},
             headers=headers,
         )
-        reply = answer.json()
+        reply = response.json()
         assert reply["status"] == "COMPLETED"
         (call,) = reply["toolCalls"]
         assert (call["server"], call["toolName"]) == ("promptx", tool)

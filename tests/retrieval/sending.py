@@ -11,9 +11,9 @@ Json = dict[str, Any]
 async def send(client: httpx.AsyncClient, agent_id: str, **files: bytes | str) -> list[Json]:
     """Sends files; in names `__` stands for the dot."""
     named = [("files", (name.replace("__", "."), content)) for name, content in files.items()]
-    answer = await client.post(f"/api/agents/{agent_id}/documents", files=named)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["items"]
+    response = await client.post(f"/api/agents/{agent_id}/documents", files=named)
+    assert response.status_code == 202, response.text
+    return response.json()["items"]
 
 
 async def read(client: httpx.AsyncClient, document: Json) -> Json:
@@ -31,6 +31,6 @@ async def send_and_read(client: httpx.AsyncClient, agent_id: str, **files: bytes
 
 async def search(client: httpx.AsyncClient, agent_id: str, q: str, **more: Any) -> list[Json]:
     """What an agent's documents say to a query."""
-    answer = await client.get(f"/api/agents/{agent_id}/search", params={"q": q, **more})
-    assert answer.status_code == 200, answer.text
-    return answer.json()["items"]
+    response = await client.get(f"/api/agents/{agent_id}/search", params={"q": q, **more})
+    assert response.status_code == 200, response.text
+    return response.json()["items"]

@@ -87,9 +87,9 @@ class Making:
         return made
 
     async def post(self, path: str, body: Any, **headers: str) -> dict[str, Any]:
-        answer = await self.talk.client.post(path, json=body, headers=JSON | headers)
-        assert answer.status_code < 300, answer.text
-        return answer.json() if answer.content else {}
+        response = await self.talk.client.post(path, json=body, headers=JSON | headers)
+        assert response.status_code < 300, response.text
+        return response.json() if response.content else {}
 
     async def ask(self, conversation: str, content: str, *replies: Any, **more: Any) -> dict[str, Any]:
         self.model.script(*replies)

@@ -101,9 +101,9 @@ async def until_idle(talk: Talk, conversation_id: str) -> list[dict[str, Any]]:
 
 
 async def post(talk: Talk, path: str, body: Any, **headers: str) -> dict[str, Any]:
-    answer = await talk.client.post(path, json=body, headers=JSON | headers)
-    assert answer.status_code < 300, answer.text
-    return answer.json()
+    response = await talk.client.post(path, json=body, headers=JSON | headers)
+    assert response.status_code < 300, response.text
+    return response.json()
 
 
 async def test_data_of_a_killed_server_is_read_whole_and_continues(
@@ -126,8 +126,8 @@ async def test_data_of_a_killed_server_is_read_whole_and_continues(
     assert [looked["status"], sent["status"]] == ["COMPLETED", "COMPLETED"]
     assert [use.tool_name for use in server.uses] == ["look"]
     # The message that was queued behind one of them is sent after it.
-    *_, asked, answered = await until_idle(talk, conversations["Killed looking"])
-    assert (asked["content"], answered["content"]) == ("And after that?", CONTINUED)
+    *_, asked, reply = await until_idle(talk, conversations["Killed looking"])
+    assert (asked["content"], reply["content"]) == ("And after that?", CONTINUED)
     # Only the turn that waits asks, not the one that was aborted; it takes its answer.
     ((waiting,)) = (await talk.client.get("/api/approvals")).json()["items"]
     assert waiting["turnId"] == turns["asking"]
@@ -142,8 +142,8 @@ async def test_data_of_a_killed_server_is_read_whole_and_continues(
     *_, asked, _ = await until_idle(talk, conversations["Held"])
     assert {it["type"] for it in asked["parts"]} == {"text", "file"}
     plain = f"/api/conversations/{conversations['Plain']}/messages?wait=true"
-    answered = await post(talk, plain, {"content": "And this?", "files": [files["unsent"]]})
-    assert answered["content"] == CONTINUED
+    reply = await post(talk, plain, {"content": "And this?", "files": [files["unsent"]]})
+    assert reply["content"] == CONTINUED
     # A retry of what was answered before isn't answered twice.
     again = await post(talk, plain, {"content": "Only once?"}, **{"Idempotency-Key": facts["key"]})
     assert again["content"] == "Once."

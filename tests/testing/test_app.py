@@ -12,12 +12,12 @@ from threadkeep.client import Client, ClientError
 from threadkeep.testing import Say, ScriptedModel, listening, running_app
 
 
-async def test_app_answers_as_the_script_says_and_asks_for_nothing_else():
+async def test_app_replies_as_the_script_says_and_asks_for_nothing_else():
     with ScriptedModel([Say("One.")], [Say("Two.")]) as model:
         async with running_app(model) as app:
             conversation = await app.conversation(system_prompt="Be brief.")
-            answers = [(await app.client.ask(conversation.id, it)).content for it in ("First?", "Second?")]
-        assert answers == ["One.", "Two."]
+            replies = [(await app.client.ask(conversation.id, it)).content for it in ("First?", "Second?")]
+        assert replies == ["One.", "Two."]
         assert [request.outcome for request in model.requests] == ["finished", "finished"]
         assert "Be brief." in model.requests[0].body["messages"][0]["content"]
 

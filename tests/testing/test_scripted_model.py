@@ -44,10 +44,10 @@ async def test_request_that_breaks_the_rules_is_refused_in_the_provider_s_words(
     path = "/v1/messages" if wire == "anthropic" else "/v1/chat/completions"
     with ScriptedModel() as model:
         async with httpx.AsyncClient(base_url=model.url, trust_env=False) as client:
-            answer = await client.post(path, json={"model": "m", "messages": [], "stream": True})
-            assert answer.status_code == 400
-            assert answer.json()["error"]["type"] == "invalid_request_error"
-            assert "must not be empty" in answer.json()["error"]["message"]
+            response = await client.post(path, json={"model": "m", "messages": [], "stream": True})
+            assert response.status_code == 400
+            assert response.json()["error"]["type"] == "invalid_request_error"
+            assert "must not be empty" in response.json()["error"]["message"]
             assert (await client.get("/elsewhere")).status_code == 404
         assert [request.outcome for request in model.refused] == ["refused"]
 

@@ -26,8 +26,8 @@ TALK = [
 
 async def archived_talk(store: Store, agent: Agent, user: UserId = ALICE, to_seq: int = 6) -> Conversation:
     conversation = await keep_conversation(store, agent, user)
-    for asked, answered in TALK:
-        conversation = await keep_turn(store, conversation, asked, answered)
+    for asked, replied in TALK:
+        conversation = await keep_turn(store, conversation, asked, replied)
     if to_seq:
         await store.compactions.add(make_compaction(conversation.id, 1, to_seq))
     return replace(conversation, archived_to_seq=to_seq)

@@ -1,7 +1,7 @@
 """Builds the adapters and passes them to the services; the only package that knows them all.
 
     storage.py    the database and the key of its secrets
-    models.py     the model that answers
+    models.py     the model that replies
     documents.py  what reads, embeds and searches documents and files
     servers.py    agents' MCP servers: which may run, and the pool that runs them
     limits.py     the operator's limits

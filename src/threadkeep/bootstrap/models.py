@@ -1,4 +1,4 @@
-"""The model that answers."""
+"""The model that replies."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,7 @@ def has_model(settings: Settings) -> bool:
 
 
 def is_demonstration(settings: Settings) -> bool:
-    """Whether the bundled small model answers."""
+    """Whether the bundled small model replies."""
     return settings.gateway == "local" and settings.model is None and has_model(settings)
 
 

@@ -33,7 +33,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The user's answer."""
+    """The user's decision, or answer to a question."""
 
     action: AnswerAction
     scope: AnswerScope | None = None

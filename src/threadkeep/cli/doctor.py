@@ -53,8 +53,8 @@ def _report(findings: Sequence[Finding], given: argparse.Namespace) -> int:
     """Prints the findings; returns 1 if there is a problem."""
     counts = Counter(finding.verdict for finding in findings)
     if given.json:
-        answer = {"version": __version__, "ok": not counts["problem"], "findings": findings}
-        print(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        report = {"version": __version__, "ok": not counts["problem"], "findings": findings}
+        print(msgspec.json.format(msgspec.json.encode(report)).decode())
         return min(counts["problem"], 1)
     print(f"threadkeep {__version__}, Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
     for finding in findings:

@@ -16,7 +16,7 @@ from threadkeep.domain.errors import Unauthenticated
 from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.settings import Settings
 
-ANSWER_S = 10.0
+RESPONSE_S = 10.0
 
 _PAGE = """<!doctype html><meta charset="utf-8"><title>Threadkeep</title>
 <meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={url}">
@@ -52,12 +52,12 @@ def _is_let_in(url: str, token: str | None) -> bool:
     """Whether the server accepts our token, if we have one."""
     path, headers = ("api/me", {"Authorization": f"Bearer {token}"}) if token else ("healthz", {})
     try:
-        answer = httpx2.get(f"{url}{path}", headers=headers, timeout=ANSWER_S, trust_env=False)
+        response = httpx2.get(f"{url}{path}", headers=headers, timeout=RESPONSE_S, trust_env=False)
     except httpx2.HTTPError as exc:
         raise NotReached(
             f"No server is running at {url}. Start it with `threadkeep serve`, or name its port with --port."
         ) from exc
-    return answer.status_code != HTTPStatus.UNAUTHORIZED
+    return response.status_code != HTTPStatus.UNAUTHORIZED
 
 
 def _way_to(data: Path, address: str) -> str:

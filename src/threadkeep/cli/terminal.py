@@ -76,7 +76,7 @@ COMMANDS = ("/new", "/file ", "/unfile", "/help", "/quit", "/exit")
 
 _COMMAND = re.compile(r"/(?:file|unfile)(?: .*)?|/\w+")
 
-_ANSWERED = {
+_DECIDED = {
     ApprovalAction.ALLOW: "allowed",
     ApprovalAction.DENY: "denied",
     ApprovalAction.EDIT: "allowed with changed arguments",
@@ -147,7 +147,7 @@ class Screen:
                 self.line(f"? {message}")
             case ApprovalResponse(action=action, scope=scope):
                 here = " in this conversation" if scope is ApprovalScope.CONVERSATION else ""
-                self.aside(f"({_ANSWERED[action]}{here})")
+                self.aside(f"({_DECIDED[action]}{here})")
             case Retrieval() | ToolProgress() | UsageReported():
                 pass
 
@@ -226,8 +226,8 @@ class Chat:
         """Whether there are turns that haven't been shown."""
         self.asked: deque[ApprovalView] = deque()
         """Turns' requests that the user hasn't been asked yet."""
-        self.answered: set[str] = set()
-        """The requests that have an answer, from here or elsewhere, or whose turn has ended."""
+        self.decided: set[str] = set()
+        """The requests that have a decision, from here or elsewhere, or whose turn has ended."""
         self._requested: set[str] = set()
         """All requests of turns so far."""
         self.attached = Attached(client, screen.aside)
@@ -239,12 +239,12 @@ class Chat:
         self._seen = {message.turn_id for message in conversation.messages}
         """The turns that were shown, or existed before."""
         self._screen = screen
-        if conversation.active_turn_id is not None:  # it continues, or waits for an answer
+        if conversation.active_turn_id is not None:  # it continues, or waits for a decision
             self._seen.discard(conversation.active_turn_id)
             self.has_more = True
 
     async def say(self, content: str) -> None:
-        """Sends a message with the attached files and shows the answer.
+        """Sends a message with the attached files and shows the reply.
 
         If messages are held, it is queued behind them. Keeps what can't be sent.
         """
@@ -264,7 +264,7 @@ class Chat:
         attached.files = []
 
     async def add(self, line: str) -> None:
-        """Queues a line typed while an answer arrives, or steers the answer with it."""
+        """Queues a line typed while a reply arrives, or steers the reply with it."""
         content = line.removeprefix(STEER).strip()
         if not content:
             return
@@ -282,7 +282,7 @@ class Chat:
             self._screen.aside("(steered)" if isinstance(sent, SteeredView) else "(queued)")
 
     async def show_more(self) -> None:
-        """Shows the answers to queued messages, until there are no more."""
+        """Shows the replies to queued messages, until there are no more."""
         self.has_more = False
         try:
             while unseen := await self._unseen():
@@ -303,7 +303,7 @@ class Chat:
                 self._screen.aside(file_line(part.file_name, part.media_type, part.size))
 
     async def _unseen(self) -> list[MessageView]:
-        """The questions whose answers weren't shown: the next turn begins when the one before ends."""
+        """The questions whose replies weren't shown: the next turn begins when the one before ends."""
         latest = (await self._client.conversation(self._conversation.id)).messages
         return [it for it in latest if it.role == MessageRole.USER and it.turn_id not in self._seen]
 
@@ -318,20 +318,20 @@ class Chat:
         return is_shown
 
     async def _note_request(self, event: TurnEvent) -> None:
-        """Queues a turn's request for the user, unless it has an answer."""
+        """Queues a turn's request for the user, unless it has a decision."""
         match event.body:
             case ApprovalRequest(request_id=request_id):
                 self._requested.add(request_id)
                 self.asked.extend(it for it in await self._client.approvals() if it.request_id == request_id)
             case ApprovalResponse(request_id=request_id):
-                self.answered.add(request_id)
+                self.decided.add(request_id)
             case Done() | Failed():
-                self.answered |= self._requested
+                self.decided |= self._requested
             case _:
                 pass
 
-    async def answer(self, asked: ApprovalView, reply: Reply) -> bool:
-        """Answers a turn's request; returns whether that is settled."""
+    async def decide(self, asked: ApprovalView, reply: Reply) -> bool:
+        """Decides on a turn's request; returns whether that is settled."""
         try:
             await self._client.answer(
                 asked.turn_id,
@@ -347,11 +347,11 @@ class Chat:
         except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message}")
             return False
-        self.answered.add(asked.request_id)
+        self.decided.add(asked.request_id)
         return True
 
     async def stop(self) -> None:
-        """Stops the answer in progress."""
+        """Stops the reply in progress."""
         try:
             await self._client.abort(self._conversation.id)
         except ThreadkeepError as exc:
@@ -412,7 +412,7 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
             readline.parse_and_bind("set enable-bracketed-paste on")  # pasted lines are one message
             complete_with(readline, COMMANDS)
     with suppress(EOFError):
-        _answer(loop, talk, keyboard)  # what began before
+        _wait_for_reply(loop, talk, keyboard)  # what began before
         while True:
             try:
                 line = keyboard.line(prompt, begin_with=talk.unsent).encode("utf-8", "replace").decode()
@@ -426,7 +426,7 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
             if _COMMAND.fullmatch(line):
                 _carry_out(loop, talk, line)
             elif line or talk.attached.files:
-                _answer(loop, talk, keyboard, line)
+                _wait_for_reply(loop, talk, keyboard, line)
 
 
 def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
@@ -447,8 +447,8 @@ def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
             talk.screen.aside(f"Unknown command {command}.\n{HELP}")
 
 
-def _answer(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None = None) -> None:
-    """Waits for the answer. Ctrl-C stops it; a second one propagates and leaves the chat."""
+def _wait_for_reply(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None = None) -> None:
+    """Waits for the reply. Ctrl-C stops it; a second one propagates and leaves the chat."""
     with keyboard.unseen():
         if line is not None:
             _wait_for(loop, talk, talk.say(line), keyboard)
@@ -457,27 +457,27 @@ def _answer(loop: LoopThread, talk: Chat, keyboard: Keyboard, line: str | None =
 
 
 def _wait_for(loop: LoopThread, talk: Chat, work: Coroutine[Any, Any, None], keyboard: Keyboard) -> None:
-    answering = loop.start(work)
+    replying = loop.start(work)
     can_look = keyboard.can_look
     try:
         try:
-            while not answering.done():
+            while not replying.done():
                 if talk.asked:
-                    _ask(loop, talk, keyboard, talk.asked.popleft(), answering)
+                    _ask(loop, talk, keyboard, talk.asked.popleft(), replying)
                 elif not can_look:
-                    wait([answering], LOOK_EVERY_S)
+                    wait([replying], LOOK_EVERY_S)
                 else:
                     can_look = _take_line(loop, talk, keyboard)
-            answering.result()
+            replying.result()
         except KeyboardInterrupt:
             loop.wait(talk.stop())
-            result_of(answering)
+            result_of(replying)
     finally:
-        answering.cancel()
+        replying.cancel()
 
 
 def _take_line(loop: LoopThread, talk: Chat, keyboard: Keyboard) -> bool:
-    """Queues a line typed while an answer arrives; returns whether more may come."""
+    """Queues a line typed while a reply arrives; returns whether more may come."""
     try:
         line = keyboard.look()
     except EOFError:
@@ -488,19 +488,19 @@ def _take_line(loop: LoopThread, talk: Chat, keyboard: Keyboard) -> bool:
 
 
 def _ask(
-    loop: LoopThread, talk: Chat, keyboard: Keyboard, asked: ApprovalView, answering: "Future[None]"
+    loop: LoopThread, talk: Chat, keyboard: Keyboard, asked: ApprovalView, replying: "Future[None]"
 ) -> None:
-    """Asks the user a turn's request, until it has an answer."""
+    """Asks the user a turn's request, until it has a decision."""
 
     def is_asked() -> bool:
-        return asked.request_id not in talk.answered and not answering.done()
+        return asked.request_id not in talk.decided and not replying.done()
 
     def read(prompt: str, begin_with: str) -> str:
         talk.screen.end_line()
         return keyboard.ask(clean(prompt).replace("\n", " "), is_asked, begin_with=begin_with)
 
     try:
-        while is_asked() and not loop.wait(talk.answer(asked, ask(asked, Read(read), talk.screen.line))):
+        while is_asked() and not loop.wait(talk.decide(asked, ask(asked, Read(read), talk.screen.line))):
             pass
     except NoLongerAsked:
         pass

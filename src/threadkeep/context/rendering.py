@@ -59,7 +59,7 @@ def common_share(earlier: Sequence[str], texts: Sequence[str], hashes: Sequence[
         if own == sha256:
             common += len(text)
             continue
-        # The earlier request ends within this segment, with a question that has since been answered.
+        # The earlier request ends within this segment, with a question that has since got a reply.
         common += _length_of_beginning(text, sha256)
         break
     return round(common / total, 4) if total else 0.0

@@ -1,4 +1,4 @@
-"""Whether the model answers."""
+"""Whether the model replies."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from threadkeep.bootstrap import build_gateway
 from threadkeep.doctor.finding import Finding
 from threadkeep.gateways.llama import demonstration_weights
-from threadkeep.gateways.refusals import KEY_REFUSED, Refused, Unanswered
+from threadkeep.gateways.refusals import KEY_REFUSED, NoReply, Refused
 from threadkeep.ports.gateway import Gateway, GatewayError, ModelMessage, ModelRequest, Retrying, TextBlock
 from threadkeep.settings import PREFIX, Settings
 
@@ -39,13 +39,13 @@ async def check_model(settings: Settings) -> Finding:
 
 
 async def _ask(gateway: Gateway) -> None:
-    """Waits for the first sign of an answer."""
+    """Waits for the first sign of a reply."""
     question = ModelMessage("user", (TextBlock("Say OK."),))
     stream = gateway.stream(ModelRequest(None, "", (question,), max_tokens=16))
     try:
         async for event in stream:
             if isinstance(event, Retrying):  # the gateway retries by itself; the operator wants to know why
-                raise Unanswered(event.message.partition(" Asking again")[0], code=event.code)
+                raise NoReply(event.message.partition(" Asking again")[0], code=event.code)
             return
     finally:
         await stream.aclose()
@@ -58,10 +58,10 @@ def _advice(error: GatewayError, settings: Settings, model: str) -> str:
         return (
             f"Check {PREFIX}MODEL ({model}) and {PREFIX}GATEWAY_URL: the provider doesn't know one of them."
         )
-    if isinstance(error, Unanswered) and error.notice_code == "MODEL_UNREACHABLE":
+    if isinstance(error, NoReply) and error.notice_code == "MODEL_UNREACHABLE":
         where = _host(settings)
         return f"Check {PREFIX}GATEWAY_URL, and whether {where} can be reached from here (firewall, proxy)."
-    if isinstance(error, Unanswered):
+    if isinstance(error, NoReply):
         return "Wait a moment. If it persists, ask the provider about this key's limits."
     return f"Check {PREFIX}MODEL and {PREFIX}GATEWAY_URL."
 

@@ -193,7 +193,7 @@ class Conversation:
     def regenerate(
         self, question_id: MessageId, branch: Branch, now: int, *, model: str | None = None
     ) -> BegunTurn:
-        """Starts a turn that answers a question again; its other replies stay.
+        """Starts a turn that replies to a question again; its other replies stay.
 
         `branch` ends with the question.
         """

@@ -9,7 +9,7 @@ from pathlib import Path
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.workers.process import end_process, start_worker
 
-MOST_ANSWER_BYTES = 16 * 1024
+MOST_REPORT_BYTES = 16 * 1024
 _OUT_OF_TIME = -signal.SIGXCPU
 
 
@@ -21,17 +21,17 @@ async def ask_worker(
     Its arguments are the file and the folders that it writes to.
     """
     arguments = [str(path.absolute()) for path in (source, *writes)]
-    process = await start_worker(module, *arguments, reads=[source], writes=writes, limit=MOST_ANSWER_BYTES)
+    process = await start_worker(module, *arguments, reads=[source], writes=writes, limit=MOST_REPORT_BYTES)
     try:
         async with asyncio.timeout(most_s):
-            return await _answer(process, noun)
+            return await _report(process, noun)
     except TimeoutError as exc:
         raise took_too_long(noun) from exc
     finally:
         await end_process(process)
 
 
-async def _answer(process: Process, noun: str) -> bytes:
+async def _report(process: Process, noun: str) -> bytes:
     assert process.stdout is not None
     try:
         line = await process.stdout.readline()

@@ -20,10 +20,10 @@ MOST_WRITTEN_BYTES = 8 * 1024**2
 def main(source: Path, folder: Path) -> None:
     """Writes an image's renditions and reports what they are, or why there are none."""
     limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=MOST_WRITTEN_BYTES)
-    sys.stdout.write(json.dumps(_answer(source, folder)) + "\n")
+    sys.stdout.write(json.dumps(_report(source, folder)) + "\n")
 
 
-def _answer(source: Path, folder: Path) -> dict[str, object]:
+def _report(source: Path, folder: Path) -> dict[str, object]:
     try:
         with source.open("rb") as file:
             found = render(file)

@@ -19,10 +19,10 @@ MOST_CPU_S = 20
 def main(source: Path) -> None:
     """Reports the facts about a PDF, or why it can't be opened."""
     limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=MOST_CPU_S, written_bytes=0)
-    sys.stdout.write(json.dumps(_answer(source)) + "\n")
+    sys.stdout.write(json.dumps(_report(source)) + "\n")
 
 
-def _answer(source: Path) -> dict[str, object]:
+def _report(source: Path) -> dict[str, object]:
     try:
         pdf = open_pdf(source)
         return {"page_count": len(pdf), "encrypted": _is_encrypted(pdf)}

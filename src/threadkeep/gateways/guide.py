@@ -1,6 +1,6 @@
 """The Guide: a script instead of a model, to show everything before a model is connected.
 
-It answers through the real engine, according to the last question. Its next words depend on the request
+It replies through the real engine, according to the last question. Its next words depend on the request
 alone, as with a model: a turn that continues after a crash says the same again.
 """
 

@@ -13,8 +13,8 @@ from typing import Protocol
 import httpx2
 
 from threadkeep.gateways.refusals import (
+    NoReply,
     Refused,
-    Unanswered,
     UnreadableReply,
     broke_off,
     no_stream,
@@ -141,7 +141,7 @@ class Provider:
                     has_begun = True
                     yield event
                 return
-            except Unanswered as exc:
+            except NoReply as exc:
                 if has_begun or tries == MOST_TRIES:
                     raise
                 pause = exc.after_s
@@ -198,11 +198,11 @@ class Provider:
             raise self._silent() from exc
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
             _log.warning("couldn't connect to the model provider: %s", exc)
-            raise Unanswered("Couldn't connect to the model provider.", code="MODEL_UNREACHABLE") from exc
+            raise NoReply("Couldn't connect to the model provider.", code="MODEL_UNREACHABLE") from exc
         except httpx2.HTTPError as exc:
             _log.warning("the model provider closed the connection: %s", type(exc).__name__)
             message = "The model provider closed the connection."
-            raise Unanswered(message, code="MODEL_UNREACHABLE") from exc
+            raise NoReply(message, code="MODEL_UNREACHABLE") from exc
 
     async def _refusal(self, response: httpx2.Response) -> GatewayError:
         body = bytearray()

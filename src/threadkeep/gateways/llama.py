@@ -1,4 +1,4 @@
-"""llama.cpp in this process: finds a model's file, loads it and answers, all blocking."""
+"""llama.cpp in this process: finds a model's file, loads it and replies, all blocking."""
 
 import importlib.util
 import os
@@ -19,13 +19,13 @@ _PROMPT_CACHE_MIB = 128  # other conversations' prompts, so that alternating doe
 
 
 class Llama:
-    """A loaded model. Answers one request at a time."""
+    """A loaded model. Replies to one request at a time."""
 
     def __init__(self, server: Any) -> None:
         self._server: Any = server
 
     def chat(self, body: bytes, take: Callable[[bytes], bool]) -> None:
-        """Answers a chat completion in chunks of JSON, until `take` returns true. Blocks, without the GIL."""
+        """Completes a chat in chunks of JSON, until `take` returns true. Blocks, without the GIL."""
         self._server.handle_chat_completions(body, take)
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
 class LocalGateway:
-    """A model in this process. Turns are answered one at a time, first come, first served."""
+    """A model in this process. Turns get their replies one at a time, first come, first served."""
 
     name = "local"
     supports_tools = False

@@ -22,7 +22,7 @@ _BUSY = {408, 409, 429, 503, 529}
 _LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
 
 
-class Unanswered(GatewayError):
+class NoReply(GatewayError):
     """Nothing has arrived yet, and retrying may help; `after_s` is when the provider wants it."""
 
     def __init__(self, message: str, *, code: str = "MODEL_BUSY", after_s: float | None = None) -> None:
@@ -47,12 +47,12 @@ class UnreadableReply(GatewayError):
 
 
 def broke_off() -> GatewayError:
-    """The answer ended before it was complete."""
-    return Unanswered(BROKE_OFF, code="MODEL_UNREACHABLE")
+    """The reply ended before it was complete."""
+    return NoReply(BROKE_OFF, code="MODEL_UNREACHABLE")
 
 
 def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> GatewayError:
-    """The error for a response that is not an answer."""
+    """The error for a response that is not a reply."""
     if status in (401, 403):
         return GatewayError(KEY_REFUSED)
     if 300 <= status < 400:
@@ -63,12 +63,12 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
     reason = _readable(error.get("message"), secret)
     if status in _PASSING and "insufficient_quota" not in (error.get("code"), error.get("type")):
         problem = "is busy" if status in _BUSY else "failed"
-        return Unanswered(_sentence(f"The model provider {problem} ({status})", reason), after_s=after_s)
+        return NoReply(_sentence(f"The model provider {problem} ({status})", reason), after_s=after_s)
     return Refused(_sentence(f"The model provider rejected the request ({status})", reason), reason)
 
 
 def stream_error(error: object, *, secret: str) -> GatewayError:
-    """The error for one that arrived in the middle of an answer."""
+    """The error for one that arrived in the middle of a reply."""
     fields = _error_fields(error)
     code = fields.get("code")
     kinds = [str(fields.get(name) or "") for name in ("type", "code")]
@@ -80,11 +80,11 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
         lasts = code not in _PASSING
     else:
         lasts = any(word in kind for word in _LASTING for kind in kinds)
-    return Refused(message, reason) if lasts else Unanswered(message)
+    return Refused(message, reason) if lasts else NoReply(message)
 
 
 def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
-    """The error for an answer without a single event, if it is recognisable."""
+    """The error for a reply without a single event, if it is recognisable."""
     if body.lstrip().startswith(b"<"):
         return GatewayError(
             "The model provider returned a web page. Check the gateway's address.", retryable=True

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for answers that arrive in many small pieces.
+"""HTTP/1.1 for responses that arrive in many small pieces.
 
 httpx2's own transport takes about five times the CPU for each piece (`python -m bench --only reading`), which
 would be most of a turn's cost. It is still used with a proxy.

@@ -47,8 +47,8 @@ class Titles:
         if conversation is None or conversation.title_source is not TitleSource.DERIVED:
             return
         first = await self._store.messages.page(conversation.id, MessageWindow(), offset=0, limit=10)
-        asked, answered = _said(first, MessageRole.USER), _said(first, MessageRole.ASSISTANT)
-        if asked is None or answered is None:
+        asked, reply = _said(first, MessageRole.USER), _said(first, MessageRole.ASSISTANT)
+        if asked is None or reply is None:
             return
         agent = await self._store.agents.get(conversation.agent_id)
         model = agent.model if agent else None
@@ -56,7 +56,7 @@ class Titles:
         # Skips the demonstration model: it wouldn't do better than the rule.
         if gateway is None or not gateway.supports_tools or not self._caps.allows_model(model):
             return
-        title = await ask_for_title(gateway, model, asked, answered)
+        title = await ask_for_title(gateway, model, asked, reply)
         if title is not None:
             titled = await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)

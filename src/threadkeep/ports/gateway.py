@@ -148,7 +148,7 @@ class ModelUsage:
     cache_write_tokens: int = 0
 
     def plausible(self) -> "ModelUsage | None":
-        """Token counts within a plausible range: an impossible count must not lose the answer."""
+        """Token counts within a plausible range: an impossible count must not lose the reply."""
         if not all(0 <= tokens <= MOST_TOKENS for tokens in (self.input_tokens, self.output_tokens)):
             return None
         read = min(max(self.cache_read_tokens, 0), self.input_tokens)

@@ -108,7 +108,7 @@ class TurnLogStore(Protocol):
 
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
         """Makes a turn wait for its user, owned by no node. Changes nothing if one of its open requests has
-        been answered or the turn is to stop.
+        been decided or the turn is to stop.
         """
         ...
 

@@ -17,7 +17,7 @@ class QueueChange:
     """How the start of a turn changes the queue."""
 
     taken: QueuedMessage
-    """The message that the turn answers."""
+    """The message that the turn replies to."""
     added: QueuedMessage | None = None
     """The message that released a held queue."""
     added_key: IdempotencyKey | None = None

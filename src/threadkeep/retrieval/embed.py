@@ -71,7 +71,7 @@ class BundledEmbedder:
                 async with asyncio.timeout(TIMEOUT_S):
                     line = await worker.stdout.readline()
                 return [base64.b64decode(vector) for vector in _decode_line(line)]
-            except BaseException as exc:  # its late output would be taken for the next answer
+            except BaseException as exc:  # its late output would be taken for the next report
                 await self._end_worker()
                 if isinstance(exc, OSError | TimeoutError | msgspec.DecodeError):
                     raise EmbedderError("The embedding process ended.") from exc

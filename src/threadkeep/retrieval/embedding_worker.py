@@ -11,7 +11,7 @@ TEXTS_AT_ONCE = 8
 
 
 def main() -> None:
-    """Answers line by line until the input ends."""
+    """Reports line by line until the input ends."""
     os.nice(10)
     folder = weights_folder()
     assert folder is not None

@@ -58,7 +58,7 @@ class SchemaChecker:
             return NOT_CHECKED
 
     async def _run_worker(self, question: bytes) -> bytes:
-        """What a worker answers; nothing if it dies or takes too long."""
+        """What a worker reports; nothing if it dies or takes too long."""
         process = await start_worker("threadkeep.schemas.worker", str(self._most_cpu_s), stdin=PIPE)
         try:
             async with asyncio.timeout(self._most_s):

@@ -18,10 +18,10 @@ MOST_MEMORY_BYTES = 512 * 1024**2
 def main(cpu_s: int) -> None:
     """Writes what is wrong with the value."""
     limit_process(memory_bytes=MOST_MEMORY_BYTES, cpu_s=cpu_s, written_bytes=0)
-    sys.stdout.write(json.dumps(_answer()))
+    sys.stdout.write(json.dumps(_report()))
 
 
-def _answer() -> str | None:
+def _report() -> str | None:
     try:
         schema, value = json.load(sys.stdin.buffer)
         return find_problem(schema, value, Unlimited())

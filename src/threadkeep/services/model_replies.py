@@ -63,7 +63,7 @@ class ModelReplies:
         self._clock = clock
 
     def model(self, agent: Agent) -> str:
-        """The name of the model that answers for an agent; GatewayNotConfigured if there is none."""
+        """The name of the model that replies for an agent; GatewayNotConfigured if there is none."""
         gateway = self._gateway_of(agent.model)
         return agent.model or gateway.default_model
 

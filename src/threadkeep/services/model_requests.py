@@ -117,7 +117,7 @@ class ModelRequests:
         asked_id = held.turn.user_message_id
         if any(message.id == asked_id for message in latest):
             return latest
-        # The question has since been archived, and is answered again.
+        # The question has since been archived, and gets another reply.
         asked = await self._store.messages.get(held.conversation.id, asked_id)
         return [*([asked] if asked else ()), *latest]
 

@@ -22,19 +22,19 @@ MESSAGES_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question and its answer.
+    """A question and its reply.
 
-    A card is alone; so may be a question, or a further answer to a question that was shown before.
+    A card is alone; so may be a question, or a further reply to a question that was shown before.
     """
 
     asked: Message | None
-    answered: Message | None = None
+    reply: Message | None = None
     files: Mapping[PayloadId, Payload] = field(default_factory=dict[PayloadId, Payload])
 
     @property
     def on_path(self) -> bool:
         """Whether it is on the active path."""
-        last = self.answered or self.asked
+        last = self.reply or self.asked
         return last is None or last.on_path
 
 
@@ -78,7 +78,7 @@ class Reports:
         return await shown_records(self._store.payloads, records)
 
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
-        """The questions and answers on the active path, oldest first."""
+        """The questions and replies on the active path, oldest first."""
         return await self._made(user, conversation_id, tool_name, MessageWindow())
 
     async def export(self, user: User, conversation_id: str) -> Report:
@@ -112,15 +112,15 @@ class Reports:
             exchange = bare if tool_name is None else _of_tool(bare, tool_name)
             if exchange is None:
                 continue
-            if answered := exchange.answered:
-                (whole,) = await shown_messages(self._store.payloads, [answered])
-                exchange = replace(exchange, answered=whole)
-                exchange = replace(exchange, files=await self._files(answered))
+            if reply := exchange.reply:
+                (whole,) = await shown_messages(self._store.payloads, [reply])
+                exchange = replace(exchange, reply=whole)
+                exchange = replace(exchange, files=await self._files(reply))
             yield exchange
 
-    async def _files(self, answered: Message) -> Mapping[PayloadId, Payload]:
-        """The details of an answer's files, if they belong to the conversation."""
-        return await self._store.payloads.artifacts(answered.conversation_id, answered.artifact_ids)
+    async def _files(self, reply: Message) -> Mapping[PayloadId, Payload]:
+        """The details of a reply's files, if they belong to the conversation."""
+        return await self._store.payloads.artifacts(reply.conversation_id, reply.artifact_ids)
 
     async def _messages(
         self, user: User, conversation: Conversation, window: MessageWindow
@@ -137,18 +137,18 @@ class Reports:
 
 
 async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
-    """Each answer with the question before it, if that is the one it answers."""
+    """Each reply with the question before it, if that is the one it replies to."""
     asked: Message | None = None
     async for message in messages:
-        is_answer = message.role is MessageRole.ASSISTANT
-        if is_answer and asked is not None and message.parent_id == asked.id:
+        is_reply = message.role is MessageRole.ASSISTANT
+        if is_reply and asked is not None and message.parent_id == asked.id:
             yield Exchange(asked, message)
             asked = None
             continue
         if asked is not None:
             yield Exchange(asked)
-        asked = None if is_answer else message
-        if is_answer:
+        asked = None if is_reply else message
+        if is_reply:
             yield Exchange(None, message)
     if asked is not None:
         yield Exchange(asked)
@@ -156,12 +156,10 @@ async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
 
 def _of_tool(exchange: Exchange, tool_name: str) -> Exchange | None:
     """What one tool did in an exchange; None if it did nothing."""
-    answered = exchange.answered
-    if answered is None or all(call.tool_name != tool_name for call in answered.tool_calls):
+    reply = exchange.reply
+    if reply is None or all(call.tool_name != tool_name for call in reply.tool_calls):
         return None
     parts = tuple(
-        part
-        for part in answered.parts
-        if not isinstance(part, ToolCallPart) or part.call.tool_name == tool_name
+        part for part in reply.parts if not isinstance(part, ToolCallPart) or part.call.tool_name == tool_name
     )
-    return replace(exchange, answered=replace(answered, parts=parts))
+    return replace(exchange, reply=replace(reply, parts=parts))

@@ -63,7 +63,7 @@ class NewMessage:
 
 
 Sent = tuple[Turn, Conversation] | QueuedMessage
-"""The outcome of sending a message: a turn that answers it, or its place in the queue."""
+"""The outcome of sending a message: a turn that replies to it, or its place in the queue."""
 
 
 class Sending:
@@ -76,8 +76,8 @@ class Sending:
         self._clock = clock
 
     async def send(self, user: User, conversation_id: str, message: NewMessage) -> Sent:
-        """Starts a turn that answers a user's message, or queues the message; the same key returns the same
-        result.
+        """Starts a turn that replies to a user's message, or queues the message; the same key returns the
+        same result.
 
         If messages are held, sends the first of them and queues this one behind them.
         """

@@ -39,11 +39,11 @@ class TurnStarts:
         self._caps = caps
 
     async def agent_of(self, user: User, conversation: Conversation) -> Agent:
-        """The agent that answers in a conversation, within the operator's limits."""
+        """The agent that replies in a conversation, within the operator's limits."""
         return self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
     def model(self, agent: Agent) -> str:
-        """The name of the model that answers for an agent; GatewayNotConfigured if there is none."""
+        """The name of the model that replies for an agent; GatewayNotConfigured if there is none."""
         return self._replies.model(agent)
 
     def of_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:

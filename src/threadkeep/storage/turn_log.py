@@ -98,7 +98,7 @@ _LEAVE = Statement(
 )
 # After progress, losing the node again causes no delay.
 _RESET_ATTEMPTS = Statement("UPDATE tk_turns SET attempts = 0 WHERE id = :turn_id AND fence = :fence")
-# Answering a request locks the turn too: either it finds the turn waiting, or the turn finds the answer.
+# Deciding on a request locks the turn too: either it finds the turn waiting, or the turn finds the decision.
 _LOCK_HELD = Statement(
     "SELECT abort_requested FROM tk_turns WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'",
     locks="FOR UPDATE",
@@ -255,7 +255,7 @@ class SqlTurnLog:
         await self._database.execute(_RESET_ATTEMPTS(turn_id=turn_id, fence=fence), urgent=True)
 
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
-        """Makes a turn wait for its user, unless one of its open requests is answered or it must stop."""
+        """Makes a turn wait for its user, unless one of its open requests is decided or it must stop."""
         return await self._database.write(lambda: _pause(turn_id, fence, requests))
 
     async def waiting(self, turn_id: TurnId) -> HeldTurn | None:

@@ -177,7 +177,7 @@ class _Conversion:
         return reply
 
     def _begin_with(self, question: Message, turn_id: TurnId) -> None:
-        """A question belongs to the turn that answered it first."""
+        """A question belongs to the turn that replied to it first."""
         if self._messages[question.id].turn_id is None:
             self._messages[question.id] = replace(question, turn_id=turn_id)
 

@@ -347,18 +347,18 @@ async def test_if_match_that_is_no_etag_of_ours_is_refused(alice: httpx.AsyncCli
     path = f"/api/agents/{(await new_agent(alice))['id']}"
     for tag in ("garbage", "", '"', '"-1"', '"1.5"', '"\u00b2"', "1e3", f'"{"9" * 5000}"'):
         headers = [(b"If-Match", tag.encode("latin-1"))]
-        answer = await alice.patch(path, json={"name": "new"}, headers=headers)
-        refusal(answer, 422, "INVALID_REQUEST", "If-Match")
+        response = await alice.patch(path, json={"name": "new"}, headers=headers)
+        refusal(response, 422, "INVALID_REQUEST", "If-Match")
     assert (await alice.get(path)).json()["version"] == 1
 
 
 async def test_of_many_changes_to_one_version_exactly_one_wins(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}"
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(alice.patch(path, json={"name": f"n{n}"}, headers={"If-Match": '"1"'}) for n in range(20))
     )
-    (winner,) = (answer for answer in answers if answer.status_code == 200)
-    assert sum(answer.status_code == 412 for answer in answers) == 19
+    (winner,) = (response for response in responses if response.status_code == 200)
+    assert sum(response.status_code == 412 for response in responses) == 19
     assert (await alice.get(path)).json() == winner.json()
 
 
@@ -584,8 +584,8 @@ async def test_audit_tells_who_changed_which_agent_and_no_text_of_it(
     path = f"/api/agents/{agent['id']}"
     await admin.patch(path, json={"systemPrompt": "the second secret prompt", "settings": {"maxTokens": 77}})
     await alice.delete(path)
-    answer = await admin.get("/api/admin/audit")
-    told = answer.json()["items"]
+    response = await admin.get("/api/admin/audit")
+    told = response.json()["items"]
     assert [(entry["actorId"], entry["action"], entry["agentId"]) for entry in told] == [
         ("alice", "delete", agent["id"]),
         ("root", "update", agent["id"]),
@@ -597,7 +597,7 @@ async def test_audit_tells_who_changed_which_agent_and_no_text_of_it(
         {"name": agent["name"]},
     ]
     assert all(TIME.fullmatch(entry["at"]) for entry in told)
-    assert "secret" not in answer.text
+    assert "secret" not in response.text
     assert "77" not in str([entry["details"] for entry in told])
 
 

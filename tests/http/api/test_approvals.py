@@ -51,13 +51,13 @@ async def asking(talk: Talk, server: ToolServer, **settings: Any) -> str:
 async def waiting(talk: Talk, conversation: str, content: str = "Send it.") -> dict[str, Any]:
     """Sends a message whose turn pauses; what it waits for."""
     path = f"/api/conversations/{conversation}/messages?wait=true"
-    answer = await talk.client.post(path, json={"content": content}, headers=JSON)
-    assert answer.status_code == 202, answer.text
-    assert answer.json()["status"] == "WAITING"
-    return answer.json()
+    response = await talk.client.post(path, json={"content": content}, headers=JSON)
+    assert response.status_code == 202, response.text
+    assert response.json()["status"] == "WAITING"
+    return response.json()
 
 
-async def answer(talk: Talk, asked: dict[str, Any], **body: Any) -> httpx.Response:
+async def decide(talk: Talk, asked: dict[str, Any], **body: Any) -> httpx.Response:
     path = f"/api/turns/{asked['turnId']}/approvals/{asked['requestId']}"
     return await talk.client.post(path, json=body)
 
@@ -86,7 +86,7 @@ async def test_call_waits_for_permission_and_the_others_run_first(
     assert (await talk.client.get("/api/approvals")).json()["items"] == [asked]
     turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
     assert turn["status"] == "WAITING"
-    allowed = await answer(talk, asked, action="allow")
+    allowed = await decide(talk, asked, action="allow")
     assert (allowed.status_code, allowed.json()["id"]) == (200, asked["turnId"])
     message = await reply(talk, asked["turnId"])
     assert (message["status"], message["content"]) == ("COMPLETED", "Done.")
@@ -103,9 +103,9 @@ async def test_same_decision_again_changes_nothing_and_another_one_is_refused(
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    answers = await asyncio.gather(*(answer(talk, asked, action="allow") for _ in range(5)))
-    assert {it.status_code for it in answers} == {200}
-    other = await answer(talk, asked, action="deny")
+    responses = await asyncio.gather(*(decide(talk, asked, action="allow") for _ in range(5)))
+    assert {it.status_code for it in responses} == {200}
+    other = await decide(talk, asked, action="deny")
     assert (other.status_code, other.json()["error"]["code"]) == (409, "APPROVAL_ANSWERED")
     await reply(talk, asked["turnId"])
     assert len(server.uses) == 1
@@ -114,11 +114,11 @@ async def test_same_decision_again_changes_nothing_and_another_one_is_refused(
 async def test_of_two_decisions_at_once_one_counts(talk: Talk, model: ScriptedModel, server: ToolServer):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    answers = await asyncio.gather(answer(talk, asked, action="allow"), answer(talk, asked, action="deny"))
-    assert sorted(it.status_code for it in answers) == [200, 409]
+    responses = await asyncio.gather(decide(talk, asked, action="allow"), decide(talk, asked, action="deny"))
+    assert sorted(it.status_code for it in responses) == [200, 409]
     message = await reply(talk, asked["turnId"])
     assert message["status"] == "COMPLETED"
-    allowed = answers[0].status_code == 200
+    allowed = responses[0].status_code == 200
     assert (calls_of(message)["send"]["status"], len(server.uses)) == (
         ("ok", 1) if allowed else ("denied", 0)
     )
@@ -129,7 +129,7 @@ async def test_denied_call_never_runs_and_the_model_is_told(
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("I did not.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    assert (await answer(talk, asked, action="deny")).status_code == 200
+    assert (await decide(talk, asked, action="deny")).status_code == 200
     message = await reply(talk, asked["turnId"])
     assert (message["content"], calls_of(message)["send"]["status"]) == ("I did not.", "denied")
     assert server.uses == []
@@ -141,9 +141,9 @@ async def test_edited_call_runs_with_the_users_arguments_and_says_so(
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    wrong = await answer(talk, asked, action="edit", arguments={"to": 1})
+    wrong = await decide(talk, asked, action="edit", arguments={"to": 1})
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "arguments")
-    assert (await answer(talk, asked, action="edit", arguments={"to": "Bob"})).status_code == 200
+    assert (await decide(talk, asked, action="edit", arguments={"to": "Bob"})).status_code == 200
     message = await reply(talk, asked["turnId"])
     assert server.uses[0].arguments == {"to": "Bob"}
     call = calls_of(message)["send"]
@@ -160,7 +160,7 @@ async def test_permission_for_the_conversation_is_asked_for_once(
     model.script(once, [Say("One.")], once, [Say("Two.")], once)
     conversation = await asking(talk, server)
     (asked,) = (await waiting(talk, conversation))["approvals"]
-    await answer(talk, asked, action="allow", scope="conversation")
+    await decide(talk, asked, action="allow", scope="conversation")
     await reply(talk, asked["turnId"])
     assert (await talk.ask(conversation, "Again."))["content"] == "Two."
     assert len(server.uses) == 2
@@ -182,7 +182,7 @@ async def test_permission_for_the_conversation_ends_with_the_definition_of_the_t
     model.script(once, [Say("One.")], once)
     conversation = await asking(talk, server)
     (asked,) = (await waiting(talk, conversation))["approvals"]
-    await answer(talk, asked, action="allow", scope="conversation")
+    await decide(talk, asked, action="allow", scope="conversation")
     await reply(talk, asked["turnId"])
     agent = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
     if address := change.get("url"):
@@ -209,11 +209,11 @@ async def test_several_requests_of_one_turn_are_decided_one_by_one(
         [UseTool("post__send", {"to": "Ada"}, "1"), UseTool("post__send", {"to": "Bob"}, "2")], [Say("Done.")]
     )
     first, second = (await waiting(talk, await asking(talk, server)))["approvals"]
-    await answer(talk, second, action="allow")
+    await decide(talk, second, action="allow")
     await until(lambda: len(server.uses) == 1)
     await until(lambda: is_status(talk, first["turnId"], "WAITING"))
     assert (await talk.client.get("/api/approvals")).json()["items"] == [first]
-    await answer(talk, first, action="deny")
+    await decide(talk, first, action="deny")
     message = await reply(talk, first["turnId"])
     calls = {it["arguments"]["to"]: it["status"] for it in message["parts"] if it["type"] == "tool_call"}
     assert (message["status"], calls) == ("COMPLETED", {"Ada": "denied", "Bob": "ok"})
@@ -230,9 +230,9 @@ async def test_question_of_the_model_is_answered_by_the_user(talk: Talk, model: 
     (asked,) = (await waiting(talk, conversation))["approvals"]
     assert (asked["kind"], asked["message"]) == ("question", "Which file?")
     assert asked["schema"]["enum"] == ["a.txt", "b.txt"]
-    wrong = await answer(talk, asked, action="answer", content="c.txt")
+    wrong = await decide(talk, asked, action="answer", content="c.txt")
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "content")
-    assert (await answer(talk, asked, action="answer", content="b.txt")).status_code == 200
+    assert (await decide(talk, asked, action="answer", content="b.txt")).status_code == 200
     message = await reply(talk, asked["turnId"])
     assert message["content"] == "Hm.\n\nb it is."
     (part,) = [it for it in message["parts"] if it["type"] == "question"]
@@ -252,7 +252,7 @@ async def test_new_message_ends_a_waiting_turn_and_starts_its_own(
     assert (before["status"], calls_of(before)["send"]["status"]) == ("CANCELLED", "denied")
     assert server.uses == []
     assert "The user didn't answer" in str(model.requests[-1].body)
-    late = await answer(talk, asked, action="allow")
+    late = await decide(talk, asked, action="allow")
     assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
 
 
@@ -284,7 +284,7 @@ async def test_decision_on_a_turn_whose_log_is_damaged_ends_it(
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
     gap = "DELETE FROM tk_turn_chunks WHERE turn_id = ? AND first_seq = 2"
     run_sql(f"sqlite:///{tmp_path / 'data' / 'threadkeep.db'}", gap, asked["turnId"])
-    assert (await answer(talk, asked, action="allow")).status_code == 200
+    assert (await decide(talk, asked, action="allow")).status_code == 200
     turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
     assert (turn["status"], turn["error"]["code"]) == ("FAILED", "INTERRUPTED")
     assert server.uses == []
@@ -343,8 +343,8 @@ async def test_decision_at_a_node_that_is_too_old_for_the_turn_is_left_to_anothe
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
     with older(monkeypatch):
-        answered = await answer(talk, asked, action="allow")
-        assert (answered.status_code, answered.json()["status"]) == (200, "RUNNING")
+        decided = await decide(talk, asked, action="allow")
+        assert (decided.status_code, decided.json()["status"]) == (200, "RUNNING")
         assert server.uses == []
     message = await reply(talk, asked["turnId"])
     assert (message["status"], calls_of(message)["send"]["status"]) == ("COMPLETED", "ok")
@@ -377,7 +377,7 @@ async def test_request_that_nobody_decides_in_time_ends_its_turn(
     message = await reply(talk, asked["turnId"])
     assert (message["status"], calls_of(message)["send"]["status"]) == ("CANCELLED", "denied")
     assert calls_of(message)["send"]["approval"]["action"] == "expire"
-    late = await answer(talk, asked, action="allow")
+    late = await decide(talk, asked, action="allow")
     assert (late.status_code, late.json()["error"]["code"]) == (410, "APPROVAL_EXPIRED")
     assert len(model.requests) == 1
 
@@ -397,7 +397,7 @@ async def test_decision_that_does_not_fit_is_refused_and_the_turn_keeps_waiting(
 ):
     model.script([UseTool("post__send", {"to": "Ada"})])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
-    refused = await answer(talk, asked, **body)
+    refused = await decide(talk, asked, **body)
     assert (refused.status_code, refused.json()["error"]["param"]) == (422, param)
     assert await is_status(talk, asked["turnId"], "WAITING")
 
@@ -406,5 +406,5 @@ async def test_request_that_does_not_exist_is_not_found(talk: Talk, model: Scrip
     model.script([UseTool("post__send", {"to": "Ada"})])
     (asked,) = (await waiting(talk, await asking(talk, server)))["approvals"]
     for request_id in ("x", asked["turnId"]):
-        missing = await answer(talk, {**asked, "requestId": request_id}, action="allow")
+        missing = await decide(talk, {**asked, "requestId": request_id}, action="allow")
         assert (missing.status_code, missing.json()["error"]["code"]) == (404, "APPROVAL_NOT_FOUND")

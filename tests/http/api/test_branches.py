@@ -42,19 +42,19 @@ async def straight(talk: Talk, model: ScriptedModel, **agent: Any) -> str:
     return conversation
 
 
-def refusal(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+def refusal(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
 
 
 async def test_sent_message_is_edited_and_the_model_sees_the_new_path_only(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
-    _, answer, asked, _ = await path_of(talk, conversation)
+    _, first_reply, asked, _ = await path_of(talk, conversation)
     model.script([Say("a2 again")])
     reply = (await send(talk, conversation, "q2 again", parentId=asked["parentId"])).json()
     assert await texts(talk, conversation) == ["q1", "a1", "q2 again", "a2 again"]
     assert [it["content"] for it in model.requests[-1].body["messages"][1:]] == ["q1", "a1", "q2 again"]
     edited = (await path_of(talk, conversation))[2]
-    assert edited["parentId"] == answer["id"]
+    assert edited["parentId"] == first_reply["id"]
     assert edited["siblings"] == {"ids": [asked["id"], edited["id"]], "index": 1}
     assert "siblings" not in reply
     states = {it["content"]: it["status"] for it in await talk.messages(conversation)}
@@ -71,7 +71,7 @@ async def test_first_message_is_edited_with_no_parent(talk: Talk, model: Scripte
     assert detail["messages"][0]["siblings"]["index"] == 1
 
 
-async def test_any_answer_can_be_given_again_and_chosen(talk: Talk, model: ScriptedModel):
+async def test_any_reply_can_be_given_again_and_chosen(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
     first = (await path_of(talk, conversation))[1]
     model.script([Say("a1 again")])
@@ -127,15 +127,15 @@ async def test_parent_that_is_not_of_this_conversation_does_not_exist(talk: Talk
     for id_ in (theirs, "0190a0b0-0000-7000-8000-000000000000", "nonsense"):
         assert refusal(await send(talk, conversation, "?", parentId=id_)) == (404, "MESSAGE_NOT_FOUND")
         for call in ("path", "fork", "regenerate"):
-            answer = await talk.client.post(
+            response = await talk.client.post(
                 f"/api/conversations/{conversation}/{call}", json={"messageId": id_}, headers=JSON
             )
-            assert refusal(answer) == (404, "MESSAGE_NOT_FOUND")
+            assert refusal(response) == (404, "MESSAGE_NOT_FOUND")
     assert await texts(talk, conversation) == ["q1", "a1", "q2", "a2"]
 
 
 @ONLY_SQLITE
-async def test_question_is_no_answer_to_give_again(talk: Talk, model: ScriptedModel):
+async def test_question_is_no_reply_to_give_again(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
     asked = (await path_of(talk, conversation))[0]["id"]
     path = f"/api/conversations/{conversation}/regenerate"
@@ -153,8 +153,10 @@ async def test_path_stays_while_a_turn_runs(talk: Talk, model: ScriptedModel):
         ("path", {"messageId": first["id"]}),
         ("regenerate", {"messageId": first["id"]}),
     ):
-        answer = await talk.client.post(f"/api/conversations/{conversation}/{call}", json=body, headers=JSON)
-        assert refusal(answer) == (409, "TURN_IN_PROGRESS")
+        response = await talk.client.post(
+            f"/api/conversations/{conversation}/{call}", json=body, headers=JSON
+        )
+        assert refusal(response) == (409, "TURN_IN_PROGRESS")
     running = (await path_of(talk, conversation))[-1]["id"]
     fork = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": running})
     assert refusal(fork) == (409, "TURN_IN_PROGRESS")
@@ -171,15 +173,15 @@ async def test_two_tabs_that_branch_at_once_make_one_turn(talk: Talk, model: Scr
     model.otherwise = [Wait(gate), Say("x")]
     path = f"/api/conversations/{conversation}/messages"
     bodies = [{"content": f"{n}", "parentId": messages[1]["id"], "tip": tip} for n in range(4)]
-    answers = await asyncio.gather(*(talk.client.post(path, json=it, headers=JSON) for it in bodies))
+    responses = await asyncio.gather(*(talk.client.post(path, json=it, headers=JSON) for it in bodies))
     gate.open()
-    assert sorted(it.status_code for it in answers) == [202, 409, 409, 409]
+    assert sorted(it.status_code for it in responses) == [202, 409, 409, 409]
     assert {"q1", "a1", "q2", "a2"} <= {it["content"] for it in await talk.messages(conversation)}
 
 
 async def test_fork_is_a_conversation_of_its_own_up_to_the_message(talk: Talk, model: ScriptedModel):
     conversation = await straight(talk, model)
-    _, answer, asked, _ = await path_of(talk, conversation)
+    _, reply, asked, _ = await path_of(talk, conversation)
     model.script([Say("a2 again")])
     await send(talk, conversation, "q2 again", parentId=asked["parentId"])
     made = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": asked["id"]})
@@ -191,7 +193,7 @@ async def test_fork_is_a_conversation_of_its_own_up_to_the_message(talk: Talk, m
     copies = await path_of(talk, fork["id"])
     assert [it["seq"] for it in copies] == [1, 2, 3]
     assert not {it["id"] for it in copies} & {it["id"] for it in await talk.messages(conversation)}
-    assert copies[1]["turnId"] not in (None, answer["turnId"])
+    assert copies[1]["turnId"] not in (None, reply["turnId"])
     assert await texts(talk, conversation) == ["q1", "a1", "q2 again", "a2 again"]
     model.script([Say("on")])
     await talk.ask(fork["id"], "go on")
@@ -364,7 +366,7 @@ async def test_summary_of_one_branch_is_not_sent_on_another(talk: Talk, model: S
     assert "Summary of q1 and q2." in str(model.requests[-1].body["messages"])
 
 
-async def test_answer_to_a_question_after_a_card_is_given_again_with_the_card(
+async def test_reply_to_a_question_after_a_card_is_given_again_with_the_card(
     talk: Talk, model: ScriptedModel
 ):
     agent = (await talk.client.post("/api/agents", json={"name": "Watch"})).json()["id"]
@@ -376,9 +378,9 @@ async def test_answer_to_a_question_after_a_card_is_given_again_with_the_card(
     nothing = await talk.client.post(path, json={"messageId": card["messageId"]}, headers=JSON)
     assert nothing.status_code in {404, 409}
     model.otherwise = [Say("ok")]
-    answer = (await send(talk, conversation, "Why late?")).json()
-    again = (await talk.client.post(path, json={"messageId": answer["id"]}, headers=JSON)).json()
-    assert again["siblings"]["ids"] == [answer["id"], again["id"]]
+    reply = (await send(talk, conversation, "Why late?")).json()
+    again = (await talk.client.post(path, json={"messageId": reply["id"]}, headers=JSON)).json()
+    assert again["siblings"]["ids"] == [reply["id"], again["id"]]
     asked = model.requests[-1].body["messages"]
     assert "标题：Late" in str(asked) and asked[-1]["content"].endswith("Why late?")
 

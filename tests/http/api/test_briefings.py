@@ -16,9 +16,9 @@ BODY = {"title": "Review耗时超标", "summary": "中位耗时30小时", "prior
 
 
 async def send(client: httpx.AsyncClient, agent_id: str, user: str = "alice", **more: Any) -> dict[str, Any]:
-    answer = await client.post("/api/briefings", json={**BODY, "agentId": agent_id, "userId": user, **more})
-    assert answer.status_code == 201, answer.text
-    return answer.json()
+    response = await client.post("/api/briefings", json={**BODY, "agentId": agent_id, "userId": user, **more})
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +29,9 @@ async def known(alice: httpx.AsyncClient, bob: httpx.AsyncClient) -> None:
 
 
 async def start(client: httpx.AsyncClient, briefing: dict[str, Any]) -> dict[str, str]:
-    answer = await client.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = await client.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 async def test_briefing_is_sent_listed_and_read(alice: httpx.AsyncClient, bob: httpx.AsyncClient):
@@ -71,9 +71,9 @@ async def test_owner_has_only_so_many_unread_briefings_with_one_user(
     agents = [(await new_agent(alice, visibility="public"))["id"] for _ in range(2)]
     first = await send(alice, agents[0], "bob")
     one_more = {**BODY, "agentId": agents[1], "userId": "bob"}
-    answers = await asyncio.gather(*(alice.post("/api/briefings", json=one_more) for _ in range(4)))
-    assert sorted(it.status_code for it in answers) == [201, 201, 429, 429]
-    refused = next(it for it in answers if it.status_code == 429)
+    responses = await asyncio.gather(*(alice.post("/api/briefings", json=one_more) for _ in range(4)))
+    assert sorted(it.status_code for it in responses) == [201, 201, 429, 429]
+    refused = next(it for it in responses if it.status_code == 429)
     assert refusal(refused, 429, "RATE_LIMITED")["details"] == {"limit": "unreadBriefings", "most": 3}
     assert int(refused.headers["retry-after"]) > 0
     await send(alice, agents[1], "alice")  # another's are counted for themselves
@@ -167,16 +167,16 @@ async def test_card_stays_when_its_briefing_is_deleted(alice: httpx.AsyncClient)
     started = await start(alice, briefing)
     await alice.delete(f"/api/briefings/{briefing['id']}")
     assert len(await items(alice, f"/api/conversations/{started['conversationId']}/messages")) == 1
-    answer = await alice.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
-    refusal(answer, 404, "BRIEFING_NOT_FOUND")
+    response = await alice.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
+    refusal(response, 404, "BRIEFING_NOT_FOUND")
 
 
 async def test_briefing_of_an_agent_that_is_gone_cannot_be_talked_about(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     briefing = await send(alice, agent["id"])
     await alice.delete(f"/api/agents/{agent['id']}")
-    answer = await alice.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
-    refusal(answer, 404, "AGENT_NOT_FOUND")
+    response = await alice.post(f"/api/briefings/{briefing['id']}/actions/start_conversation")
+    refusal(response, 404, "AGENT_NOT_FOUND")
 
 
 async def test_card_that_comes_while_a_turn_ends_leaves_the_conversation_free(

@@ -74,10 +74,10 @@ async def test_model_that_is_no_longer_allowed_is_asked_nothing(capped: Capped, 
     async with capped(allowed_models="small") as talk:
         refusal(await send_message(talk, conversation), 422, "MODEL_NOT_ALLOWED", "model")
         for path in ("regenerate", "compact"):
-            answer = await talk.client.post(
+            response = await talk.client.post(
                 f"/api/conversations/{conversation}/{path}", json={}, headers=JSON
             )
-            refusal(answer, 422, "MODEL_NOT_ALLOWED", "model")
+            refusal(response, 422, "MODEL_NOT_ALLOWED", "model")
         assert len(model.requests) == asked
         # Its owner can change everything else of it, and choose another model.
         path = f"/api/agents/{agent}"
@@ -180,14 +180,14 @@ async def test_user_in_a_hurry_is_told_when_to_try_again(capped: Capped, model: 
         conversation = await talk.titled_conversation()
         for _ in range(2):
             assert (await talk.ask(conversation))["status"] == "COMPLETED"
-        for answer in (
+        for response in (
             await send_message(talk, conversation),
             await talk.client.post(f"/api/conversations/{conversation}/regenerate", headers=JSON),
             await talk.client.post(f"/api/conversations/{conversation}/compact", json={}),
         ):
-            error = refusal(answer, 429, "RATE_LIMITED")
+            error = refusal(response, 429, "RATE_LIMITED")
             assert error["details"] == {"limit": "turnsPerMinute", "most": 2}
-            assert 0 < int(answer.headers["Retry-After"]) <= 60
+            assert 0 < int(response.headers["Retry-After"]) <= 60
         assert len(model.requests) == 2
 
 
@@ -201,17 +201,17 @@ async def test_two_nodes_begin_no_more_of_a_users_turns_than_one(
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(talking(settings)) for _ in range(2)]
         conversations = [await nodes[0].titled_conversation() for _ in range(8)]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(send_message(nodes[at % 2], conversation) for at, conversation in enumerate(conversations))
         )
-        statuses = [it.status_code for it in answers]
+        statuses = [it.status_code for it in responses]
         assert sorted(statuses) == [202, 202, *[429] * 6]
         free = conversations[statuses.index(429)]
         refusal(await send_message(nodes[0], free), 429, "RATE_LIMITED")
         gate.open()
-        for answer in answers:
-            if answer.status_code == 202:
-                await nodes[0].events(answer.json()["turnId"])
+        for response in responses:
+            if response.status_code == 202:
+                await nodes[0].events(response.json()["turnId"])
         assert (await send_message(nodes[1], conversations[0])).status_code == 202
 
 
@@ -224,12 +224,12 @@ async def test_owner_keeps_no_more_documents_than_allowed_over_all_agents(capped
             )
             for at in range(6)
         ]
-        answers = await asyncio.gather(*sent)
-        assert sorted(it.status_code for it in answers) == [202, 202, 202, 422, 422, 422]
-        refused = next(it for it in answers if it.status_code == 422)
+        responses = await asyncio.gather(*sent)
+        assert sorted(it.status_code for it in responses) == [202, 202, 202, 422, 422, 422]
+        refused = next(it for it in responses if it.status_code == 422)
         error = refusal(refused, 422, "LIMIT_NOT_ALLOWED")
         assert error["details"] == {"limit": "documents", "most": 3}
-        kept = next(it for it in answers if it.status_code == 202).json()["items"][0]
+        kept = next(it for it in responses if it.status_code == 202).json()["items"][0]
         gone = await talk.client.delete(f"/api/agents/{kept['agentId']}/documents/{kept['id']}")
         assert gone.status_code == 204
         assert len(await send(talk.client, agents[0], new__txt="A new one.")) == 1

@@ -31,6 +31,6 @@ async def test_value_that_is_none_of_a_few_is_told_which_there_are(
 ):
     agent = (await alice.get("/api/agents")).json()["items"][0]
     conversation = (await alice.put(f"/api/agents/{agent['id']}/conversation")).json()
-    answer = await alice.request(method, path.format(id=conversation["id"]), json=body)
+    response = await alice.request(method, path.format(id=conversation["id"]), json=body)
     named = {400: "MCP_CONFIG_INVALID", 422: "INVALID_REQUEST"}[code]
-    assert refusal(answer, code, named, param)["message"].endswith(f"; expected one of: {told}.")
+    assert refusal(response, code, named, param)["message"].endswith(f"; expected one of: {told}.")

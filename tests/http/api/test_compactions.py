@@ -17,14 +17,14 @@ from threadkeep.testing.waiting import PATIENCE_S
 SUMMARY = "用户在问各种问题。"
 
 
-def answers(request: Recorded) -> Reply:
+def replies(request: Recorded) -> Reply:
     """Summaries where they are asked for, answers otherwise."""
     return [Say(SUMMARY)] if "Write one new summary" in request.content.decode() else [Say("OK.")]
 
 
 @pytest.fixture(autouse=True)
 def summarising(model: ScriptedModel) -> None:
-    model.otherwise = answers
+    model.otherwise = replies
 
 
 async def long_talk(talk: Talk, turns: int = 4, **settings: Any) -> str:
@@ -58,9 +58,9 @@ def sent(request: Recorded) -> list[str]:
 
 async def test_summary_takes_the_place_of_what_it_stands_for(talk: Talk, model: ScriptedModel):
     conversation = await long_talk(talk)
-    answer = await compact(talk, conversation, keepLast=2)
-    assert answer.status_code == 200, answer.text
-    made = answer.json()
+    response = await compact(talk, conversation, keepLast=2)
+    assert response.status_code == 200, response.text
+    made = response.json()
     assert made.keys() == {
         "id", "summary", "archivedCount", "fromSeq", "toSeq", "tokensBefore", "tokensAfter", "createdAt",
     }  # fmt: skip
@@ -213,7 +213,7 @@ async def test_of_two_at_once_one_compacts(talk: Talk, model: ScriptedModel):
     assert kept == done.json()
 
 
-async def test_nothing_is_compacted_while_the_agent_answers(talk: Talk, model: ScriptedModel):
+async def test_nothing_is_compacted_while_the_agent_replies(talk: Talk, model: ScriptedModel):
     conversation = await long_talk(talk)
     gate = Gate()
     model.script([Say("One"), Wait(gate), Say(".")])

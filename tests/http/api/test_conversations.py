@@ -20,7 +20,7 @@ FIELDS = {
 }
 
 
-async def every_answer_for(client: httpx.AsyncClient, path: str) -> list[httpx.Response]:
+async def every_response_for(client: httpx.AsyncClient, path: str) -> list[httpx.Response]:
     """The answers of every route of one conversation but `restore` and purging."""
     return [
         await client.get(path),
@@ -110,20 +110,20 @@ async def test_main_conversation_is_made_once_and_found_ever_after(
 @pytest.mark.usefixtures("crowded")
 async def test_two_hundred_parallel_gets_or_creates_make_one_conversation(alice: httpx.AsyncClient):
     path = f"/api/agents/{(await new_agent(alice))['id']}/conversation"
-    answers = await asyncio.gather(*(alice.put(path) for _ in range(200)))
-    assert sorted(answer.status_code for answer in answers) == [200] * 199 + [201]
-    assert len({answer.json()["id"] for answer in answers}) == 1
+    responses = await asyncio.gather(*(alice.put(path) for _ in range(200)))
+    assert sorted(response.status_code for response in responses) == [200] * 199 + [201]
+    assert len({response.json()["id"] for response in responses}) == 1
     assert len(await items(alice, "/api/conversations")) == 1
 
 
 async def test_agent_in_single_mode_has_the_main_conversation_only(alice: httpx.AsyncClient):
     agent = await new_agent(alice, settings={"conversationMode": "single"})
     path = f"/api/agents/{agent['id']}/conversations"
-    answers = [await alice.post(path, json={"title": f"t{number}"}) for number in range(3)]
-    assert [answer.status_code for answer in answers] == [201, 200, 200]
-    assert len({answer.json()["id"] for answer in answers}) == 1
-    assert all(answer.json()["isMain"] for answer in answers)
-    assert (await alice.put(f"/api/agents/{agent['id']}/conversation")).json() == answers[0].json()
+    responses = [await alice.post(path, json={"title": f"t{number}"}) for number in range(3)]
+    assert [response.status_code for response in responses] == [201, 200, 200]
+    assert len({response.json()["id"] for response in responses}) == 1
+    assert all(response.json()["isMain"] for response in responses)
+    assert (await alice.put(f"/api/agents/{agent['id']}/conversation")).json() == responses[0].json()
     assert len(await items(alice, path)) == 1
 
 
@@ -205,8 +205,8 @@ async def test_list_is_filtered_by_status(alice: httpx.AsyncClient):
     agent = await new_agent(alice)
     kept, *put_away = [await new_conversation(alice, agent["id"]) for _ in range(3)]
     for talk in put_away:
-        answer = await alice.patch(f"/api/conversations/{talk['id']}", json={"status": "archived"})
-        assert answer.json()["status"] == "archived"
+        response = await alice.patch(f"/api/conversations/{talk['id']}", json={"status": "archived"})
+        assert response.json()["status"] == "archived"
     for path in ("/api/conversations", f"/api/agents/{agent['id']}/conversations"):
         archived = await items(alice, path, status="archived", limit=1)
         assert [it["id"] for it in archived] == [it["id"] for it in reversed(put_away)]
@@ -223,8 +223,8 @@ async def test_pinned_conversations_can_be_listed_alone_and_keep_their_place(ali
     assert not any(talk["pinned"] for talk in talks)
     pinned, rest = [talks[2], talks[0]], [talks[3], talks[1]]
     for talk in pinned:
-        answer = await alice.patch(f"/api/conversations/{talk['id']}", json={"pinned": True})
-        assert (answer.json()["pinned"], answer.json()["updatedAt"]) == (True, talk["updatedAt"])
+        response = await alice.patch(f"/api/conversations/{talk['id']}", json={"pinned": True})
+        assert (response.json()["pinned"], response.json()["updatedAt"]) == (True, talk["updatedAt"])
     await alice.patch(f"/api/conversations/{talks[0]['id']}", json={"status": "archived"})
     for path in ("/api/conversations", f"/api/agents/{agent['id']}/conversations"):
         for wanted, expected in (("true", pinned), ("false", rest)):
@@ -320,9 +320,9 @@ async def test_metadata_is_merged_and_null_removes(alice: httpx.AsyncClient):
     path = f"/api/conversations/{conversation['id']}"
 
     async def patched(metadata: Any) -> Any:
-        answer = await alice.patch(path, json={"metadata": metadata})
-        assert answer.json()["metadata"] == (await alice.get(path)).json()["metadata"]
-        return answer.json()["metadata"]
+        response = await alice.patch(path, json={"metadata": metadata})
+        assert response.json()["metadata"] == (await alice.get(path)).json()["metadata"]
+        return response.json()["metadata"]
 
     assert await patched({}) == {"a": 1, "b": {"c": 2, "d": 3}, "e": [1]}
     assert await patched({"a": None, "b": {"c": None, "x": "新"}, "e": [2, None]}) == {
@@ -376,12 +376,12 @@ async def test_of_many_parallel_changes_none_is_lost(alice: httpx.AsyncClient):
 # Deleting, restoring, purging
 
 
-async def test_deleted_conversation_answers_404_on_every_route(alice: httpx.AsyncClient):
+async def test_deleted_conversation_gives_404_on_every_route(alice: httpx.AsyncClient):
     conversation = await new_conversation(alice)
     path = f"/api/conversations/{conversation['id']}"
     assert (await alice.delete(path)).status_code == 204
-    for answer in await every_answer_for(alice, path):
-        refusal(answer, 404, "CONVERSATION_NOT_FOUND")
+    for response in await every_response_for(alice, path):
+        refusal(response, 404, "CONVERSATION_NOT_FOUND")
     assert await items(alice, "/api/conversations") == []
     assert await items(alice, f"/api/agents/{conversation['agentId']}/conversations") == []
 
@@ -406,8 +406,8 @@ async def test_deleted_conversations_are_listed_until_they_are_restored_or_purge
         assert it["status"] == "deleted"
         kept = datetime.fromisoformat(it["purgeAt"]) - datetime.fromisoformat(it["deletedAt"])
         assert kept == timedelta(days=30)
-        for answer in await every_answer_for(alice, f"/api/conversations/{it['id']}"):
-            refusal(answer, 404, "CONVERSATION_NOT_FOUND")
+        for response in await every_response_for(alice, f"/api/conversations/{it['id']}"):
+            refusal(response, 404, "CONVERSATION_NOT_FOUND")
     restored = (await alice.post(f"/api/conversations/{talks[0]['id']}/restore")).json()
     assert restored.keys() == FIELDS
     assert (restored["status"], restored["pinned"]) == ("archived", True)
@@ -486,8 +486,8 @@ async def test_purge_removes_every_row_for_good(
     if deleted_before:
         await alice.delete(path)
     assert (await alice.delete(path, params={"purge": "true"})).status_code == 204
-    for answer in await every_answer_for(alice, path):
-        refusal(answer, 404, "CONVERSATION_NOT_FOUND")
+    for response in await every_response_for(alice, path):
+        refusal(response, 404, "CONVERSATION_NOT_FOUND")
     refusal(await alice.post(f"{path}/restore"), 404, "CONVERSATION_NOT_FOUND")
     refusal(await alice.delete(path, params={"purge": "true"}), 404, "CONVERSATION_NOT_FOUND")
     for table in ("tk_messages", "tk_turns"):
@@ -506,8 +506,8 @@ async def test_purge_parameter_must_be_a_truth_value(alice: httpx.AsyncClient):
 
 async def test_id_that_is_no_uuid_or_does_not_exist_is_not_found(alice: httpx.AsyncClient):
     for id_ in (new_uuid(), "1", "null", "%00", "..%2f..", "é", "a" * 5_000, "' OR 1=1 --"):
-        for answer in await every_answer_for(alice, f"/api/conversations/{id_}"):
-            assert answer.status_code == 404, (id_, answer.text)
+        for response in await every_response_for(alice, f"/api/conversations/{id_}"):
+            assert response.status_code == 404, (id_, response.text)
     refusal(await alice.get(f"/api/conversations/{new_uuid()}"), 404, "CONVERSATION_NOT_FOUND")
 
 

@@ -124,7 +124,7 @@ async def test_documents_of_a_public_agent_are_its_owners_alone(
     agent_id = (await new_agent(alice, visibility="public"))["id"]
     (document,) = await send_and_read(alice, agent_id, a__txt="secret words")
     path = f"/api/agents/{agent_id}/documents"
-    for answer in (
+    for response in (
         await bob.get(path),
         await bob.get(f"{path}/{document['id']}"),
         await bob.delete(f"{path}/{document['id']}"),
@@ -132,7 +132,7 @@ async def test_documents_of_a_public_agent_are_its_owners_alone(
         await bob.post(path, files={"files": ("b.txt", "words")}),
         await bob.get(f"/api/agents/{agent_id}/search", params={"q": "secret"}),
     ):
-        refusal(answer, 403, "FORBIDDEN")
+        refusal(response, 403, "FORBIDDEN")
 
 
 async def test_agents_do_not_find_each_others_documents(alice: httpx.AsyncClient, agent_id: str):
@@ -167,8 +167,8 @@ async def test_file_that_cannot_be_read_is_refused_with_all_that_came_with_it(
     alice: httpx.AsyncClient, agent_id: str, tmp_path: Path, name: str, content: bytes
 ):
     files = [("files", ("good.txt", b"words")), ("files", (name, content))]
-    answer = await alice.post(f"/api/agents/{agent_id}/documents", files=files)
-    error = refusal(answer, 415, "UNSUPPORTED_DOCUMENT", "fileName")
+    response = await alice.post(f"/api/agents/{agent_id}/documents", files=files)
+    error = refusal(response, 415, "UNSUPPORTED_DOCUMENT", "fileName")
     assert name in error["message"]
     assert await items(alice, f"/api/agents/{agent_id}/documents") == []
     assert files_of(tmp_path) == []
@@ -196,10 +196,10 @@ async def test_body_that_is_no_form_is_refused(alice: httpx.AsyncClient, agent_i
 @ONLY_SQLITE
 async def test_name_of_a_file_is_only_its_last_part(alice: httpx.AsyncClient, agent_id: str, tmp_path: Path):
     for sent in ("../../etc/passwd.txt", "C:\\Users\\me\\passwd.txt"):
-        answer = await alice.post(
+        response = await alice.post(
             f"/api/agents/{agent_id}/documents", files={"files": (sent, f"words of {sent}")}
         )
-        assert answer.json()["items"][0]["fileName"] == "passwd.txt"
+        assert response.json()["items"][0]["fileName"] == "passwd.txt"
     assert len(files_of(tmp_path)) == 2
 
 
@@ -213,5 +213,5 @@ async def test_headers_of_a_file_that_never_end_are_refused(
     alice: httpx.AsyncClient, agent_id: str, body: bytes
 ):
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
-    answer = await alice.post(f"/api/agents/{agent_id}/documents", content=body, headers=headers)
-    refusal(answer, 422, "INVALID_REQUEST")
+    response = await alice.post(f"/api/agents/{agent_id}/documents", content=body, headers=headers)
+    refusal(response, 422, "INVALID_REQUEST")

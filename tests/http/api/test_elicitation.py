@@ -9,7 +9,7 @@ import pytest
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
-from tests.http.api.test_approvals import answer, calls_of, is_status, reply, waiting
+from tests.http.api.test_approvals import calls_of, decide, is_status, reply, waiting
 from tests.talking import Talk
 from threadkeep.clock import system_clock
 from threadkeep.engine import batch
@@ -95,9 +95,9 @@ async def test_users_decision_goes_back_to_the_server(talk: Talk, model: Scripte
     asked = await asked_by(talk, model, server)
     assert asked["kind"] == "elicitation"
     assert asked["schema"]["properties"]["size"]["type"] == "integer"
-    wrong = await answer(talk, asked, action="answer", content={"size": "large"})
+    wrong = await decide(talk, asked, action="answer", content={"size": "large"})
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "content")
-    assert (await answer(talk, asked, action="answer", content={"size": 7})).status_code == 200
+    assert (await decide(talk, asked, action="answer", content={"size": 7})).status_code == 200
     message = await reply(talk, asked["turnId"])
     (call,) = calls_of(message).values()
     assert (message["status"], call["status"]) == ("COMPLETED", "ok")
@@ -114,10 +114,10 @@ async def test_tool_that_ran_only_after_its_user_allowed_it_asks_them_too(
     assert leave["kind"] == "tool"
     if is_paused:
         await until(lambda: is_status(talk, leave["turnId"], "WAITING"))
-    assert (await answer(talk, leave, action="allow")).status_code == 200
+    assert (await decide(talk, leave, action="allow")).status_code == 200
     asked = await next_asked(talk)
     assert (asked["kind"], asked["turnId"]) == ("elicitation", leave["turnId"])
-    assert (await answer(talk, asked, action="answer", content={"size": 7})).status_code == 200
+    assert (await decide(talk, asked, action="answer", content={"size": 7})).status_code == 200
     message = await reply(talk, asked["turnId"])
     (call,) = calls_of(message).values()
     assert (message["status"], call["status"]) == ("COMPLETED", "ok")
@@ -126,7 +126,7 @@ async def test_tool_that_ran_only_after_its_user_allowed_it_asks_them_too(
 
 async def test_user_may_refuse_what_a_server_asks(talk: Talk, model: ScriptedModel, server: ToolServer):
     asked = await asked_by(talk, model, server)
-    assert (await answer(talk, asked, action="deny")).status_code == 200
+    assert (await decide(talk, asked, action="deny")).status_code == 200
     message = await reply(talk, asked["turnId"])
     (call,) = calls_of(message).values()
     assert (message["status"], call["status"]) == ("COMPLETED", "ok")
@@ -172,7 +172,7 @@ async def test_request_of_a_server_that_nobody_decides_in_time_ends_its_turn(
 async def test_server_that_asks_again_gets_another_decision(talk: Talk, model: ScriptedModel):
     with ToolServer(insist, newest_only=True) as server:
         asked = await asked_by(talk, model, server)
-        assert (await answer(talk, asked, action="answer", content={"size": 1})).status_code == 200
+        assert (await decide(talk, asked, action="answer", content={"size": 1})).status_code == 200
 
         async def others() -> list[dict[str, Any]]:
             items = (await talk.client.get("/api/approvals")).json()["items"]
@@ -183,7 +183,7 @@ async def test_server_that_asks_again_gets_another_decision(talk: Talk, model: S
 
         await until(is_asked_again)
         (again,) = await others()
-        assert (await answer(talk, again, action="answer", content={"size": 7})).status_code == 200
+        assert (await decide(talk, again, action="answer", content={"size": 7})).status_code == 200
         message = await reply(talk, asked["turnId"])
     (call,) = calls_of(message).values()
     assert "took 7" in str(call["result"])
@@ -204,7 +204,7 @@ async def test_request_that_a_server_gave_up_does_not_end_the_wait_for_another(
         assert (await talk.client.get("/api/approvals")).json()["items"] == [asked]
         await asyncio.sleep(2 * BEAT_S)
         assert await is_status(talk, asked["turnId"], "WAITING")
-        await answer(talk, asked, action="answer", content="Nothing.")
+        await decide(talk, asked, action="answer", content="Nothing.")
         message = await reply(talk, asked["turnId"])
     assert (message["status"], message["content"]) == ("COMPLETED", "Done.")
     (part, _) = [it for it in message["parts"] if it["type"] == "question"]

@@ -26,9 +26,9 @@ DIAGRAM = encode(photograph(64, 48), "PNG")
 
 
 async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes]) -> list[dict[str, Any]]:
-    answer = await client.post("/api/files", files=[("files", file) for file in files])
-    assert answer.status_code == 201, answer.text
-    return answer.json()["items"]
+    response = await client.post("/api/files", files=[("files", file) for file in files])
+    assert response.status_code == 201, response.text
+    return response.json()["items"]
 
 
 async def send(talk: Talk, conversation: str, content: str, *file_ids: str, **more: Any) -> httpx.Response:
@@ -66,10 +66,10 @@ async def test_file_of_somebody_else_does_not_exist(
     (photo,) = await upload(alice, ("photo.jpg", PHOTO))
     refusal(await bob.get(f"/api/files/{photo['id']}"), 404, "FILE_NOT_FOUND")
     conversation = await new_conversation(bob)
-    answer = await bob.post(
+    response = await bob.post(
         f"/api/conversations/{conversation['id']}/messages", json={"content": "?", "files": [photo["id"]]}
     )
-    refusal(answer, 404, "FILE_NOT_FOUND", "files")
+    refusal(response, 404, "FILE_NOT_FOUND", "files")
 
 
 @ONLY_SQLITE
@@ -88,10 +88,10 @@ async def test_file_of_somebody_else_does_not_exist(
 async def test_what_a_message_cannot_have_is_refused_by_name(
     api: Api, alice: httpx.AsyncClient, name: str, content: bytes, why: str
 ):
-    answer = await alice.post("/api/files", files=[("files", (name, content))])
-    assert answer.status_code == 415, answer.text
-    assert answer.json()["error"]["code"] == "UNSUPPORTED_FILE"
-    assert why in answer.json()["error"]["message"]
+    response = await alice.post("/api/files", files=[("files", (name, content))])
+    assert response.status_code == 415, response.text
+    assert response.json()["error"]["code"] == "UNSUPPORTED_FILE"
+    assert why in response.json()["error"]["message"]
 
 
 @ONLY_SQLITE
@@ -99,8 +99,8 @@ async def test_if_one_file_is_refused_none_is_taken(
     api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ):
     sent = [("files", ("fine.txt", b"fine")), ("files", ("huge.png", png_bomb()))]
-    answer = await alice.post("/api/files", files=sent)
-    assert answer.json()["error"]["message"].startswith("huge.png: ")
+    response = await alice.post("/api/files", files=sent)
+    assert response.json()["error"]["message"].startswith("huge.png: ")
     files = (await api.app.services()).files
     monkeypatch.setattr(files, "_ttl_ms", -1000)
     assert await files.sweep() == 0
@@ -208,11 +208,11 @@ async def test_queued_message_keeps_its_files(talk: Talk, model: ScriptedModel):
     assert (await talk.client.patch(path, json={"content": ""})).status_code == 200
     gate.open()
 
-    async def is_answered() -> bool:
+    async def has_reply() -> bool:
         messages = await talk.messages(conversation)
         return [it["status"] for it in messages] == ["COMPLETED"] * 4
 
-    await until(is_answered)
+    await until(has_reply)
     assert [part["type"] for part in (await talk.messages(conversation))[2]["parts"]] == ["file"]
 
 
@@ -354,8 +354,8 @@ async def test_part_of_a_file_is_read_without_the_rest(talk: Talk, model: Script
     refusal(beyond, 416, "RANGE_NOT_SATISFIABLE")
     assert beyond.headers["content-range"] == "bytes */300"
     other = await talk.client.get(path, headers={"Range": "bytes=5-14", "If-Range": '"another"'})
-    for answer in (whole, other, await talk.client.get(path, headers={"Range": "bytes=1-2,4-5"})):
-        assert (answer.status_code, answer.content) == (200, words)
+    for response in (whole, other, await talk.client.get(path, headers={"Range": "bytes=1-2,4-5"})):
+        assert (response.status_code, response.content) == (200, words)
 
 
 async def test_what_a_crash_has_left_of_an_upload_is_removed(api: Api, tmp_path: Path):

@@ -60,7 +60,7 @@ async def make_lists(api: Api, user: str) -> Lists:
     for talk in (conversation, await main_chat(client)):
         await keep_turn(api.store, await keep_turn(api.store, await stored(api, talk), "1", "2"), "3", "4")
     runs = [await run_with_tool(client, conversation["id"], run) for run in ("one", "two", "three")]
-    assert all(answer.is_success for answer in runs)
+    assert all(response.is_success for response in runs)
     for seq in (1, 2, 3):
         await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
         await keep_document(api.store, AgentId(agent["id"]), "text")
@@ -151,8 +151,8 @@ async def test_malformed_query_is_refused_with_the_parameter_named(lists: Lists)
     for path in lists.paths.values():
         for name, values in bad.items():
             for value in values:
-                answer = await lists.client.get(f"{path}?{name}={value}")
-                refusal(answer, 422, "INVALID_REQUEST", name if name != "%00" else None)
+                response = await lists.client.get(f"{path}?{name}={value}")
+                refusal(response, 422, "INVALID_REQUEST", name if name != "%00" else None)
         both = await lists.client.get(path, params={"cursor": await lists.cursor(path), "offset": 0})
         refusal(both, 422, "INVALID_REQUEST", "offset")
 
@@ -168,8 +168,8 @@ async def test_cursor_with_any_character_changed_is_refused(lists: Lists):
         }
         changed |= {cursor[:-1] + letter for letter in ALPHABET} - {cursor}
         for tampered in changed:
-            answer = await lists.client.get(path, params={"cursor": tampered})
-            refusal(answer, 422, "INVALID_REQUEST", "cursor")
+            response = await lists.client.get(path, params={"cursor": tampered})
+            refusal(response, 422, "INVALID_REQUEST", "cursor")
 
 
 @ONLY_SQLITE
@@ -179,8 +179,8 @@ async def test_cursor_cut_or_padded_is_refused(lists: Lists):
         cut = [cursor[:length] for length in range(len(cursor))]
         padded = [f"{cursor}{more}" for more in ("A", "AA", "AAAA", "=", "==", "\n", " ")]
         for tampered in (*cut, cursor[1:], *padded, cursor * 2, cursor.swapcase(), cursor[::-1]):
-            answer = await lists.client.get(path, params={"cursor": tampered})
-            refusal(answer, 422, "INVALID_REQUEST", "cursor")
+            response = await lists.client.get(path, params={"cursor": tampered})
+            refusal(response, 422, "INVALID_REQUEST", "cursor")
 
 
 @ONLY_SQLITE
@@ -189,11 +189,11 @@ async def test_cursor_of_another_list_is_refused(lists: Lists):
     same = {path: path.replace("/api/domains", "/api/agents") for path in cursors}
     for path in cursors:
         for origin, cursor in cursors.items():
-            answer = await lists.client.get(path, params={"cursor": cursor})
+            response = await lists.client.get(path, params={"cursor": cursor})
             if same[path] == same[origin]:
-                assert answer.status_code == 200
+                assert response.status_code == 200
             else:
-                refusal(answer, 422, "INVALID_REQUEST", "cursor")
+                refusal(response, 422, "INVALID_REQUEST", "cursor")
 
 
 @ONLY_SQLITE
@@ -214,8 +214,8 @@ async def test_cursor_with_another_filter_is_refused(lists: Lists):
     ]
     for path, query, other_path, other_query in cases:
         cursor = await lists.cursor(path, **query)
-        answer = await lists.client.get(other_path, params={**other_query, "cursor": cursor})
-        refusal(answer, 422, "INVALID_REQUEST", "cursor")
+        response = await lists.client.get(other_path, params={**other_query, "cursor": cursor})
+        refusal(response, 422, "INVALID_REQUEST", "cursor")
 
 
 @ONLY_SQLITE
@@ -233,8 +233,8 @@ async def test_cursor_of_another_users_conversation_tells_nothing_of_it(api: Api
     cursor = await lists.cursor(f"/api/conversations/{lists.conversation['id']}/messages")
     mallory = api.as_user("mallory")
     for id_ in (lists.conversation["id"], new_uuid(), "no-uuid"):
-        answer = await mallory.get(f"/api/conversations/{id_}/messages", params={"cursor": cursor})
-        refusal(answer, 422, "INVALID_REQUEST", "cursor")
+        response = await mallory.get(f"/api/conversations/{id_}/messages", params={"cursor": cursor})
+        refusal(response, 422, "INVALID_REQUEST", "cursor")
         refusal(await mallory.get(f"/api/conversations/{id_}/messages"), 404, "CONVERSATION_NOT_FOUND")
 
 

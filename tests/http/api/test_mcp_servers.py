@@ -140,8 +140,8 @@ async def test_others_learn_nothing_of_the_servers_of_a_public_agent(
 ):
     path = await with_servers(admin, **{"hidden-search": SEARCH})
     await admin.patch(path, json={"visibility": "public"})
-    for answer in (await bob.get(path), await bob.get("/api/agents")):
-        assert "hidden-search" not in answer.text and "promptx" not in answer.text
+    for response in (await bob.get(path), await bob.get("/api/agents")):
+        assert "hidden-search" not in response.text and "promptx" not in response.text
     refusal(await bob.post(f"{path}/mcp-servers/hidden-search/test"), 403, "FORBIDDEN")
     refusal(await bob.post(f"{path}/mcp-servers/none/test"), 403, "FORBIDDEN")
 
@@ -167,8 +167,8 @@ async def test_merge_patch_adds_changes_and_removes_single_servers(admin: httpx.
 async def test_masked_value_that_is_sent_back_keeps_the_stored_one(api: Api, admin: httpx.AsyncClient):
     path = await with_servers(admin, search=SEARCH, docs=DOCS)
     seen = (await admin.get(path)).json()
-    answer = await admin.patch(path, json={"settings": seen["settings"]})
-    assert answer.status_code == 200, answer.text
+    response = await admin.patch(path, json={"settings": seen["settings"]})
+    assert response.status_code == 200, response.text
     assert await secrets_of(api, path, "search") == {"SEARCH_API_KEY": VALUES[0]}
     assert await secrets_of(api, path, "docs") == {"Authorization": VALUES[1]}
     await save(admin, path, search={"env": {"SEARCH_API_KEY": "new-value", "MORE": "more-value"}})
@@ -257,10 +257,10 @@ async def test_kept_variable_is_not_left_alone_with_a_program(api: Api, admin: h
 async def test_change_with_an_old_version_changes_no_server(admin: httpx.AsyncClient):
     path = await with_servers(admin, search=SEARCH)
     await save(admin, path, docs=DOCS)
-    answer = await admin.patch(
+    response = await admin.patch(
         path, json={"settings": {"mcpServers": {"docs": None}}}, headers={"If-Match": '"1"'}
     )
-    refusal(answer, 412, "PRECONDITION_FAILED")
+    refusal(response, 412, "PRECONDITION_FAILED")
     assert (await servers_of(admin, path)).keys() == {"search", "docs"}
 
 
@@ -367,16 +367,16 @@ async def test_bad_names_and_too_many_servers_are_refused(admin: httpx.AsyncClie
         refusal(await save(admin, path, **{name: DOCS}), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
     for name in ("promptx", "PromptX", "retriever"):
         for server in (SEARCH, DOCS):
-            answer = await save(admin, path, **{name: server})
-            refusal(answer, 400, "MCP_NAME_RESERVED", f"settings.mcpServers.{name}")
+            response = await save(admin, path, **{name: server})
+            refusal(response, 400, "MCP_NAME_RESERVED", f"settings.mcpServers.{name}")
     many = {f"server-{number}": DOCS for number in range(1_000)}
     refusal(await save(admin, path, **many), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
     body = {"name": "x", "settings": {"mcpServers": many}}
     refusal(await admin.post("/api/agents", json=body), 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
     for malformed in ("[]", '"x"', "7", "true"):
         content = f'{{"settings": {{"mcpServers": {malformed}}}}}'
-        answer = await admin.patch(path, content=content)
-        refusal(answer, 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
+        response = await admin.patch(path, content=content)
+        refusal(response, 400, "MCP_CONFIG_INVALID", "settings.mcpServers")
     assert (await admin.get(path)).json() == before
     thirty_two = {f"server-{number}": DOCS for number in range(31)}
     assert (await save(admin, path, **thirty_two)).status_code == 200
@@ -419,8 +419,8 @@ async def test_server_whose_tools_changed_since_the_last_save_is_flagged(api: Ap
 async def test_only_servers_of_the_agent_can_be_tested(admin: httpx.AsyncClient, bob: httpx.AsyncClient):
     path = await with_servers(admin, docs=DOCS)
     for name in ("none", "DOCS", "%00", "a%2Fb", "..%2f..", "x" * 3000):
-        answer = await admin.post(f"{path}/mcp-servers/{name}/test")
-        assert answer.status_code == 404, name
+        response = await admin.post(f"{path}/mcp-servers/{name}/test")
+        assert response.status_code == 404, name
     refusal(await admin.post(f"{path}/mcp-servers/none/test"), 404, "MCP_SERVER_NOT_FOUND")
     refusal(await bob.post(f"{path}/mcp-servers/docs/test"), 404, "AGENT_NOT_FOUND")
     tested = (await admin.post(f"{path}/mcp-servers/docs/test")).json()
@@ -463,7 +463,7 @@ async def open_admin(
 
 
 @ONLY_SQLITE
-async def test_server_that_answers_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
+async def test_server_that_responds_is_shown_ready_with_its_tools(open_admin: httpx.AsyncClient):
     with greeter() as there:
         shown = {"url": there.url, "headers": {"Authorization": VALUES[1]}}
         path = await with_servers(open_admin, greeter=shown)
@@ -485,9 +485,9 @@ async def test_program_that_fails_is_shown_with_its_reason_and_without_its_secre
     path = await with_servers(
         open_admin, search={"command": "python", "args": ["-c", program], "env": SEARCH["env"]}
     )
-    for answer in (await open_admin.post(f"{path}/mcp-servers/search/test"), await open_admin.get(path)):
-        assert answer.status_code == 200
-        assert VALUES[0] not in answer.text
+    for response in (await open_admin.post(f"{path}/mcp-servers/search/test"), await open_admin.get(path)):
+        assert response.status_code == 200
+        assert VALUES[0] not in response.text
     shown = (await listed(open_admin, path))["search"]
     assert shown["status"] == "failed" and shown["error"]
     assert f"no such key: {MASK}" in shown["stderr"]
@@ -532,13 +532,13 @@ async def stored_bytes(database_url: str) -> bytes:
     return "\n".join(tables).encode()
 
 
-async def test_no_secret_is_found_in_the_database_an_answer_an_error_or_a_log(
+async def test_no_secret_is_found_in_the_database_a_response_an_error_or_a_log(
     api: Api, database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
     admin = api.as_user("root", admin=True)
     path = await with_servers(admin, search=SEARCH, docs=DOCS)
-    answers = [
+    responses = [
         await admin.get(path),
         await admin.get("/api/agents"),
         await admin.patch(path, json={"name": "renamed"}),
@@ -559,10 +559,10 @@ async def test_no_secret_is_found_in_the_database_an_answer_an_error_or_a_log(
         await save(admin, path, bad=DOCS | {"headers": {"X": f"{VALUES[1]}\r\n"}}),
         await save(admin, path, promptx=DOCS),
     ]
-    for answer in answers:
+    for response in responses:
         for value in VALUES:
-            assert value not in answer.text, answer.request.url
-    assert [answer.status_code for answer in answers[-9:]] == [400] * 9
+            assert value not in response.text, response.request.url
+    assert [response.status_code for response in responses[-9:]] == [400] * 9
     kept = await stored_bytes(database_url)
     agent = await api.store.agents.get(AgentId(path.rpartition("/")[2]))
     for value in VALUES:

@@ -483,12 +483,12 @@ async def test_thought_process_stays_out_of_the_context(api: Api, alice: httpx.A
     thought = ThoughtPart(text="secret thought", started_at=NOW, duration_ms=1, iteration=1)
     reply = begun.assistant_message.finish(MessageStatus.COMPLETED, (thought, *said("!")), NOW + 1)
     await keep_ended(api.store, begun.conversation.end_turn(begun.turn, reply, NOW + 1))
-    answer = await alice.get(f"/api/conversations/{conversation['id']}/context")
-    assert answer.json()["messages"] == [
+    response = await alice.get(f"/api/conversations/{conversation['id']}/context")
+    assert response.json()["messages"] == [
         {"role": "user", "content": "?"},
         {"role": "assistant", "content": "!"},
     ]
-    assert "secret" not in answer.text
+    assert "secret" not in response.text
 
 
 @ONLY_SQLITE
@@ -568,8 +568,8 @@ async def test_content_of_a_wrong_type_is_refused(alice: httpx.AsyncClient):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}/messages"
     for where in (path, "/api/chat"):
         for wrong in (1, 1.5, True, ["x"], {"text": "x"}):
-            answer = await alice.post(where, json={"content": wrong})
-            refusal(answer, 422, "INVALID_REQUEST", "content")
+            response = await alice.post(where, json={"content": wrong})
+            refusal(response, 422, "INVALID_REQUEST", "content")
         refusal(
             await alice.post(where, json={"content": "x", "role": "system"}), 422, "INVALID_REQUEST", "role"
         )
@@ -593,7 +593,7 @@ async def test_content_longer_than_the_agent_takes_is_refused(alice: httpx.Async
     refusal(await alice.post(path, json={"content": "x" * 1_000_000}), 503, "GATEWAY_NOT_CONFIGURED")
 
 
-async def test_valid_message_is_answered_that_no_model_is_configured_and_leaves_no_trace(
+async def test_valid_message_is_told_that_no_model_is_configured_and_leaves_no_trace(
     alice: httpx.AsyncClient,
 ):
     path = f"/api/conversations/{(await new_conversation(alice))['id']}"

@@ -39,7 +39,7 @@ ANY = st.tuples(VALUES, st.booleans())
 """A value, and whether it is made large."""
 
 
-def answering(values: list[Any], charts: list[Any]) -> Any:
+def returning(values: list[Any], charts: list[Any]) -> Any:
     async def run(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
         number = arguments["number"]
         yield Returned("ok", values[number], chart_data=charts[number])
@@ -54,9 +54,9 @@ async def titled_conversation(talk: Talk, **agent: Any) -> str:
     return (await talk.client.post(path, json={"title": "Tools"})).json()["id"]
 
 
-def data_of(answer: httpx.Response) -> list[dict[str, Any]]:
+def data_of(response: httpx.Response) -> list[dict[str, Any]]:
     """What a stream says; only a newline ends a line in it, whatever else looks like one."""
-    lines = answer.content.decode().split("\n")
+    lines = response.content.decode().split("\n")
     return [msgspec.json.decode(line[6:]) for line in lines if line.startswith("data: ")]
 
 
@@ -118,7 +118,7 @@ async def test_any_value_comes_back_equal_through_every_route(
 ):
     calls = [[[value, LARGE] if large else value for value, large in call] for call in drawn]
     expected = {number: (more, result, chart) for number, (more, result, chart) in enumerate(calls)}
-    tools.add(tool=answering([it[1] for it in calls], [it[2] for it in calls]))
+    tools.add(tool=returning([it[1] for it in calls], [it[2] for it in calls]))
     uses = [
         UseTool("tool", {"number": number} | ({} if it[0] is None else {"more": it[0]}))
         for number, it in expected.items()
@@ -134,7 +134,7 @@ async def test_any_value_comes_back_equal_through_every_route(
 async def test_large_values_lie_outside_the_rows_and_come_back(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
-    tools.add(tool=answering([LARGE], [{"series": [{"data": [1]}]}]))
+    tools.add(tool=returning([LARGE], [{"series": [{"data": [1]}]}]))
     model.script([UseTool("tool", {"number": 0, "more": LARGE})], [Say("So.")])
     conversation = await titled_conversation(talk)
     reply = await talk.ask(conversation)
@@ -153,7 +153,7 @@ async def test_reply_that_is_being_written_shows_what_its_tools_gave(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
     gate = Gate()
-    tools.add(tool=answering([[LARGE, MADE_UP]], [None]))
+    tools.add(tool=returning([[LARGE, MADE_UP]], [None]))
     model.script([UseTool("tool", {"number": 0})], [Say("So "), Wait(gate), Say("be it.")])
     conversation = await titled_conversation(talk)
     turn = await talk.begin(conversation)
@@ -168,7 +168,7 @@ async def test_reply_that_is_being_written_shows_what_its_tools_gave(
 
 
 async def test_web_socket_tells_what_tools_gave(tools: InMemoryTools, talk: Talk, model: ScriptedModel):
-    tools.add(tool=answering([[LARGE, MADE_UP]], [None]))
+    tools.add(tool=returning([[LARGE, MADE_UP]], [None]))
     model.script([UseTool("tool", {"number": 0})], [Say("So.")])
     made = await talk.client.post("/api/agents", json={"name": "Advisor"})
     conversation = (await talk.client.post(f"/api/agents/{made.json()['id']}/conversations")).json()
@@ -185,7 +185,7 @@ async def test_web_socket_tells_what_tools_gave(tools: InMemoryTools, talk: Talk
 
 
 async def test_chat_shows_what_tools_gave(tools: InMemoryTools, talk: Talk, model: ScriptedModel):
-    tools.add(tool=answering([LARGE], [MADE_UP]))
+    tools.add(tool=returning([LARGE], [MADE_UP]))
     model.script([UseTool("tool", {"number": 0})], [Say("So.")])
     reply = await talk.client.post("/api/chat?wait=true", json={"content": "Why?"}, headers=JSON)
     assert of_calls(reply.json()["toolCalls"]) == {0: (None, LARGE, MADE_UP)}
@@ -197,7 +197,7 @@ async def test_clients_that_follow_many_large_results_get_them_in_order(
     tools: InMemoryTools, talk: Talk, model: ScriptedModel
 ):
     values = [[number, LARGE] for number in range(20)]
-    tools.add(tool=answering(values, values))
+    tools.add(tool=returning(values, values))
     model.script(*([UseTool("tool", {"number": number})] for number in range(20)), [Say("So.")])
     conversation = await titled_conversation(talk, settings={"maxIterations": 0})
     turn = await talk.begin(conversation)

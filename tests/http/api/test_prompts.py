@@ -21,9 +21,9 @@ async def put(client: httpx.AsyncClient, agent_id: str, component: str, text: st
 
 
 async def prompt(client: httpx.AsyncClient, agent_id: str) -> dict[str, Any]:
-    answer = await client.get(f"/api/agents/{agent_id}/prompt")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = await client.get(f"/api/agents/{agent_id}/prompt")
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def named(shown: dict[str, Any]) -> dict[str, str]:
@@ -41,9 +41,9 @@ async def test_prompt_is_shown_component_by_component(alice: httpx.AsyncClient, 
     shared.mkdir(parents=True)
     (shared / "RULES.md").write_text("Never lie.\n")
     await put(alice, agent["id"], "memory", "She likes tea.")
-    answer = await put(alice, agent["id"], "RULES.md", RULE)
+    response = await put(alice, agent["id"], "RULES.md", RULE)
     shown = await prompt(alice, agent["id"])
-    assert answer.json() == shown
+    assert response.json() == shown
     assert named(shown) == {
         "shared/RULES.md": "Never lie.",
         "RULES.md": RULE,
@@ -67,10 +67,10 @@ async def test_blank_text_removes_a_component(alice: httpx.AsyncClient):
 @pytest.mark.parametrize("component", ["PASSWORDS.md", "..%2FRULES.md", "RULES.md.md", "systemPrompt", "é"])
 async def test_other_files_cannot_be_written(alice: httpx.AsyncClient, component: str, tmp_path: Path):
     agent = await new_agent(alice)
-    answer = await put(alice, agent["id"], component, "x")
-    assert answer.status_code in {404, 422}
-    if answer.status_code == 422:
-        refusal(answer, 422, "INVALID_REQUEST", "component")
+    response = await put(alice, agent["id"], component, "x")
+    assert response.status_code in {404, 422}
+    if response.status_code == 422:
+        refusal(response, 422, "INVALID_REQUEST", "component")
     assert not (tmp_path / "data" / "agents").exists()
 
 
@@ -106,9 +106,9 @@ async def test_long_component_is_truncated_with_a_mark_whether_it_is_put_or_read
 ):
     agent = await new_agent(alice)
     long = "a" * 25_000 + "z"
-    answer = await put(alice, agent["id"], "RULES", long)
-    assert answer.status_code == 200
-    (put_one,) = (it for it in answer.json()["components"] if it["name"] == "RULES.md")
+    response = await put(alice, agent["id"], "RULES", long)
+    assert response.status_code == 200
+    (put_one,) = (it for it in response.json()["components"] if it["name"] == "RULES.md")
     (tmp_path / "data" / "agents" / agent["id"] / "RULES.md").write_text(long)
     (read_one,) = (it for it in (await prompt(alice, agent["id"]))["components"] if it["name"] == "RULES.md")
     assert put_one == read_one

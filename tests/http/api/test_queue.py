@@ -60,10 +60,10 @@ async def test_queued_messages_are_sent_in_their_order_when_the_turn_has_complet
     conversation = await talk.titled_conversation()
     first = await talk.begin(conversation, "1?")
     await gate.reached()
-    answers = [await post(talk, conversation, content) for content in ("2?", "3?")]
-    assert [it.status_code for it in answers] == [202, 202]
-    assert [it.json() for it in answers] == [
-        {"queued": True, "messageId": it.json()["messageId"]} for it in answers
+    responses = [await post(talk, conversation, content) for content in ("2?", "3?")]
+    assert [it.status_code for it in responses] == [202, 202]
+    assert [it.json() for it in responses] == [
+        {"queued": True, "messageId": it.json()["messageId"]} for it in responses
     ]
     listed = (await detail(talk, conversation))["queued"]
     assert [(it["content"], it["held"], it["files"]) for it in listed] == [
@@ -76,7 +76,7 @@ async def test_queued_messages_are_sent_in_their_order_when_the_turn_has_complet
     await until_idle(talk, conversation)
     messages = await talk.messages(conversation)
     assert [it["content"] for it in messages] == ["1?", "one", "2?", "two", "3?", "three"]
-    assert [messages[2]["id"], messages[4]["id"]] == [it.json()["messageId"] for it in answers]
+    assert [messages[2]["id"], messages[4]["id"]] == [it.json()["messageId"] for it in responses]
     assert await queued(talk, conversation) == []
 
 
@@ -107,8 +107,8 @@ async def test_queued_message_can_be_edited_and_removed_until_it_is_sent(talk: T
     await gate.reached()
     kept, dropped = [(await post(talk, conversation, it)).json()["messageId"] for it in ("two", "three")]
     path = f"/api/conversations/{conversation}/queued"
-    answer = await talk.client.patch(f"{path}/{kept}", json={"content": "2?"})
-    assert (answer.status_code, answer.json()["content"], answer.json()["held"]) == (200, "2?", False)
+    response = await talk.client.patch(f"{path}/{kept}", json={"content": "2?"})
+    assert (response.status_code, response.json()["content"], response.json()["held"]) == (200, "2?", False)
     assert (await talk.client.patch(f"{path}/{kept}", json={"content": " "})).status_code == 400
     assert (await talk.client.delete(f"{path}/{dropped}")).status_code == 204
     assert (await talk.client.delete(f"{path}/{dropped}")).json()["error"]["code"] == "MESSAGE_NOT_FOUND"
@@ -139,8 +139,8 @@ async def test_queue_is_held_after_a_turn_that_did_not_complete(talk: Talk, mode
 
     model.script([Say("two")], [Say("three")], [Say("four")])
     # Whatever it says about being busy: what is held goes first.
-    answer = await post(talk, conversation, "4?", when_busy="reject")
-    assert (answer.status_code, answer.json()["queued"]) == (202, True)
+    response = await post(talk, conversation, "4?", when_busy="reject")
+    assert (response.status_code, response.json()["queued"]) == (202, True)
     await until_idle(talk, conversation)
     assert (await said(talk, conversation))[2:] == ["2?", "two", "3?", "three", "4?", "four"]
 
@@ -169,10 +169,10 @@ async def test_held_message_is_sent_at_once_and_the_others_follow(talk: Talk, mo
     _, third = (await detail(talk, conversation))["queued"]
     gate = Gate()
     model.script([Say("three"), Wait(gate)], [Say("two")])
-    answer = await send_held(talk, conversation, third["messageId"])
-    assert answer.status_code == 202
+    response = await send_held(talk, conversation, third["messageId"])
+    assert response.status_code == 202
     await gate.reached()
-    assert answer.json()["userMessageId"] == third["messageId"]
+    assert response.json()["userMessageId"] == third["messageId"]
     busy = await send_held(talk, conversation, third["messageId"])
     assert (busy.status_code, busy.json()["error"]["code"]) == (409, "TURN_IN_PROGRESS")
     gate.open()
@@ -186,9 +186,9 @@ async def test_held_message_that_is_sent_twice_at_once_begins_one_turn(talk: Tal
     conversation = await hold(talk, model, "2?")
     (second,) = (await detail(talk, conversation))["queued"]
     model.script([Say("two")])
-    answers = await asyncio.gather(*(send_held(talk, conversation, second["messageId"]) for _ in range(5)))
-    assert sorted(it.status_code for it in answers)[0] == 202
-    assert all(it.status_code in (404, 409) for it in sorted(answers, key=lambda it: it.status_code)[1:])
+    responses = await asyncio.gather(*(send_held(talk, conversation, second["messageId"]) for _ in range(5)))
+    assert sorted(it.status_code for it in responses)[0] == 202
+    assert all(it.status_code in (404, 409) for it in sorted(responses, key=lambda it: it.status_code)[1:])
     await until_idle(talk, conversation)
     assert (await said(talk, conversation))[2:] == ["2?", "two"]
 
@@ -212,7 +212,7 @@ async def test_held_message_that_is_sent_again_with_its_key_begins_one_turn(talk
     assert (await said(talk, conversation))[2:] == ["2?", "two", "3?", "three"]
 
 
-async def test_held_queue_goes_on_after_the_failed_answer_is_given_again(talk: Talk, model: ScriptedModel):
+async def test_held_queue_goes_on_after_the_failed_reply_is_given_again(talk: Talk, model: ScriptedModel):
     gate = Gate()
     model.script([Wait(gate)], [Say("one")], [Say("two")])
     conversation = await talk.titled_conversation()
@@ -233,9 +233,9 @@ async def test_message_to_an_idle_conversation_is_sent_whatever_it_says_about_be
     model.script([Say("one")], [Say("two")])
     conversation = await talk.titled_conversation()
     for when_busy in ("queue", "steer"):
-        answer = await post(talk, conversation, "?", when_busy)
-        assert answer.json().keys() == {"turnId", "userMessageId", "assistantMessageId"}
-        await talk.events(answer.json()["turnId"])
+        response = await post(talk, conversation, "?", when_busy)
+        assert response.json().keys() == {"turnId", "userMessageId", "assistantMessageId"}
+        await talk.events(response.json()["turnId"])
 
 
 async def test_busy_conversation_rejects_by_default_and_refuses_what_cannot_be_queued(
@@ -248,8 +248,8 @@ async def test_busy_conversation_rejects_by_default_and_refuses_what_cannot_be_q
     await gate.reached()
 
     async def refusal(content: str, when_busy: str = "queue", **more: Any) -> tuple[int, str, str | None]:
-        error = (answer := await post(talk, conversation, content, when_busy, **more)).json()["error"]
-        return answer.status_code, error["code"], error.get("param")
+        error = (response := await post(talk, conversation, content, when_busy, **more)).json()["error"]
+        return response.status_code, error["code"], error.get("param")
 
     assert await refusal("x", "reject") == (409, "TURN_IN_PROGRESS", None)
     assert await refusal("x", "later") == (422, "INVALID_REQUEST", "whenBusy")
@@ -294,12 +294,12 @@ async def test_queued_messages_are_their_users_own(api: Api):
     await keep_begun(api.store, begun)
     alice, bob = api.as_user("alice"), api.as_user("bob")
     path = f"/api/conversations/{begun.conversation.id}"
-    answer = await alice.post(f"{path}/messages", json={"content": "2?", "whenBusy": "queue"})
-    place = f"{path}/queued/{answer.json()['messageId']}"
+    response = await alice.post(f"{path}/messages", json={"content": "2?", "whenBusy": "queue"})
+    place = f"{path}/queued/{response.json()['messageId']}"
     for refused in (await bob.patch(place, json={"content": "x"}), await bob.delete(place)):
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "CONVERSATION_NOT_FOUND")
     other = await keep_conversation(api.store, agent, UserId("bob"))
-    foreign = await bob.delete(f"/api/conversations/{other.id}/queued/{answer.json()['messageId']}")
+    foreign = await bob.delete(f"/api/conversations/{other.id}/queued/{response.json()['messageId']}")
     assert foreign.json()["error"]["code"] == "MESSAGE_NOT_FOUND"
     assert (await alice.delete(f"{path}/queued/no-id")).json()["error"]["code"] == "MESSAGE_NOT_FOUND"
     assert (await alice.delete(f"{path}?purge=true")).status_code == 204
@@ -347,8 +347,8 @@ async def test_steering_message_joins_before_the_next_model_call(
     conversation = await talk.titled_conversation()
     turn = await talk.begin(conversation, "Which file?")
     await until(lambda: bool(tools.calls))
-    answer = await post(talk, conversation, "No, the other file.", "steer")
-    assert answer.json() == {"steered": True, "turnId": turn, "messageId": answer.json()["messageId"]}
+    response = await post(talk, conversation, "No, the other file.", "steer")
+    assert response.json() == {"steered": True, "turnId": turn, "messageId": response.json()["messageId"]}
     assert [it["steers"] for it in (await detail(talk, conversation))["queued"]] == [True]
     used.set()
     await gate.reached()
@@ -358,7 +358,7 @@ async def test_steering_message_joins_before_the_next_model_call(
     kinds = [it["type"] for it in events if it["type"] not in {"usage", "text"}]
     assert kinds[-4:] == ["tool_result", "user_message", "iteration_start", "done"]
     (told,) = [it for it in events if it["type"] == "user_message"]
-    assert (told["message_id"], told["content"]) == (answer.json()["messageId"], "No, the other file.")
+    assert (told["message_id"], told["content"]) == (response.json()["messageId"], "No, the other file.")
     *_, result, steered = model.requests[1].body["messages"]
     assert (result["role"], steered) == ("tool", {"role": "user", "content": "No, the other file."})
     reply = (await talk.messages(conversation))[1]
@@ -376,11 +376,11 @@ async def test_steering_message_that_was_taken_in_is_not_taken_twice(
     conversation = await talk.titled_conversation()
     turn = await talk.begin(conversation, "Which file?")
     await until(lambda: bool(tools.calls))
-    answer = await post(talk, conversation, "The other.", "steer", key="k")
+    response = await post(talk, conversation, "The other.", "steer", key="k")
     used.set()
     await talk.events(turn)
     again = await post(talk, conversation, "The other.", "steer", key="k")
-    assert (again.status_code, again.json()) == (202, answer.json())
+    assert (again.status_code, again.json()) == (202, response.json())
     assert len(await talk.messages(conversation)) == 2
 
 
@@ -392,10 +392,10 @@ async def test_steering_message_is_sent_as_its_own_turn_where_the_turn_ends_firs
     conversation = await talk.titled_conversation()
     turn = await talk.begin(conversation, "1?")
     await gate.reached()
-    answer = await post(talk, conversation, "2?", "steer")
+    response = await post(talk, conversation, "2?", "steer")
     gate.open()
     assert "user_message" not in {it["type"] for it in await talk.events(turn)}
     await until_idle(talk, conversation)
     messages = await talk.messages(conversation)
     assert [it["content"] for it in messages] == ["1?", "one", "2?", "two"]
-    assert messages[2]["id"] == answer.json()["messageId"]
+    assert messages[2]["id"] == response.json()["messageId"]

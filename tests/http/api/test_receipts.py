@@ -22,9 +22,9 @@ PROMPT = "Be brief.\n用中文回答。"
 
 
 async def context(talk: Talk, turn_id: str) -> dict[str, Any]:
-    answer = await talk.client.get(f"/api/turns/{turn_id}/context")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = await talk.client.get(f"/api/turns/{turn_id}/context")
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 async def rebuilt(talk: Talk, turn_id: str) -> bytes:
@@ -142,8 +142,8 @@ async def test_prompt_is_for_the_agents_owner_and_admins_only(
         assert "text" not in his["components"][0]
         assert hers["components"][0]["sha256"] == his["components"][0]["sha256"]
         for talk, turn_id in ((alice, turns["bob"]), (bob, turns["alice"])):
-            answer = await talk.client.get(f"/api/turns/{turn_id}/context")
-            refusal(answer, 404, "TURN_NOT_FOUND")
+            response = await talk.client.get(f"/api/turns/{turn_id}/context")
+            refusal(response, 404, "TURN_NOT_FOUND")
         for talk in (alice, bob):
             await talk.client.aclose()
 

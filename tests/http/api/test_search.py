@@ -26,15 +26,15 @@ async def caught_up(api: Api) -> None:
 async def said(api: Api, client: httpx.AsyncClient, *turns: tuple[str, str], **body: Any) -> Conversation:
     """A conversation in which this was asked and answered."""
     conversation = await stored(api, await new_conversation(client, **body))
-    for asked, answered in turns:
-        conversation = await keep_turn(api.store, conversation, asked, answered)
+    for asked, replied in turns:
+        conversation = await keep_turn(api.store, conversation, asked, replied)
     return conversation
 
 
 async def found(client: httpx.AsyncClient, q: str, **query: Any) -> list[Json]:
-    answer = await client.get("/api/search", params={"q": q, **query})
-    assert answer.status_code == 200, answer.text
-    return answer.json()["items"]
+    response = await client.get("/api/search", params={"q": q, **query})
+    assert response.status_code == 200, response.text
+    return response.json()["items"]
 
 
 def marked(hit: Json) -> list[str]:

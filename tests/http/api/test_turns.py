@@ -25,9 +25,9 @@ async def test_reply_is_streamed_and_kept(talk: Talk, model: ScriptedModel):
     model.script([Think("Hm."), Say("Be"), Say("cause.\n"), Say("因为"), Usage(7, 3)])
     conversation = await talk.conversation(systemPrompt="Be brief.")
     path = f"/api/conversations/{conversation}/messages"
-    async with talk.client.stream("POST", path, json={"content": "Why?"}) as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        events = [event async for event in parse(answer)]
+    async with talk.client.stream("POST", path, json={"content": "Why?"}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        events = [event async for event in parse(response)]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[0]["type"] == "turn_start"
     assert (events[-1]["type"], events[-1]["status"]) == ("done", "COMPLETED")
@@ -36,8 +36,8 @@ async def test_reply_is_streamed_and_kept(talk: Talk, model: ScriptedModel):
     assert (asked["content"], asked["status"]) == ("Why?", "COMPLETED")
     assert (reply["content"], reply["status"], reply["tokenCount"]) == ("Because.\n因为", "COMPLETED", 3)
     assert reply["thoughtProcess"][0]["detail"] == "Hm."
-    assert answer.headers["location"] == f"/api/turns/{reply['turnId']}"
-    turn = (await talk.client.get(answer.headers["location"])).json()
+    assert response.headers["location"] == f"/api/turns/{reply['turnId']}"
+    turn = (await talk.client.get(response.headers["location"])).json()
     assert (turn["status"], turn["usage"]["inputTokens"]) == ("COMPLETED", 7)
     told, *messages = model.requests[0].body["messages"]
     assert told["role"] == "system"
@@ -50,10 +50,10 @@ async def test_reply_is_streamed_and_kept(talk: Talk, model: ScriptedModel):
 async def test_text_dialect_is_pieces_and_done(talk: Talk, model: ScriptedModel):
     model.script([Say("one\ntwo"), Say(" three")])
     conversation = await talk.conversation()
-    answer = await talk.client.post(
+    response = await talk.client.post(
         f"/api/conversations/{conversation}/messages?dialect=text", json={"content": "?"}
     )
-    assert answer.text == "data: one\ndata: two\n\ndata:  three\n\ndata: [DONE]\n\n"
+    assert response.text == "data: one\ndata: two\n\ndata:  three\n\ndata: [DONE]\n\n"
 
 
 @ONLY_SQLITE
@@ -62,9 +62,9 @@ async def test_closed_page_does_not_stop_the_turn(talk: Talk, model: ScriptedMod
     model.script([Say("first "), Wait(gate), Say("second")])
     conversation = await talk.conversation()
     path = f"/api/conversations/{conversation}/messages"
-    async with talk.client.stream("POST", path, json={"content": "?"}) as answer:
-        turn_id = answer.headers["location"].split("/")[-1]
-        async for event in parse(answer):
+    async with talk.client.stream("POST", path, json={"content": "?"}) as response:
+        turn_id = response.headers["location"].split("/")[-1]
+        async for event in parse(response):
             if event["type"] == "text":
                 break
     gate.open()
@@ -179,7 +179,7 @@ async def test_turn_is_stopped_before_the_model_is_asked(
     assert model.requests == []
 
 
-async def test_regenerating_overwrites_and_answers_anew(talk: Talk, model: ScriptedModel):
+async def test_regenerating_overwrites_and_replies_anew(talk: Talk, model: ScriptedModel):
     model.script([Say("first")], [Say("title")], [Say("second")])
     conversation = await talk.conversation()
     await talk.ask(conversation)
@@ -205,9 +205,9 @@ async def test_two_regenerates_at_once_make_one_turn(talk: Talk, model: Scripted
     gate = Gate()  # the turn that wins does not end before the others have asked
     model.otherwise = [Wait(gate), Say("Again.")]
     path = f"/api/conversations/{conversation}/regenerate"
-    answers = await asyncio.gather(*(talk.client.post(path, headers=JSON) for _ in range(5)))
+    responses = await asyncio.gather(*(talk.client.post(path, headers=JSON) for _ in range(5)))
     gate.open()
-    assert sorted(it.status_code for it in answers) == [202, 409, 409, 409, 409]
+    assert sorted(it.status_code for it in responses) == [202, 409, 409, 409, 409]
 
 
 async def test_same_idempotency_key_never_regenerates_twice(talk: Talk, model: ScriptedModel):
@@ -216,13 +216,13 @@ async def test_same_idempotency_key_never_regenerates_twice(talk: Talk, model: S
     tip = (await talk.messages(conversation))[-1]["id"]
     path = f"/api/conversations/{conversation}/regenerate"
     headers = {**JSON, "Idempotency-Key": "one"}
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(talk.client.post(path, json={"tip": tip}, headers=headers) for _ in range(5))
     )
-    assert {it.status_code for it in answers} == {202}
-    await talk.events(answers[0].json()["turnId"])
+    assert {it.status_code for it in responses} == {202}
+    await talk.events(responses[0].json()["turnId"])
     later = await talk.client.post(path, json={"tip": tip}, headers=headers)
-    assert {it.json()["turnId"] for it in (*answers, later)} == {answers[0].json()["turnId"]}
+    assert {it.json()["turnId"] for it in (*responses, later)} == {responses[0].json()["turnId"]}
     other = await talk.client.post(path, json={"messageId": tip}, headers=headers)
     assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
     assert (await talk.messages(conversation))[-1]["siblings"]["ids"][0] == tip
@@ -245,14 +245,14 @@ async def test_same_idempotency_key_never_starts_a_second_turn(talk: Talk, model
     conversation = await talk.conversation()
     path = f"/api/conversations/{conversation}/messages"
     headers = {**JSON, "Idempotency-Key": "one"}
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(talk.client.post(path, json={"content": "?"}, headers=headers) for _ in range(10))
     )
-    assert {it.status_code for it in answers} == {202}
-    assert len({it.json()["turnId"] for it in answers}) == 1
+    assert {it.status_code for it in responses} == {202}
+    assert len({it.json()["turnId"] for it in responses}) == 1
     other = await talk.client.post(path, json={"content": "!"}, headers=headers)
     assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
-    await talk.events(answers[0].json()["turnId"])
+    await talk.events(responses[0].json()["turnId"])
     assert len(await talk.messages(conversation)) == 2
 
 
@@ -288,11 +288,13 @@ async def test_failing_model_is_told_and_the_conversation_goes_on(
         ("?wait=true", "text/event-stream", 200, "text/event-stream"),
     ],
 )
-async def test_client_chooses_how_it_is_answered(talk: Talk, query: str, accept: str, status: int, kind: str):
+async def test_client_chooses_the_form_of_its_response(
+    talk: Talk, query: str, accept: str, status: int, kind: str
+):
     path = f"/api/conversations/{await talk.conversation()}/messages{query}"
-    answer = await talk.client.post(path, json={"content": "?"}, headers={"Accept": accept})
-    assert answer.status_code == status
-    assert answer.headers["content-type"].startswith(kind)
+    response = await talk.client.post(path, json={"content": "?"}, headers={"Accept": accept})
+    assert response.status_code == status
+    assert response.headers["content-type"].startswith(kind)
 
 
 @ONLY_SQLITE
@@ -341,12 +343,12 @@ async def test_user_begins_no_more_than_allowed_at_the_same_moment(
     model.otherwise = [Wait(gate), Say("done")]
     async with talking(settings) as talk:
         paths = [f"/api/conversations/{await talk.conversation()}/messages" for _ in range(6)]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(talk.client.post(path, json={"content": "?"}, headers=JSON) for path in paths)
         )
-        assert sorted(it.status_code for it in answers) == [202, 202, 429, 429, 429, 429]
+        assert sorted(it.status_code for it in responses) == [202, 202, 429, 429, 429, 429]
         gate.open()
-        for it in answers:
+        for it in responses:
             if it.status_code == 202:
                 await talk.events(it.json()["turnId"])
         assert (await talk.client.post(paths[0], json={"content": "?"}, headers=JSON)).status_code == 202
@@ -419,9 +421,9 @@ async def test_who_waits_on_a_node_that_ends_is_told_to_ask_again(
     with monkeypatch.context() as patch:
         patch.setattr(Following, "watch", show_no_more)
         path = f"/api/conversations/{conversation}/messages?wait=true"
-        answer = await talk.client.post(path, json={"content": "?"}, headers=JSON)
+        response = await talk.client.post(path, json={"content": "?"}, headers=JSON)
     gate.open()
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"]) == (503, "SHUTTING_DOWN")
-    assert answer.headers["retry-after"] == "1"
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (503, "SHUTTING_DOWN")
+    assert response.headers["retry-after"] == "1"
     assert (await talk.client.get(f"/api/turns/{error['details']['turnId']}")).status_code == 200

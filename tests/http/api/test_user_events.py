@@ -29,9 +29,9 @@ class Tab:
     def conversations(self) -> list[str | None]:
         return [event.get("conversationId") for event in self.heard]
 
-    async def listen(self, answer: httpx.Response) -> None:
+    async def listen(self, response: httpx.Response) -> None:
         head: dict[str, str] = {}
-        async for line in answer.aiter_lines():
+        async for line in response.aiter_lines():
             name, _, value = line.partition(": ")
             if name == "data":
                 event = msgspec.json.decode(value)
@@ -54,10 +54,10 @@ class Tab:
 @asynccontextmanager
 async def tab(client: httpx.AsyncClient, after: str | None = None) -> AsyncGenerator[Tab]:
     headers = {} if after is None else {"Last-Event-ID": after}
-    async with client.stream("GET", "/api/me/events", headers=headers) as answer:
-        assert answer.status_code == 200
+    async with client.stream("GET", "/api/me/events", headers=headers) as response:
+        assert response.status_code == 200
         found = Tab()
-        listening = asyncio.create_task(found.listen(answer))
+        listening = asyncio.create_task(found.listen(response))
         try:
             yield found
         finally:

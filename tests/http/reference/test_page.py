@@ -77,10 +77,10 @@ def test_every_operation_has_its_place(page: Page, method: str, path: str, spec:
     assert "curl " in text
     for parameter in spec["parameters"]:
         assert parameter["name"] in text
-    for status, answer in spec["responses"].items():
+    for status, response in spec["responses"].items():
         assert status in text
         if status >= "4":
-            assert all(code in text for code in re.findall(r"`(\w+)`", answer["description"]))
+            assert all(code in text for code in re.findall(r"`(\w+)`", response["description"]))
 
 
 @pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])

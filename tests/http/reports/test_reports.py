@@ -59,9 +59,9 @@ async def talk_about(talk: Talk, model: ScriptedModel, *turns: list[UseTool], ti
 
 
 async def items(talk: Talk, path: str, **query: Any) -> list[dict[str, Any]]:
-    answer = await talk.client.get(path, params=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["items"]
+    response = await talk.client.get(path, params=query)
+    assert response.status_code == 200, response.text
+    return response.json()["items"]
 
 
 def numbers(results: list[dict[str, Any]]) -> list[int]:
@@ -147,8 +147,8 @@ async def test_results_of_all_conversations_are_filtered_and_paged(
     "query", ["status=odd", "from=yesterday", "to=2026-01-01", "to=0.5", "limit=0", "server=x", "turnId=odd"]
 )
 async def test_malformed_filter_is_refused(talk: Talk, query: str):
-    answer = await talk.client.get(f"/api/tool-results?{query}")
-    refusal(answer, 422, "INVALID_REQUEST", query.partition("=")[0])
+    response = await talk.client.get(f"/api/tool-results?{query}")
+    refusal(response, 422, "INVALID_REQUEST", query.partition("=")[0])
 
 
 class Tags(HTMLParser):
@@ -170,11 +170,11 @@ async def test_report_as_html_stands_alone_with_its_charts_drawn_and_everything_
 ):
     uses = [UseTool("draw"), UseTool("echo", {"n": 1, "text": NASTY}), UseTool("fails"), UseTool("writes")]
     conversation = await talk_about(talk, model, uses, title="</title><script>alert(2)</script>")
-    answer = await talk.client.get(f"/api/conversations/{conversation}/report?format=html")
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    response = await talk.client.get(f"/api/conversations/{conversation}/report?format=html")
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
     page = Tags()
-    page.feed(answer.text)
+    page.feed(response.text)
     assert "script" not in page.tags
     assert page.tags.count("svg") == 1
     assert page.tags.count("rect") == 3, "two bars and the legend"
@@ -191,7 +191,7 @@ async def test_report_as_html_stands_alone_with_its_charts_drawn_and_everything_
         "合同 v1.pdf",
         "&lt;script&gt;",
     ):
-        assert words in answer.text
+        assert words in response.text
 
 
 @ONLY_SQLITE
@@ -208,12 +208,12 @@ async def test_files_of_messages_are_images_inside_the_report_or_lines(
     assert (await talk.client.post(f"{path}/messages?wait=true", json=body)).status_code == 200
 
     async def images_and_text() -> tuple[list[str | None], str]:
-        answer = await talk.client.get(f"{path}/report?format=html")
-        assert "img-src data:;" in answer.headers["content-security-policy"]
+        response = await talk.client.get(f"{path}/report?format=html")
+        assert "img-src data:;" in response.headers["content-security-policy"]
         page = Tags()
-        page.feed(answer.text)
+        page.feed(response.text)
         assert "script" not in page.tags
-        return [value for name, value in page.attributes if name == "src"], answer.text
+        return [value for name, value in page.attributes if name == "src"], response.text
 
     (image,), text = await images_and_text()
     assert image is not None
@@ -234,9 +234,9 @@ async def test_report_as_markdown_tells_what_was_asked_and_done(
 ):
     uses = [UseTool("draw"), UseTool("echo", {"n": 1, "text": NASTY}), UseTool("writes")]
     conversation = await talk_about(talk, model, uses, title="Plan *A*\nand B")
-    answer = await talk.client.get(f"/api/conversations/{conversation}/report")
-    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
-    text = answer.text
+    response = await talk.client.get(f"/api/conversations/{conversation}/report")
+    assert response.headers["content-type"] == "text/markdown; charset=utf-8"
+    text = response.text
     assert text.startswith("# Plan \\*A\\* and B\n")
     assert "> Why <script>" in text
     assert "So **be** it." in text
@@ -293,9 +293,9 @@ async def test_report_and_export_as_json_hold_the_values_themselves(
     assert messages[1]["toolCalls"][1]["chartData"] == CHART
     assert "sessionId" not in export.text
     for form, media_type in (("md", "text/markdown"), ("html", "text/html")):
-        answer = await talk.client.get(f"{path}/export?format={form}")
-        assert answer.headers["content-type"].startswith(media_type)
-        assert "So **be** it." in answer.text
+        response = await talk.client.get(f"{path}/export?format={form}")
+        assert response.headers["content-type"].startswith(media_type)
+        assert "So **be** it." in response.text
 
 
 async def test_long_conversation_is_reported_whole(talk: Talk, model: ScriptedModel):
@@ -329,8 +329,8 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
     report = await services.reports.report(User(UserId("local")), conversation)
     seen = 0
     async for exchange in report.exchanges:
-        assert exchange.answered
-        assert exchange.answered.tool_calls[0].result == turns[seen][0].arguments
+        assert exchange.reply
+        assert exchange.reply.tool_calls[0].result == turns[seen][0].arguments
         seen += 1
         assert len(loaded) == 2 * seen, "the arguments and the result"
     assert seen == 3
@@ -359,19 +359,19 @@ async def test_files_of_tools_are_listed_and_downloaded_as_attachments(
     assert len(reply["artifactIds"]) == 3
     events = await talk.events(reply["turnId"])
     assert [it["artifact_ids"] for it in events if it["type"] == "tool_result"] == [reply["artifactIds"]]
-    answers = [await talk.client.get(f"/api/artifacts/{id_}") for id_ in reply["artifactIds"]]
-    assert [answer.content for answer in answers] == [b"%PDF", b"<script>alert(1)</script>", b"png"]
-    assert [answer.headers["content-type"] for answer in answers] == [
+    responses = [await talk.client.get(f"/api/artifacts/{id_}") for id_ in reply["artifactIds"]]
+    assert [response.content for response in responses] == [b"%PDF", b"<script>alert(1)</script>", b"png"]
+    assert [response.headers["content-type"] for response in responses] == [
         "application/octet-stream",
         "application/octet-stream",
         "image/png",
     ]
     names = ["%E5%90%88%E5%90%8C%20v1.pdf", "page.html", "file.png"]
-    for answer, name in zip(answers, names, strict=True):
-        assert answer.headers["content-disposition"].startswith("attachment; ")
-        assert answer.headers["content-disposition"].endswith(f"filename*=UTF-8''{name}")
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert "sandbox" in answer.headers["content-security-policy"]
+    for response, name in zip(responses, names, strict=True):
+        assert response.headers["content-disposition"].startswith("attachment; ")
+        assert response.headers["content-disposition"].endswith(f"filename*=UTF-8''{name}")
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "sandbox" in response.headers["content-security-policy"]
     await talk.client.delete(f"/api/conversations/{conversation}")
     for id_ in (*reply["artifactIds"], "odd"):
         refusal(await talk.client.get(f"/api/artifacts/{id_}"), 404, "ARTIFACT_NOT_FOUND")

@@ -23,8 +23,8 @@ async def test_millions_of_values_are_refused_before_they_are_decoded(
 ):
     conversation = await new_conversation(alice)
     monkeypatch.delattr(decoding, "decode_body")
-    answer = await alice.post(path.format(conversation["id"]), content=EMPTY_ARRAYS)
-    assert refusal(answer, 413, "PAYLOAD_TOO_LARGE")["details"] == {"mostValues": MOST_VALUES}
+    response = await alice.post(path.format(conversation["id"]), content=EMPTY_ARRAYS)
+    assert refusal(response, 413, "PAYLOAD_TOO_LARGE")["details"] == {"mostValues": MOST_VALUES}
     deep = await alice.post(path.format(conversation["id"]), content=b'{"a":' * 1_000_000)
     refusal(deep, 422, "INVALID_REQUEST")
 

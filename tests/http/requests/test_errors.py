@@ -28,6 +28,6 @@ def test_only_what_passes_by_itself_is_to_be_tried_again():
 
 @ONLY_SQLITE
 async def test_missing_model_is_not_to_be_tried_again(alice: httpx.AsyncClient):
-    answer = await alice.post("/api/chat", json={"content": "Why?"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "GATEWAY_NOT_CONFIGURED")
-    assert "retry-after" not in answer.headers
+    response = await alice.post("/api/chat", json={"content": "Why?"})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "GATEWAY_NOT_CONFIGURED")
+    assert "retry-after" not in response.headers

@@ -36,8 +36,8 @@ async def test_turn_that_says_nothing_gives_signs_of_life(
     model.script([Say("one "), Wait(gate), Say("two")])
     turn_id = await talk.begin(await talk.conversation())
     lines: list[str] = []
-    async with talk.client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
-        async for line in answer.aiter_lines():
+    async with talk.client.stream("GET", f"/api/turns/{turn_id}/events") as response:
+        async for line in response.aiter_lines():
             lines.append(line)
             if lines.count(": keep-alive") == 3:
                 gate.open()
@@ -94,11 +94,11 @@ async def test_reader_that_is_slow_but_reads_is_kept(
     gate = Gate()
     model.script([Say("begun"), Wait(gate), *[Say("x" * 100_000)] * 100])
     turn_id = await talk.begin(await talk.conversation())
-    async with talk.client.stream("GET", f"/api/turns/{turn_id}/events") as answer:
+    async with talk.client.stream("GET", f"/api/turns/{turn_id}/events") as response:
         gate.open()
         whole = await talk.events(turn_id)
         await asyncio.sleep(0.5)  # it takes nothing for a while
-        assert [event async for event in parse(answer)] == whole
+        assert [event async for event in parse(response)] == whole
 
 
 async def test_stream_of_a_turn_whose_end_is_not_known_is_broken_off(store: Store):

@@ -42,7 +42,7 @@ class Served:
         finally:
             writer.close()
 
-    async def answer(self, sent: bytes) -> tuple[int, dict[str, Any]]:
+    async def response(self, sent: bytes) -> tuple[int, dict[str, Any]]:
         """The status and the error of the answer to these bytes, after which the server must close."""
         async with self.connect() as line:
             await line.send(sent)
@@ -123,10 +123,10 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("sent", TOO_LARGE.values(), ids=TOO_LARGE.keys())
 async def test_headers_over_the_limit_are_refused_while_they_come(served: Served, sent: bytes):
-    status, error = await served.answer(sent)
+    status, error = await served.response(sent)
     assert (status, error["code"]) == (431, "HEADERS_TOO_LARGE")
     assert error["details"] == {"most": MOST_HEADER_BYTES}
-    assert (await served.answer(ASK_AND_CLOSE))[0] == 200
+    assert (await served.response(ASK_AND_CLOSE))[0] == 200
 
 
 async def test_of_huge_hosts_and_origins_nothing_is_kept(served: Served):
@@ -135,7 +135,7 @@ async def test_of_huge_hosts_and_origins_nothing_is_kept(served: Served):
     try:
         for number in range(4):
             for head in (ASK[:-11] + b"%d", ASK + b"Origin: http://%d"):
-                assert (await served.answer(head % number + huge + b"\r\n\r\n"))[0] == 431
+                assert (await served.response(head % number + huge + b"\r\n\r\n"))[0] == 431
         gc.collect()
         kept, _ = tracemalloc.get_traced_memory()
     finally:
@@ -145,7 +145,7 @@ async def test_of_huge_hosts_and_origins_nothing_is_kept(served: Served):
 
 async def test_headers_just_within_the_limit_are_read_in_whatever_pieces(served: Served):
     whole = ASK + b"Connection: close\r\nX: " + b"a" * (MOST_HEADER_BYTES - 200) + b"\r\n\r\n"
-    assert (await served.answer(whole))[0] == 200
+    assert (await served.response(whole))[0] == 200
     async with served.connect() as line:
         for start in range(0, len(whole), 10_000):
             await line.send(whole[start : start + 10_000])
@@ -166,7 +166,7 @@ async def test_endless_trailers_and_chunk_extensions_are_refused(served: Served)
         async with served.connect() as line:
             await line.send(sent)
             assert await line.is_closed()
-    assert (await served.answer(ASK_AND_CLOSE))[0] == 200
+    assert (await served.response(ASK_AND_CLOSE))[0] == 200
 
 
 async def test_few_requests_may_be_sent_ahead_and_not_many(served: Served):
@@ -196,7 +196,7 @@ NO_WEB_SOCKETS = {
 
 
 @pytest.mark.parametrize(("status", "sent"), NO_WEB_SOCKETS.values(), ids=NO_WEB_SOCKETS.keys())
-async def test_what_cannot_become_a_web_socket_is_answered_and_closed(
+async def test_what_cannot_become_a_web_socket_gets_a_response_and_is_closed(
     served: Served, status: int, sent: bytes
 ):
     async with served.connect() as line:
@@ -277,14 +277,14 @@ async def test_refused_sender_is_read_a_part_at_a_time(
         line.writer.write(sent + b"a" * 50_000_000)
         assert await line.status() in {413, 431}
         for _ in range(50):
-            assert (await served.answer(ASK_AND_CLOSE))[0] == 200
+            assert (await served.response(ASK_AND_CLOSE))[0] == 200
         unsent = line.writer.transport.get_write_buffer_size()
         assert unsent > 20_000_000
         line.writer.transport.abort()
 
 
 async def test_refused_sender_of_megabytes_gets_to_read_why(served: Served):
-    status, error = await served.answer(ASK + b"X: " + b"a" * 5_000_000 + b"\r\n\r\n")
+    status, error = await served.response(ASK + b"X: " + b"a" * 5_000_000 + b"\r\n\r\n")
     assert (status, error["code"]) == (431, "HEADERS_TOO_LARGE")
 
 
@@ -308,7 +308,7 @@ async def test_request_under_way_keeps_its_place_and_a_newcomer_is_refused(tmp_p
     async with serving(tmp_path, replace(PATIENT, most=1)) as served, served.connect() as busy:
         await busy.send(head + b"Expect: 100-continue\r\n\r\n")
         assert await busy.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        status, error = await served.answer(b"")
+        status, error = await served.response(b"")
         assert (status, error["code"]) == (503, "TOO_MANY_CONNECTIONS")
         await busy.send(body)
         assert await busy.status() == 201

@@ -46,7 +46,7 @@ def request(size: int) -> str:
     return msgspec.json.encode({"type": "message_send_request", "data": data}).decode()
 
 
-async def answer(socket: ClientConnection) -> str:
+async def response(socket: ClientConnection) -> str:
     async with asyncio.timeout(PATIENCE_S):
         return msgspec.json.decode(await socket.recv())["data"]["errorCode"]
 
@@ -83,11 +83,11 @@ async def test_small_messages_and_pings_may_be_many(tmp_path: Path):
     async with served(tmp_path) as url, connect(url) as socket:
         for _ in range(30):
             await socket.send(request(30_000))
-            assert await answer(socket) == "UNAUTHENTICATED"
+            assert await response(socket) == "UNAUTHENTICATED"
         for _ in range(2_000):
             await socket.ping(os.urandom(100))
         await socket.send(request(10))
-        assert await answer(socket) == "UNAUTHENTICATED"
+        assert await response(socket) == "UNAUTHENTICATED"
 
 
 async def test_signed_in_client_sends_large_messages_as_soon_as_it_is_open(tmp_path: Path):
@@ -95,11 +95,11 @@ async def test_signed_in_client_sends_large_messages_as_soon_as_it_is_open(tmp_p
     async with served(tmp_path) as url:
         async with connect(url, additional_headers={"Authorization": ALICE}) as socket:
             await socket.send(request(MB))
-            assert await answer(socket) == "CONVERSATION_NOT_FOUND"
+            assert await response(socket) == "CONVERSATION_NOT_FOUND"
         async with connect(url) as socket:
             await socket.send(auth)
             await socket.send(request(MB))
-            assert await answer(socket) == "CONVERSATION_NOT_FOUND"
+            assert await response(socket) == "CONVERSATION_NOT_FOUND"
             assert await is_refused(socket, request(3 * MB))
 
 
@@ -117,7 +117,7 @@ async def test_large_message_right_behind_a_slow_sign_in_is_taken(
     async with served(tmp_path) as url, connect(url) as socket:
         await socket.send(auth)
         await socket.send(request(MB))
-        assert await answer(socket) == "CONVERSATION_NOT_FOUND"
+        assert await response(socket) == "CONVERSATION_NOT_FOUND"
     wrong = auth.replace("Bearer ", "Bearer x")
     async with served(tmp_path / "other") as url, connect(url) as socket:
         await socket.send(wrong)

@@ -121,8 +121,8 @@ async def test_own_account_gets_in_without_the_token_while_there_is_no_program(p
 
 async def test_once_a_program_is_saved_everybody_needs_the_token(here: Talk, plain: httpx.AsyncClient):
     """It runs under our account: otherwise it would be the admin `local`, and approve its own calls."""
-    answer = await plain.post("/api/agents", json={"name": "A", **PROGRAM})
-    refusal(answer, 403, "FORBIDDEN", "settings.mcpServers.time")
+    response = await plain.post("/api/agents", json={"name": "A", **PROGRAM})
+    refusal(response, 403, "FORBIDDEN", "settings.mcpServers.time")
     await new_agent(here.client, **PROGRAM)
     for path in ("/api/me", "/api/agents", "/api/conversations"):
         error = refusal(await plain.get(path), 401, "UNAUTHENTICATED")

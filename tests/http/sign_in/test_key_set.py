@@ -63,14 +63,14 @@ class Provider:
         self.body: bytes | None = None
         self.status = 200
         self.fetches = 0
-        self.answering = threading.Event()
-        self.answering.set()
+        self.responding = threading.Event()
+        self.responding.set()
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 provider.fetches += 1
-                provider.answering.wait(PATIENCE_S)
+                provider.responding.wait(PATIENCE_S)
                 body = (
                     json.dumps({"keys": provider.keys}).encode() if provider.body is None else provider.body
                 )
@@ -93,7 +93,7 @@ class Provider:
 
     def stop(self) -> None:
         """Goes away: from now on connections are refused."""
-        self.answering.set()
+        self.responding.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -338,12 +338,12 @@ async def test_forged_kid_does_not_slow_down_others(provider: Provider, clock: C
     async with key_set(provider, clock) as way:
         await way.user(with_token(rsa_token()))
         clock.now += 10
-        provider.answering.clear()
+        provider.responding.clear()
         forged = asyncio.create_task(refusal(way, with_token(rsa_token(kid="forged"))))
         await until(lambda: provider.fetches == 2)
         assert await way.user(with_token(rsa_token())) == ALICE
         assert not forged.done()
-        provider.answering.set()
+        provider.responding.set()
         assert "not signed" in await forged
 
 
@@ -365,7 +365,7 @@ async def test_fifty_requests_with_a_new_key_share_one_fetch(provider: Provider,
 
 
 async def test_cancelled_first_request_does_not_fail_the_others(provider: Provider, clock: Clock) -> None:
-    provider.answering.clear()
+    provider.responding.clear()
     async with key_set(provider, clock) as way:
         first = asyncio.create_task(way.user(with_token(rsa_token())))
         await until(lambda: provider.fetches == 1)
@@ -375,33 +375,33 @@ async def test_cancelled_first_request_does_not_fail_the_others(provider: Provid
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        provider.answering.set()
+        provider.responding.set()
         assert await asyncio.gather(*others) == [ALICE] * 5
     assert provider.fetches == 1
 
 
 async def test_keys_arrive_even_when_every_waiting_request_is_cancelled(provider: Provider) -> None:
-    provider.answering.clear()
+    provider.responding.clear()
     async with key_set(provider) as way:
         only = asyncio.create_task(way.user(with_token(rsa_token())))
         await until(lambda: provider.fetches == 1)
         only.cancel()
         with pytest.raises(asyncio.CancelledError):
             await only
-        provider.answering.set()
+        provider.responding.set()
         assert await way.user(with_token(rsa_token())) == ALICE
     assert provider.fetches == 1
 
 
 async def test_closing_ends_a_fetch_under_way(provider: Provider) -> None:
-    provider.answering.clear()
+    provider.responding.clear()
     async with key_set(provider) as way:
         waiting = asyncio.create_task(way.user(with_token(rsa_token())))
         await until(lambda: provider.fetches == 1)
         await way.close()
         with pytest.raises(SignInUnavailable):
             await waiting
-        provider.answering.set()
+        provider.responding.set()
 
 
 def goes_away(provider: Provider) -> None:
@@ -428,7 +428,7 @@ def grows(provider: Provider) -> None:
 
 
 def hangs(provider: Provider) -> None:
-    provider.answering.clear()
+    provider.responding.clear()
 
 
 BROKEN = [
@@ -460,7 +460,7 @@ async def test_sign_in_is_unavailable_until_the_first_keys_arrive(
                 await way.user(with_token(rsa_token()))
         assert provider.fetches <= 1  # and the next requests are answered at once
         assert "couldn't fetch" in caplog.text
-        provider.answering.set()
+        provider.responding.set()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -478,7 +478,7 @@ async def test_old_keys_serve_while_the_provider_is_away(
             clock.now += 3600
             assert await way.user(with_token(rsa_token())) == ALICE
             assert "not signed" in await refusal(way, with_token(rsa_token(kid="unknown")))
-        provider.answering.set()
+        provider.responding.set()
 
 
 async def test_provider_that_starts_late_is_found_after_a_second(provider: Provider, clock: Clock) -> None:
@@ -509,7 +509,7 @@ async def test_nobody_waits_twice_for_a_provider_that_hangs(
     async with key_set(provider, clock) as way:
         await way.user(with_token(rsa_token()))
         clock.now += 600
-        provider.answering.clear()
+        provider.responding.clear()
         wait_at_most(0.3)
         assert await way.user(with_token(rsa_token())) == ALICE
         clock.now += 10
@@ -517,7 +517,7 @@ async def test_nobody_waits_twice_for_a_provider_that_hangs(
         async with asyncio.timeout(PATIENCE_S / 2):  # the provider is silent for longer
             assert await way.user(with_token(rsa_token())) == ALICE
         await until(lambda: provider.fetches == 3)  # tried again, behind everyone's back
-        provider.answering.set()
+        provider.responding.set()
 
 
 async def test_slow_drip_ends_at_the_time_limit(wait_at_most: Callable[[float], None]) -> None:
@@ -560,6 +560,6 @@ async def test_provider_that_is_away_is_told_and_when_to_come_back(tmp_path: Pat
     async with app.lifespan():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            answer = await client.get("/api/me", headers={"Authorization": f"Bearer {rsa_token()}"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SIGN_IN_UNAVAILABLE")
-    assert answer.headers["retry-after"] == "1"
+            response = await client.get("/api/me", headers={"Authorization": f"Bearer {rsa_token()}"})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SIGN_IN_UNAVAILABLE")
+    assert response.headers["retry-after"] == "1"

@@ -135,7 +135,7 @@ async def test_dense_value_arrives_whole_over_http(here: Pooled, make: Callable[
         await here.pool.close()
 
 
-async def test_deeply_nested_answer_over_http_is_an_error(here: Pooled):
+async def test_deeply_nested_response_over_http_is_an_error(here: Pooled):
     def deep(number: int) -> Response:
         nested = b"[" * 100_000 + b"]" * 100_000
         whole = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": %s}}' % (number, nested)
@@ -166,7 +166,7 @@ def test_claim_of_a_server_is_worth_nothing():
     assert IncomingMessages(LargeMessageReader()).returned(claimed).result == {"threadkeep/claim": "0"}
 
 
-async def test_answers_that_nobody_waits_for_are_not_kept_for_ever():
+async def test_responses_that_nobody_waits_for_are_not_kept_for_ever():
     incoming = IncomingMessages(LargeMessageReader())
     large = message({"content": [{"type": "text", "text": "x" * LARGE_BYTES}]})
     told = [await incoming.shrink(large) for _ in range(MOST_UNCLAIMED + 1)]
@@ -206,6 +206,6 @@ def test_tools_are_cut_where_they_no_longer_fit():
         b"{",
     ],
 )
-def test_what_is_no_answer_is_not_read(given: bytes):
+def test_what_is_no_response_is_not_read(given: bytes):
     with pytest.raises(ValueError):
         extract_result(given)

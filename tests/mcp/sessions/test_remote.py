@@ -75,18 +75,18 @@ async def test_call_that_is_given_up_leaves_the_session_as_it_was(here: Pooled):
 
 async def test_server_that_came_back_without_its_memory_gets_a_new_session(here: Pooled):
     """A restarted server does not know our session any more."""
-    answers = {"forgets": False}
+    state = {"forgets": False}
 
-    async def answer(request: Any, message: dict[str, Any]) -> Response | None:
-        if answers["forgets"] and message["method"] != "initialize":
+    async def respond(request: Any, message: dict[str, Any]) -> Response | None:
+        if state["forgets"] and message["method"] != "initialize":
             return Response(status_code=404)
-        answers["forgets"] = False
+        state["forgets"] = False
         return None
 
-    async with serving_http(bad_server(answer)) as url:
+    async with serving_http(bad_server(respond)) as url:
         server = RemoteServer(url)
         assert await here.tools(server) == ["bad"]
-        answers["forgets"] = True
+        state["forgets"] = True
         assert (await here.call(server, "bad")).status == "error"
         await until(lambda: here.pool.statuses(here.agent_id)["chaos"].state is not ServerState.READY)
         assert await here.tools(server) == ["bad"]
@@ -116,7 +116,7 @@ async def test_private_address_is_not_reached_unless_that_is_allowed(tmp_path: P
         (web_page, "Unexpected content type"),
     ],
 )
-async def test_server_that_answers_the_greeting_badly_is_away(
+async def test_server_that_responds_to_the_greeting_badly_is_away(
     here: Pooled, make: Callable[[Any], Response], reason: str
 ):
     async with serving_http(bad_server(on("initialize", make))) as url:
@@ -126,7 +126,7 @@ async def test_server_that_answers_the_greeting_badly_is_away(
 
 
 @pytest.mark.parametrize("make", [redirect, bomb, huge, huge_event, garbage])
-async def test_bad_answer_to_a_call_is_its_error(here: Pooled, make: Callable[[Any], Response]):
+async def test_bad_response_to_a_call_is_its_error(here: Pooled, make: Callable[[Any], Response]):
     async with serving_http(bad_server(on("tools/call", make))) as url:
         returned = await here.call(RemoteServer(url), "bad")
         assert returned.status == "error"
@@ -185,7 +185,7 @@ async def test_text_with_halves_of_characters_arrives_with_replacements(
 @pytest.mark.parametrize(
     "body", [b"no JSON", b"[]", b'{"a": 1}', b'{"jsonrpc": "2.0", "id": 3, "result": 5}']
 )
-async def test_answer_that_is_no_message_is_an_error_in_our_own_words(
+async def test_response_that_is_no_message_is_an_error_in_our_own_words(
     here: Pooled, caplog: pytest.LogCaptureFixture, media_type: str, body: bytes
 ):
     def make(number: Any) -> Response:
@@ -202,7 +202,7 @@ async def test_answer_that_is_no_message_is_an_error_in_our_own_words(
     assert not [record for record in caplog.records if record.exc_info]
 
 
-async def test_notice_that_is_too_large_to_look_at_does_not_cost_the_answer_after_it(here: Pooled):
+async def test_notice_that_is_too_large_to_look_at_does_not_cost_the_response_after_it(here: Pooled):
     def make(number: Any) -> Response:
         data = b"x" * LARGE_BYTES
         notice = b'{"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "%s"}}' % data
@@ -218,7 +218,7 @@ def as_event(message: bytes) -> bytes:
     return b"event: message\ndata: " + message + b"\n\n"
 
 
-async def test_stream_without_an_end_and_without_an_answer_can_be_given_up(here: Pooled):
+async def test_stream_without_an_end_and_without_a_response_can_be_given_up(here: Pooled):
     talks = threading.Event()
 
     def endless(number: Any) -> Response:
@@ -241,7 +241,7 @@ async def test_stream_without_an_end_and_without_an_answer_can_be_given_up(here:
         await here.pool.close()
 
 
-async def test_server_that_never_answers_the_farewell_holds_nobody_up(here: Pooled):
+async def test_server_that_never_responds_to_the_farewell_holds_nobody_up(here: Pooled):
     async with serving_http(bad_server(on("tools/call", garbage), says_farewell=False)) as url:
         await here.tools(RemoteServer(url))
         await here.pool.close()

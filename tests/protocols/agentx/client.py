@@ -54,15 +54,15 @@ class AgentXClient:
     async def request(self, name: str, **data: Any) -> Data:
         """What a request is answered with."""
         request_id = f"req_{next(self._numbers)}"
-        answered = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting[request_id] = asyncio.get_running_loop().create_future()
         data = {**data, "requestId": request_id}
         await self.send({"type": f"{name}_request", "timestamp": 1, "data": data, **REQUEST})
         async with asyncio.timeout(PATIENCE_S):
-            answer = await answered
-        assert answer["type"] == f"{name}_response"
-        assert {key: answer[key] for key in RESPONSE} == RESPONSE
-        assert isinstance(answer["timestamp"], int)
-        found = dict(answer["data"])
+            response = await waiting
+        assert response["type"] == f"{name}_response"
+        assert {key: response[key] for key in RESPONSE} == RESPONSE
+        assert isinstance(response["timestamp"], int)
+        found = dict(response["data"])
         assert found.pop("requestId") == request_id
         for session_id in found.get("__subscriptions", ()):
             await self.follow(session_id)
@@ -104,9 +104,9 @@ class AgentXClient:
                 await self.send({"__ack": message["__msgId"]})
             message = msgspec.json.decode(message["__payload"])
         self.frames.append(message["type"])
-        answered = self._waiting.pop(message["data"].get("requestId", ""), None)
-        if message["category"] == "response" and answered is not None:
-            answered.set_result(message)
+        waiting = self._waiting.pop(message["data"].get("requestId", ""), None)
+        if message["category"] == "response" and waiting is not None:
+            waiting.set_result(message)
             await asyncio.sleep(0)  # whoever waits goes on before the next message, as in a browser
             return
         for handler in self._handlers:
@@ -167,20 +167,20 @@ class AgentHook:
 
     async def load(self) -> "AgentHook":
         """Loads the history, as the hook does at first."""
-        answer = await self._client.request("image_messages", imageId=self._image_id)
-        assert answer["imageId"] == self._image_id
-        self.entries = _entries(answer["messages"])
+        response = await self._client.request("image_messages", imageId=self._image_id)
+        assert response["imageId"] == self._image_id
+        self.entries = _entries(response["messages"])
         return self
 
     async def send(self, content: str | list[Data]) -> Data:
         """Says something; the reply is begun as soon as the server has taken it."""
         said = Entry("user", "pending", str(content))
         self.entries.append(said)
-        answer = await self._client.request("message_send", imageId=self._image_id, content=content)
+        response = await self._client.request("message_send", imageId=self._image_id, content=content)
         said.status = "success"
         self._streaming = Entry("assistant", "queued")
         self.entries.append(self._streaming)
-        return answer
+        return response
 
     async def ended(self) -> None:
         await self._client.until(lambda: self.statuses[1:] != [] and self.status in {"idle", "error"})
@@ -282,9 +282,9 @@ class ImagesHook:
         self.images = [it for it in self.images if it["imageId"] != image_id]
 
     async def _ask(self, name: str, **data: Any) -> Data:
-        answer = await self._client.request(name, **data)
-        assert "error" not in answer, answer
-        return answer
+        response = await self._client.request(name, **data)
+        assert "error" not in response, response
+        return response
 
     def _image(self, image_id: str) -> Data:
         return next(it for it in self.images if it["imageId"] == image_id)

@@ -328,7 +328,7 @@ async def test_older_client_speaks_to_an_agent_and_interrupts_it(talk: Talk, mod
         assert await talk.messages(other["imageId"]) == []
 
 
-async def test_answer_comes_before_the_first_event_of_its_turn(
+async def test_response_comes_before_the_first_event_of_its_turn(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     send = Sending.send
@@ -369,7 +369,7 @@ async def test_image_that_is_not_there_is_no_record(talk: Talk):
 NOBODYS_IDS = ["", "nonsense", "../..", "x" * 5000, new_uuid()]
 
 
-async def test_request_about_what_does_not_exist_is_answered_at_once(talk: Talk):
+async def test_request_about_what_does_not_exist_gets_a_response_at_once(talk: Talk):
     async with agentx(talk) as client:
         for image_id in NOBODYS_IDS:
             await ask_about(client, image_id)
@@ -378,20 +378,20 @@ async def test_request_about_what_does_not_exist_is_answered_at_once(talk: Talk)
 async def ask_about(client: AgentXClient, image_id: str) -> None:
     """Every request that names something, about what does not exist."""
     for name in ("image_update", "image_delete", "image_messages", "image_run", "image_stop"):
-        answer = await client.request(name, imageId=image_id, updates={"name": "x"})
-        assert (name, answer["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
-        assert answer["error"]
+        response = await client.request(name, imageId=image_id, updates={"name": "x"})
+        assert (name, response["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
+        assert response["error"]
     for name in ("agent_destroy", "message_send", "agent_interrupt"):
-        answer = await client.request(name, agentId=image_id, content="x")
-        assert (name, answer["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
+        response = await client.request(name, agentId=image_id, content="x")
+        assert (name, response["errorCode"]) == (name, "CONVERSATION_NOT_FOUND")
     for name in ("agent_list", "agent_destroy_all", "image_list", "image_create", "container_create"):
-        answer = await client.request(name, containerId=image_id)
-        assert (name, answer["errorCode"]) == (name, "AGENT_NOT_FOUND")
+        response = await client.request(name, containerId=image_id)
+        assert (name, response["errorCode"]) == (name, "AGENT_NOT_FOUND")
     for name, key in (("container_get", "containerId"), ("agent_get", "agentId")):
         assert await client.request(name, **{key: image_id}) == {"exists": False}
 
 
-async def test_malformed_request_is_answered_at_once(talk: Talk):
+async def test_malformed_request_gets_a_response_at_once(talk: Talk):
     async with agentx(talk) as client:
         for name in REQUESTS:
             if name not in {"container_list", "image_list"}:
@@ -400,26 +400,26 @@ async def test_malformed_request_is_answered_at_once(talk: Talk):
                 assert (await client.request(name, **wrong))["errorCode"] == "INVALID_REQUEST"
 
 
-async def test_request_whose_data_cannot_be_taken_is_answered_at_once(talk: Talk):
+async def test_request_whose_data_cannot_be_taken_gets_a_response_at_once(talk: Talk):
     nested: list[Any] = []
     for _ in range(150):
         nested = [nested]
     async with agentx(talk) as client:
         record = await create(client)
         for content in ("NUL: \x00", nested, [0] * 60_000):
-            answer = await client.request("message_send", imageId=record["imageId"], content=content)
-            assert answer["errorCode"] in {"INVALID_REQUEST", "PAYLOAD_TOO_LARGE"}
+            response = await client.request("message_send", imageId=record["imageId"], content=content)
+            assert response["errorCode"] in {"INVALID_REQUEST", "PAYLOAD_TOO_LARGE"}
         assert "error" not in client.frames
         history = await client.request("image_messages", imageId=record["imageId"])
         assert history["messages"] == []
 
 
-async def test_unknown_request_is_answered_at_once(talk: Talk):
+async def test_unknown_request_gets_a_response_at_once(talk: Talk):
     async with agentx(talk) as client:
         for name in ("image_snapshot", "runtime_rewind", "x", "os_exec2", "imageGet", "runtime.image-get"):
-            answer = await client.request(name, imageId="x")
-            assert answer["errorCode"] == "INVALID_REQUEST"
-            assert name in answer["error"]
+            response = await client.request(name, imageId="x")
+            assert response["errorCode"] == "INVALID_REQUEST"
+            assert name in response["error"]
         await client.send({"type": "not a name_request", "data": {"requestId": "1"}})
         await client.came("error")
 
@@ -460,15 +460,15 @@ async def test_file_that_is_refused_is_named_and_nothing_is_said(talk: Talk):
         ):
             picture = {"type": "image", "data": data, "mediaType": "image/png", "name": "cat.png"}
             parts = [{"type": "text", "text": "Look"}, picture]
-            answer = await client.request("message_send", imageId=image_id, content=parts)
-            assert answer["errorCode"] == code
-            assert why in answer["error"]
-            assert "cat.png" in answer["error"]
+            response = await client.request("message_send", imageId=image_id, content=parts)
+            assert response["errorCode"] == code
+            assert why in response["error"]
+            assert "cat.png" in response["error"]
         many = [{"type": "file", "data": in_base64(b"x"), "mediaType": "text/plain"}] * 21
-        answer = await client.request("message_send", imageId=image_id, content=many)
-        assert answer["error"] == "A message can have at most 20 files."
-        answer = await client.request("message_send", imageId=image_id, content=[{"type": "thinking"}])
-        assert "`thinking`" in answer["error"]
+        response = await client.request("message_send", imageId=image_id, content=many)
+        assert response["error"] == "A message can have at most 20 files."
+        response = await client.request("message_send", imageId=image_id, content=[{"type": "thinking"}])
+        assert "`thinking`" in response["error"]
         assert await talk.messages(image_id) == []
 
 
@@ -498,11 +498,11 @@ async def test_other_peoples_things_do_not_exist(guarded: Talk):
         hers = await create(alice)
         image_id = hers["imageId"]
         for name in ("image_update", "image_delete", "image_messages", "image_run", "image_stop"):
-            answer = await bob.request(name, imageId=image_id, updates={"name": "x"})
-            assert answer["errorCode"] == "CONVERSATION_NOT_FOUND"
+            response = await bob.request(name, imageId=image_id, updates={"name": "x"})
+            assert response["errorCode"] == "CONVERSATION_NOT_FOUND"
         for name in ("agent_destroy", "message_send", "agent_interrupt"):
-            answer = await bob.request(name, agentId=image_id, content="x")
-            assert answer["errorCode"] == "CONVERSATION_NOT_FOUND"
+            response = await bob.request(name, agentId=image_id, content="x")
+            assert response["errorCode"] == "CONVERSATION_NOT_FOUND"
         assert (await bob.request("image_get", imageId=image_id))["record"] is None
         assert await bob.request("agent_get", agentId=image_id) == {"exists": False}
         assert (await bob.request("image_list"))["records"] == []
@@ -525,7 +525,7 @@ async def test_browser_client_signs_in_by_a_message(guarded: Talk, model: Script
         assert "error" not in client.frames
 
 
-async def test_every_request_before_sign_in_is_answered_at_once(guarded: Talk):
+async def test_every_request_before_sign_in_gets_a_response_at_once(guarded: Talk):
     async with agentx(guarded) as client:
         for name in [*REQUESTS, "no_such"]:
             assert (await client.request(name, imageId="x"))["errorCode"] == "UNAUTHENTICATED"

@@ -77,7 +77,7 @@ def test_part_that_would_be_lost_is_refused(kind: str):
     assert len(refused.value.message) < 200
 
 
-async def test_request_with_half_a_pair_can_be_answered():
+async def test_request_with_half_a_pair_can_get_a_response():
     """JavaScript cuts an emoji in two and sends one half."""
     raw = b'{"type": "message_send_request", "data": {"requestId": "7", "content": "half \\ud83d"}}'
     request = await decode(raw)

@@ -59,7 +59,7 @@ class Tab:
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
         self.events: list[Sent] = []
-        self.answers: list[dict[str, Any]] = []
+        self.responses: list[dict[str, Any]] = []
 
     async def send(self, **message: Any) -> None:
         await self.socket.send(msgspec.json.encode(message).decode())
@@ -73,7 +73,7 @@ class Tab:
         async with asyncio.timeout(PATIENCE_S):
             message = msgspec.json.decode(await self.socket.recv())
         if "__msgId" not in message:
-            self.answers.append(message)
+            self.responses.append(message)
             return message
         assert set(message) == {"__msgId", "__payload"}
         envelope = msgspec.json.decode(message["__payload"])
@@ -104,11 +104,15 @@ class Tab:
     async def request(self, name: str, **data: Any) -> dict[str, Any]:
         """What a request is answered with."""
         await self.send(type=f"{name}_request", timestamp=1, data={"requestId": "r-1", **data})
-        while (answer := await self.receive())["type"] != f"{name}_response":
+        while (response := await self.receive())["type"] != f"{name}_response":
             pass
-        assert (answer["source"], answer["category"], answer["intent"]) == ("command", "response", "result")
-        assert answer["data"]["requestId"] == "r-1"
-        return answer["data"]
+        assert (response["source"], response["category"], response["intent"]) == (
+            "command",
+            "response",
+            "result",
+        )
+        assert response["data"]["requestId"] == "r-1"
+        return response["data"]
 
     async def closed(self) -> int:
         """Reads what is left, then the code with which the socket was closed."""
@@ -441,7 +445,7 @@ async def test_stranger_follows_so_many_sessions_and_no_more(guarded: Talk, monk
         assert await client.error() == ("INVALID_REQUEST", ids[2])
         await client.send(type="unsubscribe", sessionId=ids[0])
         await (await client.subscribe(ids[2])).settle()
-        assert len(client.answers) == 2
+        assert len(client.responses) == 2
 
 
 async def test_storm_of_subscriptions_changes_nothing(talk: Talk, model: ScriptedModel):
@@ -520,16 +524,16 @@ async def test_conversation_is_made_spoken_in_and_stopped_over_the_socket(talk: 
         ("agent_interrupt", {"imageId": "none"}, "CONVERSATION_NOT_FOUND"),
     ],
 )
-async def test_refused_request_is_answered_with_the_reason(
+async def test_refused_request_gets_a_response_with_the_reason(
     talk: Talk, name: str, data: dict[str, Any], code: str
 ):
     conversation_id, _ = await conversation(talk)
     if data.get("imageId") == "{id}":
         data = {**data, "imageId": conversation_id}
     async with tab(talk) as client:
-        answer = await client.request(name, **data)
-    assert answer["errorCode"] == code
-    assert answer["error"]
+        response = await client.request(name, **data)
+    assert response["errorCode"] == code
+    assert response["error"]
 
 
 @pytest.fixture
@@ -592,12 +596,12 @@ async def test_bad_or_misplaced_token_signs_nobody_in(guarded: Talk):
     ]
     for options, code in wrong:
         async with tab(guarded, **options) as client:
-            answer = await client.request("message_send", imageId=conversation_id, content="Hi")
-            assert answer["errorCode"] == code
+            response = await client.request("message_send", imageId=conversation_id, content="Hi")
+            assert response["errorCode"] == code
     url = f"ws{guarded.url.removeprefix('http')}/ws?token={token('alice')}&access_token={token('alice')}"
     async with connect(url) as socket:
-        answer = await Tab(socket).request("message_send", imageId=conversation_id, content="Hi")
-        assert answer["errorCode"] == "UNAUTHENTICATED"
+        response = await Tab(socket).request("message_send", imageId=conversation_id, content="Hi")
+        assert response["errorCode"] == "UNAUTHENTICATED"
 
 
 # Those who misbehave
@@ -628,7 +632,7 @@ BAD_MESSAGES = [
 
 
 @ONLY_SQLITE
-async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, model: ScriptedModel):
+async def test_malformed_message_gets_a_response_and_the_socket_stays(talk: Talk, model: ScriptedModel):
     conversation_id, session_id = await conversation(talk)
     async with tab(talk) as client:
         await client.subscribe(session_id)
@@ -637,7 +641,7 @@ async def test_malformed_message_is_answered_and_the_socket_stays(talk: Talk, mo
             assert await client.error() == ("INVALID_REQUEST", "")
         await client.send(__ack="anything")
         await client.settle()
-        assert len(client.answers) == len(BAD_MESSAGES) + 1
+        assert len(client.responses) == len(BAD_MESSAGES) + 1
         await talk.ask(conversation_id)
         assert kinds(await client.until("conversation_end"))[0] == "conversation_start"
 

@@ -79,10 +79,10 @@ def _section(number: int, exchange: Exchange, images: Mapping[PayloadId, str]) -
     if exchange.asked is not None:
         parts.append(f'<div class="asked">{escape(words_of(exchange.asked))}</div>')
         parts += [_file(file, images.get(file.file_id)) for file in file_parts(exchange.asked)]
-    if exchange.answered is not None:
-        shown = [file for file in file_parts(exchange.answered) if file.file_id in images]
+    if exchange.reply is not None:
+        shown = [file for file in file_parts(exchange.reply) if file.file_id in images]
         parts += [_file(file, images[file.file_id]) for file in shown]
-        parts += _answer(exchange.answered, exchange.files)
+        parts += _reply(exchange.reply, exchange.files)
     return "".join([*parts, "</section>"])
 
 
@@ -95,7 +95,7 @@ def _file(file: FilePart, image: str | None) -> str:
     return f'<figure><img src="{image}" alt="{alt}"><figcaption>{line}</figcaption></figure>'
 
 
-def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
+def _reply(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
     for part in shown_parts(message):
         yield from _part(part)
     if message.error is not None:

@@ -31,8 +31,8 @@ async def json_report(report: Report) -> AsyncIterator[bytes]:
     yield before + b'"exchanges":['
     comma = b""
     async for it in report.exchanges:
-        asked, answered = (_message(report.conversation, message) for message in (it.asked, it.answered))
-        yield comma + _encode(ExchangeView(asked=asked, answered=answered))
+        asked, reply = (_message(report.conversation, message) for message in (it.asked, it.reply))
+        yield comma + _encode(ExchangeView(asked=asked, answered=reply))
         comma = b","
         files += (
             FileView(
@@ -57,7 +57,7 @@ async def json_export(report: Report) -> AsyncIterator[bytes]:
     yield before + b'"messages":['
     comma = b""
     async for it in report.exchanges:
-        for message in (it.asked, it.answered):
+        for message in (it.asked, it.reply):
             if message is not None:
                 yield comma + _encode(_message(report.conversation, message))
                 comma = b","

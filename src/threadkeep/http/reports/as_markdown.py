@@ -66,8 +66,8 @@ def _section(number: int, exchange: Exchange) -> str:
     if exchange.asked is not None:
         lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
         lines += [f">\n> {_line(file_text(file))}" for file in file_parts(exchange.asked)]
-    if exchange.answered is not None:
-        lines += _answer(exchange.answered, exchange.files)
+    if exchange.reply is not None:
+        lines += _reply(exchange.reply, exchange.files)
     return _text(lines)
 
 
@@ -75,7 +75,7 @@ def _text(lines: list[str]) -> str:
     return "\n".join(lines).replace("\x00", "\ufffd") + "\n"
 
 
-def _answer(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
+def _reply(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
     for part in shown_parts(message):
         yield ""
         yield from _part(part)

@@ -29,7 +29,7 @@ class ReportImages:
     async def of(self, exchange: Exchange) -> Mapping[PayloadId, str]:
         """The images of an exchange as data URIs, by the ids of their files."""
         found: dict[PayloadId, str] = {}
-        for message in filter(None, (exchange.asked, exchange.answered)):
+        for message in filter(None, (exchange.asked, exchange.reply)):
             for file in file_parts(message):
                 if is_image(file.media_type) and (image := await self._image(message, file)):
                     found[file.file_id] = image

@@ -39,7 +39,7 @@ def section_title(number: int, exchange: Exchange) -> str:
 
 
 def shown_parts(message: Message) -> Iterator[ShownPart]:
-    """The parts of an answer that a report shows, in order; sources and files are listed below it."""
+    """The parts of a reply that a report shows, in order; sources and files are listed below it."""
     for part in message.parts:
         if part.superseded or (isinstance(part, TextPart) and is_blank(part.text)):
             continue

@@ -128,7 +128,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
             if not _is_call(sent):
                 raise
-            return _answer(sent, f"It can't be reached: {str(exc) or type(exc).__name__}", NOT_SENT)
+            return _own_response(sent, f"It can't be reached: {str(exc) or type(exc).__name__}", NOT_SENT)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("The response is compressed, which Threadkeep didn't request.")
@@ -171,11 +171,11 @@ async def _failed(response: httpx2.Response, sent: _Sent) -> httpx2.Response:
         is_explained = False
     if is_explained:
         return response
-    return _answer(sent, f"The server returned HTTP status {response.status_code}.", NOT_ANSWERED)
+    return _own_response(sent, f"The server returned HTTP status {response.status_code}.", NOT_ANSWERED)
 
 
-def _answer(sent: _Sent, problem: str, code: int) -> httpx2.Response:
-    """Our own answer to a call, instead of the server's."""
+def _own_response(sent: _Sent, problem: str, code: int) -> httpx2.Response:
+    """Our own response to a call, instead of the server's."""
     assert sent.id is not None
     return httpx2.Response(
         200,
@@ -271,7 +271,7 @@ class _Message(_Read):
             if len(message) > MOST_RESULT_BYTES:
                 yield self._refusal(bytes(message[:_HEAD_BYTES]), b"", TOO_LARGE) or b""
                 return
-        if self._asked is None and len(message) <= LARGE_BYTES:  # not an answer to us
+        if self._asked is None and len(message) <= LARGE_BYTES:  # not a response to us
             yield bytes(message)
         else:
             yield await self._readable(bytes(message)) or b""

@@ -288,7 +288,7 @@ async def _send_message(caller: Caller, body: MessageSend) -> Response:
         await services.conversations.get(user, conversation_id)  # nothing is stored for an unknown one
         files = await take_in(services.files, user, attached)
     sent = await services.sending.send(user, conversation_id, NewMessage(text_of(body.content), files))
-    if isinstance(sent, QueuedMessage):  # messages were held: the first of them is being answered
+    if isinstance(sent, QueuedMessage):  # messages were held: the first of them is getting its reply
         conversation = await services.conversations.get(user, sent.conversation_id)
         turn_id, queued = conversation.active_turn_id, True
     else:

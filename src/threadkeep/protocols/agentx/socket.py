@@ -1,4 +1,4 @@
-"""One client of `/ws`: reads its frames, follows sessions for it, answers its requests."""
+"""One client of `/ws`: reads its frames, follows sessions for it, responds to its requests."""
 
 import asyncio
 import contextlib
@@ -98,7 +98,7 @@ class Socket:
         self._idle, self._started, self._limits = shared.idle, shared.started, shared.limits
         self._outgoing: asyncio.Queue[str | Close] = asyncio.Queue(MOST_WAITING)
         self._may_send_events = asyncio.Event()
-        """Set unless a request is being answered: its response precedes the events that it causes."""
+        """Set unless a request is being handled: its response precedes the events that it causes."""
         self._may_send_events.set()
         self._subscriptions: dict[str, Subscription] = {}
         self._guesses = 0
