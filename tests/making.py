@@ -124,7 +124,7 @@ async def keep_turn(
     *,
     origin: TurnOrigin = TurnOrigin.LIVE,
 ) -> Conversation:
-    """A whole turn in the store: the question and the finished answer.
+    """A whole turn in the store: the question and the finished reply.
 
     A recorded one is nobody's to look after: a server that runs meanwhile does not take it for abandoned.
     """
@@ -172,7 +172,7 @@ async def keep_approval(store: Store, conversation_id: str, turn_id: str, messag
 
 
 async def regenerated(store: Store, conversation: Conversation, asked: Message, now: int = NOW) -> BegunTurn:
-    """A turn that answers a question again, not kept yet."""
+    """A turn that replies to a question again, not kept yet."""
     branch = await store.branches.up_to(conversation.id, asked.id)
     assert branch is not None
     return conversation.regenerate(asked.id, branch, now, model="scripted")

@@ -305,7 +305,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 
 
 async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.MonkeyPatch):
-    """Every answer breaks off after one event; the events still come once each, in order."""
+    """Every response breaks off after one event; the events still come once each, in order."""
     asked: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -347,7 +347,7 @@ async def test_broken_connection_is_taken_up_where_it_broke(monkeypatch: pytest.
 async def test_first_request_survives_a_node_that_restarts_behind_a_proxy(
     status: int, monkeypatch: pytest.MonkeyPatch
 ):
-    """A proxy says so where a node broke off before it answered; the same key starts no second turn."""
+    """A proxy says so where a node broke off before it responded; the same key starts no second turn."""
     asked: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -53,7 +53,7 @@ async def test_conversation_is_created_with_its_session(
 ):
     # When a user creates a conversation
     response = await alice.post(f"/api/domains/{domain['id']}/conversations")
-    # Then it has a session, and the answer has all five fields
+    # Then it has a session, and the response has all five fields
     assert response.status_code == 201
     made = response.json()
     assert made["domainId"] == made["agentId"] == domain["id"]
@@ -73,7 +73,7 @@ async def test_creating_fails_where_the_domain_does_not_exist(alice: httpx.Async
     for absent in (new_uuid(), "不存在的领域"):
         # When a user creates a conversation in it
         response = await alice.post(f"/api/domains/{absent}/conversations")
-        # Then the answer is 404
+        # Then the response is 404
         assert code(response) == (404, "DOMAIN_NOT_FOUND")
     assert (await alice.get("/api/conversations")).json()["items"] == []
 
@@ -133,7 +133,7 @@ async def test_reading_fails_where_the_conversation_does_not_exist(alice: httpx.
     for absent in (new_uuid(), "不存在的对话"):
         # When its detail is read
         response = await alice.get(f"/api/conversations/{absent}")
-        # Then the answer is 404
+        # Then the response is 404
         assert code(response) == (404, "CONVERSATION_NOT_FOUND")
 
 
@@ -163,7 +163,7 @@ async def test_conversation_is_deleted_with_its_session_and_messages(
 async def test_sending_an_empty_message_fails(alice: httpx.AsyncClient, conversation: dict[str, Any]):
     path = f"/api/conversations/{conversation['id']}/messages"
     for body in BLANK:
-        # When an empty message is sent, then the answer is 400
+        # When an empty message is sent, then the response is 400
         assert code(await alice.post(path, json=body)) == (400, "MESSAGE_CONTENT_REQUIRED")
     assert (await alice.get(path)).json()["items"] == []
 
@@ -175,7 +175,7 @@ async def test_sending_a_message_that_is_too_long_fails(
     path = f"/api/conversations/{conversation['id']}/messages"
     # When more than 10000 characters are sent (characters, not bytes)
     response = await alice.post(path, json={"content": "字" * 10_001})
-    # Then the answer is 400
+    # Then the response is 400
     assert code(response) == (400, "MESSAGE_TOO_LONG")
     assert (await alice.get(path)).json()["items"] == []
     # And 10000 are not too many

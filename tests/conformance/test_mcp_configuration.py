@@ -60,7 +60,7 @@ async def test_system_server_cannot_be_overridden(user: httpx.AsyncClient, domai
     # When the user names a server `promptx`
     for name in ("promptx", "PromptX", "retriever"):
         response = await save(user, domain, **{name: WEB_SEARCH})
-        # Then the answer is 400
+        # Then the response is 400
         assert (response.status_code, response.json()["error"]["code"]) == (400, "MCP_NAME_RESERVED")
     body = {"name": "x", "settings": {"mcpServers": {"promptx": WEB_SEARCH}}}
     assert (await user.post("/api/domains", json=body)).json()["error"]["code"] == "MCP_NAME_RESERVED"

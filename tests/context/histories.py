@@ -214,7 +214,7 @@ class Conversation:
 
 
 def exchanges(count: int, *, result: str = "") -> Conversation:
-    """Questions with answers, each with the call of a tool where it has a result."""
+    """Questions with replies, each with the call of a tool where it has a result."""
     conversation = Conversation()
     for number in range(1, count + 1):
         conversation.ask(f"question {number}")
@@ -246,5 +246,5 @@ def asked(seq: int, content: str) -> Message:
 
 
 def replied(seq: int, content: str, status: MessageStatus = MessageStatus.COMPLETED) -> Message:
-    """An answer by itself."""
+    """A reply by itself."""
     return message(seq, MessageRole.ASSISTANT, content, status)

@@ -25,7 +25,7 @@ class Earlier:
 
 
 async def settle(call_ids: CallIds, *ids: str) -> list[str]:
-    """The ids that an answer's calls get."""
+    """The ids that a reply's calls get."""
     uses = [ToolUse(use_id, "add", {"number": number}) for number, use_id in enumerate(ids)]
     settled = [await call_ids.settle(use) for use in uses]
     assert [use.arguments["number"] for use in settled] == [*range(len(ids))]

@@ -37,7 +37,7 @@ async def current(store: Store, conversation: Conversation) -> Conversation:
 
 
 async def keep_straight(store: Store, turns: int = 2) -> Conversation:
-    """Questions q1, q2 … with answers a1, a2 …"""
+    """Questions q1, q2 … with replies a1, a2 …"""
     conversation = await keep_conversation(store, await keep_agent(store))
     for number in range(1, turns + 1):
         conversation = await keep_turn(store, conversation, f"q{number}", f"a{number}")

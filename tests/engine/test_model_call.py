@@ -1,4 +1,4 @@
-"""An answer goes back to the model as its provider gave it: the same blocks, in the same order."""
+"""A reply goes back to the model as its provider gave it: the same blocks, in the same order."""
 
 from threadkeep.engine.model_call import ModelCall
 from threadkeep.ports.gateway import Block, TextBlock, ThinkingBlock, ToolUse, ToolUseBlock

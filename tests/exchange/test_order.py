@@ -36,7 +36,7 @@ def outline(message: Message) -> list[tuple[int, str, str]]:
 
 
 def blocks(*content: dict[str, Any]) -> dict[str, Any]:
-    """A conversation of Claude with one question and this answer."""
+    """A conversation of Claude with one question and this reply."""
     asked = {"uuid": "q", "sender": "human", "text": "How much?"}
     return claude(chat_messages=[asked, {"uuid": "a", "sender": "assistant", "content": list(content)}])
 

@@ -38,7 +38,7 @@ class Balancer:
         await end_tasks(*self._serving)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Has one request answered; each has its own connection."""
+        """Has a node respond to one request; each has its own connection."""
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -51,7 +51,7 @@ class Balancer:
             writer.close()
 
     async def _pass_on(self, request: bytes, client: asyncio.StreamWriter) -> bool:
-        """Whether anything of an answer came."""
+        """Whether anything of a response came."""
         node = await self._connect()
         if node is None:
             return False

@@ -1,4 +1,4 @@
-"""Turns that go on after a crash: several nodes at once, answers from everywhere, clocks and versions."""
+"""Turns that go on after a crash: several nodes at once, decisions from everywhere, clocks and versions."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a clear refusal: never a 5xx, never half a change."""
+"""Whatever is sent, the response is a clear refusal: never a 5xx, never half a change."""
 
 import gzip
 import json
@@ -39,7 +39,7 @@ few = settings(
 
 @pytest.fixture
 def api(api: Api) -> Api:
-    """Every answer here must be one of those that the document promises."""
+    """Every response here must be one of those that the document promises."""
     return CheckedApi.on(api)
 
 
@@ -80,7 +80,7 @@ async def target(alice: httpx.AsyncClient) -> AsyncGenerator[Target]:
 
 
 def malformed(response: httpx.Response) -> Json:
-    """The error of an answer to something malformed, whichever part of it was found first."""
+    """The error of a response to something malformed, whichever part of it was found first."""
     param = response.json()["error"].get("param")
     if (param or "").startswith("settings.mcpServers"):
         return refusal(response, 400, "MCP_CONFIG_INVALID", param)

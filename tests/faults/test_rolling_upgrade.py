@@ -155,7 +155,7 @@ async def begin_held(node: Node, agent: str, held: Held, about: str) -> Person:
 
 
 async def begin_asking(node: Node, agent: str, about: str) -> Person:
-    """Somebody whose turn was begun at a node and waits for their answer."""
+    """Somebody whose turn was begun at a node and waits for their decision."""
     person = await Person.meet(node.http, agent, about, is_decided_elsewhere=True)
     await person.begin(node.http)
     await until(lambda: is_waiting(node, person))

@@ -101,7 +101,7 @@ def text_of(events: Sequence[ModelEvent]) -> str:
 
 @dataclass
 class Heard:
-    """An answer, however it was read."""
+    """A reply, however it was read."""
 
     text: str = ""
     thought: str = ""
@@ -114,7 +114,7 @@ class Heard:
 
 
 def heard(events: Sequence[ModelEvent]) -> Heard:
-    """An answer as our gateway read it."""
+    """A reply as our gateway read it."""
     reply = Heard(text=text_of(events))
     for event in events:
         match event:

@@ -17,7 +17,7 @@ _OPENAI_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_
 
 
 async def ask_anthropic(url: str) -> Heard:
-    """An answer as Anthropic's client reads it."""
+    """A reply as Anthropic's client reads it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of at import is not ours
         from anthropic import AsyncAnthropic  # noqa: PLC0415
@@ -46,7 +46,7 @@ async def ask_anthropic(url: str) -> Heard:
 
 
 async def ask_openai(url: str) -> Heard:
-    """An answer as OpenAI's client reads it."""
+    """A reply as OpenAI's client reads it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from openai import AsyncOpenAI  # noqa: PLC0415

@@ -173,7 +173,7 @@ async def test_closed_stream_stops_the_model(gateway: LocalGateway, spy: Spy):
     assert await first_piece(stream)
     seen = len(spy.chunks)
     await stream.aclose()
-    # The next answer begins when the thread of the first has ended.
+    # The next reply begins when the thread of the first has ended.
     assert await listen(gateway, asking("Hi", max_tokens=1))
     assert len(spy.chunks) - seen < 100
 

@@ -260,7 +260,7 @@ async def test_reasoning_goes_back_as_it_came():
 
 
 def conversation(*said: Block) -> ModelRequest:
-    """A history with an answer in it, and a further question."""
+    """A history with a reply in it, and a further question."""
     messages = (*QUESTION.messages, ModelMessage("assistant", said), asked("And?"))
     return replace(QUESTION, messages=messages)
 

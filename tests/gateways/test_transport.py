@@ -27,7 +27,7 @@ ANNOUNCED = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r
 
 
 class Server:
-    """Answers anything with the same bytes, in the same pieces."""
+    """Responds to anything with the same bytes, in the same pieces."""
 
     def __init__(self, pieces: Sequence[bytes], *, closes: bool) -> None:
         self.url = ""

@@ -79,7 +79,7 @@ def _compose(text: str) -> object:
 
 
 def _path(text: str) -> Path:
-    """A question, an answer with a tool's result, and many questions in a row, all of this text."""
+    """A question, a reply with a tool's result, and many questions in a row, all of this text."""
     path = Path()
     path.ask(text)
     used = call("a", text, arguments={"a": text}, tool_name=text, model_name=text)

@@ -33,7 +33,7 @@ async def main_chat(client: httpx.AsyncClient) -> Json:
 
 
 def refusal(response: httpx.Response, status: int, code: str, param: str | None = None) -> Json:
-    """The error of an answer that must be refused in just this way."""
+    """The error of a response that must be refused in just this way."""
     assert response.status_code == status, response.text
     error = response.json()["error"]
     assert response.json().keys() == {"error"}, response.text

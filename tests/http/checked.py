@@ -1,4 +1,4 @@
-"""A running Threadkeep of which every answer is held against the OpenAPI document."""
+"""A running Threadkeep of which every response is held against the OpenAPI document."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from tests.http.document import check_response
 
 @dataclass(frozen=True)
 class CheckedApi(Api):
-    """A running Threadkeep whose every answer must be as documented."""
+    """A running Threadkeep whose every response must be as documented."""
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         client = super().client(**headers)

@@ -1,4 +1,4 @@
-"""Every answer that a test of the HTTP face sees is held against the OpenAPI document."""
+"""Every response that a test of the HTTP face sees is held against the OpenAPI document."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

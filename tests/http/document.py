@@ -65,7 +65,7 @@ class Operation:
         return bool(self.spec["security"])
 
     def codes(self, status: int) -> set[str]:
-        """The error codes that it may answer with a status."""
+        """The error codes that it may give with a status."""
         return set(
             re.findall(
                 r"`(\w+)`", self.spec["responses"].get(str(status), {"description": ""})["description"]
@@ -191,7 +191,7 @@ def operation_of(method: str, path: str) -> Operation | None:
 
 
 async def check_response(response: httpx.Response) -> None:
-    """Fails unless the document promises this answer, see `check`, or if it sends a header twice."""
+    """Fails unless the document promises this response, see `check`, or if it sends a header twice."""
     names = [name for name, _ in response.headers.multi_items() if name not in {"set-cookie", "vary"}]
     assert len(names) == len({*names}), f"{response.request.url}: {names}"
     operation = operation_of(response.request.method, response.request.url.path)
@@ -200,7 +200,7 @@ async def check_response(response: httpx.Response) -> None:
 
 
 def check(operation: Operation, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Fails unless the document promises an answer: its status, its error code, every field and header."""
+    """Fails unless the document promises a response: its status, its error code, every field and header."""
     told = operation.spec["responses"].get(str(status))
     assert told, f"{operation} answers {status}, which is not documented"
     missing = [name for name, header in told["headers"].items() if header["required"] and name not in headers]

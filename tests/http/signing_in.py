@@ -60,7 +60,7 @@ def handmade(header: dict[str, Any], payload: object, key: bytes | None) -> str:
 
 
 async def refusal(way: SignInMethod, connection: HTTPConnection) -> str:
-    """Why nobody is let in; the token is never part of the answer or of what a log would show."""
+    """Why nobody is let in; the token is never part of the response or of what a log would show."""
     with pytest.raises(Unauthenticated) as caught:
         await way.user(connection)
     assert caught.value.__cause__ is None

@@ -211,7 +211,7 @@ def check_events(stream: str) -> None:
 
 
 def check_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing failed behind an answer either."""
+    """Nothing failed behind a response either."""
     assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []
 
 

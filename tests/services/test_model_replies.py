@@ -287,7 +287,7 @@ async def test_window_grows_to_twenty_and_then_steps_back_to_twelve(talk: Talk, 
     for number in range(12):
         await talk.ask(conversation, f"question {number}")
     counts = [len(it.body["messages"]) - 1 for it in model.requests]
-    # With twelve the first is an answer, with which no request begins.
+    # With twelve the first is a reply, with which no request begins.
     assert counts == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 11, 13]
     assert contents(model)[-1] == "question 11"
 
@@ -334,7 +334,7 @@ async def test_window_is_built_anew_when_the_path_changes(
 ):
     conversation = await stepped_conversation(talk, model)
     await change(talk, conversation)
-    # Twenty messages; the first of them is an answer, with which no request begins.
+    # Twenty messages; the first of them is a reply, with which no request begins.
     assert len(contents(model)) == 19
     await talk.ask(conversation, "and on")
     assert len(contents(model)) == 11  # the path is the same again, and the window moves by its step

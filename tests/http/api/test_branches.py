@@ -34,7 +34,7 @@ async def send(talk: Talk, conversation: str, content: str, **more: Any) -> http
 
 
 async def straight(talk: Talk, model: ScriptedModel, **agent: Any) -> str:
-    """Two questions and their answers."""
+    """Two questions and their replies."""
     conversation = await talk.titled_conversation(**agent)
     for number in (1, 2):
         model.script([Say(f"a{number}")])
@@ -310,7 +310,7 @@ async def test_conversation_with_branches_is_deleted_whole(talk: Talk, model: Sc
 
 
 async def archived(talk: Talk, model: ScriptedModel) -> str:
-    """Three questions with their answers, of which the first two are archived."""
+    """Three questions with their replies, of which the first two are archived."""
     conversation = await straight(talk, model, settings={"compactionThreshold": 4})
     model.script([Say("a3")])
     await talk.ask(conversation, "q3")

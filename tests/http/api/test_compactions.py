@@ -18,7 +18,7 @@ SUMMARY = "用户在问各种问题。"
 
 
 def replies(request: Recorded) -> Reply:
-    """Summaries where they are asked for, answers otherwise."""
+    """Summaries where they are asked for, replies otherwise."""
     return [Say(SUMMARY)] if "Write one new summary" in request.content.decode() else [Say("OK.")]
 
 
@@ -46,7 +46,7 @@ async def context(talk: Talk, conversation: str) -> list[dict[str, str]]:
 
 
 async def regenerated(talk: Talk, conversation: str) -> dict[str, Any]:
-    """The receipt of a new answer to the last question."""
+    """The receipt of a new reply to the last question."""
     path = f"/api/conversations/{conversation}/regenerate?wait=true"
     turn_id = (await talk.client.post(path, headers={"Accept": "application/json"})).json()["turnId"]
     return (await talk.client.get(f"/api/turns/{turn_id}/context")).json()

@@ -21,7 +21,7 @@ FIELDS = {
 
 
 async def every_response_for(client: httpx.AsyncClient, path: str) -> list[httpx.Response]:
-    """The answers of every route of one conversation but `restore` and purging."""
+    """The responses of every route of one conversation but `restore` and purging."""
     return [
         await client.get(path),
         await client.patch(path, json={"title": "x"}),

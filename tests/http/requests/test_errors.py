@@ -1,4 +1,4 @@
-"""Errors as answers: what each tells a client to do."""
+"""Errors as responses: what each tells a client to do."""
 
 import httpx
 

@@ -43,7 +43,7 @@ class Served:
             writer.close()
 
     async def response(self, sent: bytes) -> tuple[int, dict[str, Any]]:
-        """The status and the error of the answer to these bytes, after which the server must close."""
+        """The status and the error of the response to these bytes, after which the server must close."""
         async with self.connect() as line:
             await line.send(sent)
             return parsed(await line.all())
@@ -66,7 +66,7 @@ class Line:
             return await self.reader.read()
 
     async def status(self) -> int:
-        """The status of the next answer."""
+        """The status of the next response."""
         async with asyncio.timeout(PATIENCE_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
             length = next(it for it in head.split(b"\r\n") if it.lower().startswith(b"content-length"))

@@ -26,7 +26,7 @@ RESPONSE = {"source": "command", "category": "response", "intent": "result"}
 
 
 class AgentXClient:
-    """One connection: requests wait for their answers, sessions that an answer names are followed."""
+    """One connection: requests wait for their responses, sessions that a response names are followed."""
 
     def __init__(self, socket: ClientConnection, *, acknowledges: bool = True) -> None:
         self._socket = socket
@@ -52,7 +52,7 @@ class AgentXClient:
         await self.send({"type": "auth", "headers": {"Authorization": authorization}})
 
     async def request(self, name: str, **data: Any) -> Data:
-        """What a request is answered with."""
+        """The data of the response to a request."""
         request_id = f"req_{next(self._numbers)}"
         waiting = self._waiting[request_id] = asyncio.get_running_loop().create_future()
         data = {**data, "requestId": request_id}

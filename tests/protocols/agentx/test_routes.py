@@ -54,7 +54,7 @@ pytestmark = pytest.mark.usefixtures("piece_by_piece")
 
 
 class Tab:
-    """A client of `/ws`; wrapped events and raw answers are kept apart."""
+    """A client of `/ws`; wrapped events and raw responses are kept apart."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -102,7 +102,7 @@ class Tab:
         return envelope["data"]["errorCode"], envelope["context"].get("sessionId", "")
 
     async def request(self, name: str, **data: Any) -> dict[str, Any]:
-        """What a request is answered with."""
+        """The data of the response to a request."""
         await self.send(type=f"{name}_request", timestamp=1, data={"requestId": "r-1", **data})
         while (response := await self.receive())["type"] != f"{name}_response":
             pass
