@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from threadkeep.cli.asking import FORM_KEYS, LONG_TOOL_KEYS, Read, Reply, ask
+from threadkeep.cli.asking import FORM_KEYS, LONG_TOOL_KEYS, Read, TypedDecision, ask
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.wire.approvals import ApprovalView
 
@@ -22,7 +22,7 @@ class Person:
         self.shown.append(f"{prompt}{begin_with}")
         return self._lines.pop(0)
 
-    def answer(self, asked: ApprovalView) -> Reply:
+    def answer(self, asked: ApprovalView) -> TypedDecision:
         reply = ask(asked, Read(self.read), self.shown.append)
         assert not self._lines
         return reply
@@ -47,14 +47,14 @@ NOTE = request(ApprovalKind.TOOL, arguments={"text": "tea\nmilk", "count": 2})
 @pytest.mark.parametrize(
     ("lines", "reply"),
     [
-        (["y"], Reply(action="allow")),
-        (["?", "", "A"], Reply(action="allow", scope="conversation")),
-        (["n"], Reply(action="deny")),
-        (["e", '{"text": "coffee"}'], Reply(action="edit", arguments={"text": "coffee"})),
-        (["e", "{", "e", "[]", "e", "", "n"], Reply(action="deny")),
+        (["y"], TypedDecision(action="allow")),
+        (["?", "", "A"], TypedDecision(action="allow", scope="conversation")),
+        (["n"], TypedDecision(action="deny")),
+        (["e", '{"text": "coffee"}'], TypedDecision(action="edit", arguments={"text": "coffee"})),
+        (["e", "{", "e", "[]", "e", "", "n"], TypedDecision(action="deny")),
     ],
 )
-def test_tool_is_allowed_denied_or_edited(lines: list[str], reply: Reply):
+def test_tool_is_allowed_denied_or_edited(lines: list[str], reply: TypedDecision):
     assert Person(*lines).answer(NOTE) == reply
 
 
@@ -82,18 +82,18 @@ def test_call_can_be_allowed_only_after_all_of_a_long_value_was_shown():
     command = f"ls{' ' * 5000}; rm -r ."
     asked = request(ApprovalKind.TOOL, arguments={"command": command})
     person = Person("y", "a", "s", "y")
-    assert person.answer(asked) == Reply(action="allow")
+    assert person.answer(asked) == TypedDecision(action="allow")
     assert person.shown[0].endswith("; rm -r .")  # its end is visible at once
     assert "1,011 characters not shown" in person.shown[0]
     assert f"    command: {command}" in person.shown
     assert person.shown.count(LONG_TOOL_KEYS) == 3
-    assert Person("n").answer(asked) == Reply(action="deny")
+    assert Person("n").answer(asked) == TypedDecision(action="deny")
 
 
 def test_question_is_answered_with_a_line_or_declined():
     asked = request(ApprovalKind.QUESTION)
-    assert Person("Blue").answer(asked) == Reply(action="answer", content="Blue")
-    assert Person("").answer(asked) == Reply(action="deny")
+    assert Person("Blue").answer(asked) == TypedDecision(action="answer", content="Blue")
+    assert Person("").answer(asked) == TypedDecision(action="deny")
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_question_is_answered_with_a_line_or_declined():
 def test_choice_is_taken_by_its_number_or_its_name(line: str, content: str):
     asked = request(ApprovalKind.QUESTION, schema={"type": "string", "enum": ["Blue", "Green"]})
     person = Person(line)
-    assert person.answer(asked) == Reply(action="answer", content=content)
+    assert person.answer(asked) == TypedDecision(action="answer", content=content)
     assert person.shown[0] == "    1. Blue\n    2. Green"
 
 
 def test_address_is_opened_and_confirmed_or_declined():
     asked = request(ApprovalKind.ELICITATION, url="https://bank.example/pay")
     person = Person("what?", "")
-    assert person.answer(asked) == Reply(action="answer")
+    assert person.answer(asked) == TypedDecision(action="answer")
     assert person.shown[0] == "    https://bank.example/pay"
-    assert Person("n").answer(asked) == Reply(action="deny")
+    assert Person("n").answer(asked) == TypedDecision(action="deny")
 
 
 def test_form_is_filled_in_field_by_field():
@@ -128,7 +128,7 @@ def test_form_is_filled_in_field_by_field():
         ["name"],
     )
     content = {"name": "Ann", "nights": 3, "budget": 1.5, "smoker": True, "room": "g", "extras": ["a", "c"]}
-    assert person.answer(asked) == Reply(action="answer", content=content)
+    assert person.answer(asked) == TypedDecision(action="answer", content=content)
     assert "  As in your passport." in person.shown
     assert "  Your name (required): " in person.shown
     assert "  nights (whole number, optional): " in person.shown
@@ -147,7 +147,7 @@ def test_defaults_and_optional_fields_are_taken_by_an_empty_line():
         ["name"],
     )
     person = Person("", "", "", "", "Ann", "y")
-    assert person.answer(asked) == Reply(
+    assert person.answer(asked) == TypedDecision(
         action="answer", content={"city": "o", "quiet": False, "name": "Ann"}
     )
     assert "  city (a number, optional, Enter for Oslo): " in person.shown
@@ -158,11 +158,11 @@ def test_defaults_and_optional_fields_are_taken_by_an_empty_line():
 def test_form_is_changed_before_it_is_sent_or_declined():
     asked = form({"name": {"type": "string"}}, ["name"])
     person = Person("An", "c", "Ann", "y")
-    assert person.answer(asked) == Reply(action="answer", content={"name": "Ann"})
+    assert person.answer(asked) == TypedDecision(action="answer", content={"name": "Ann"})
     assert person.shown.count(FORM_KEYS) == 2
     assert "  name (required, Enter for An): " in person.shown
-    assert Person("Ann", "n").answer(asked) == Reply(action="deny")
+    assert Person("Ann", "n").answer(asked) == TypedDecision(action="deny")
 
 
 def test_form_without_fields_is_a_confirmation():
-    assert Person("y").answer(form({})) == Reply(action="answer", content={})
+    assert Person("y").answer(form({})) == TypedDecision(action="answer", content={})

@@ -32,7 +32,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class TypedDecision:
     """The user's decision, or answer to a question."""
 
     action: AnswerAction
@@ -41,7 +41,7 @@ class Reply:
     content: str | Json | None = None
 
 
-DENY = Reply(action="deny")
+DENY = TypedDecision(action="deny")
 
 
 class Read:
@@ -61,7 +61,7 @@ class Read:
         return key
 
 
-def ask(asked: ApprovalView, read: Read, show: Show) -> Reply:
+def ask(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
     """Asks for what a turn waits for; its message is already shown."""
     match asked.kind:
         case ApprovalKind.TOOL:
@@ -98,7 +98,7 @@ def _visible(text: str) -> str:
     return _DECEIVING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
-def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> Reply:
+def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
     """The user can allow a call only after all of its arguments were shown."""
     arguments = asked.arguments or {}
     if arguments:
@@ -110,14 +110,14 @@ def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> Reply:
                 show(readable(arguments))
                 is_whole = True
             case "y":
-                return Reply(action="allow")
+                return TypedDecision(action="allow")
             case "a":
-                return Reply(action="allow", scope="conversation")
+                return TypedDecision(action="allow", scope="conversation")
             case "n":
                 return DENY
             case _:
                 if (edited := _edit(arguments, read, show)) is not None:
-                    return Reply(action="edit", arguments=edited)
+                    return TypedDecision(action="edit", arguments=edited)
 
 
 def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
@@ -136,24 +136,24 @@ def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
     return cast("Json", edited)
 
 
-def _ask_question(asked: ApprovalView, read: Read, show: Show) -> Reply:
+def _ask_question(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
     choices = _options(asked.schema or {})
     _show_options(choices, show)
     answer = read("Number, or empty line to decline: " if choices else "Empty line to decline: ")
-    return Reply(action="answer", content=_chosen(answer, choices)) if answer else DENY
+    return TypedDecision(action="answer", content=_chosen(answer, choices)) if answer else DENY
 
 
-def _send_to(url: str, read: Read, show: Show) -> Reply:
+def _send_to(url: str, read: Read, show: Show) -> TypedDecision:
     show(f"    {_visible(url)}")
     while (line := read("Open this address in a browser. [Enter] done  [n] decline: ").lower()) not in {
         "",
         "n",
     }:
         pass
-    return DENY if line else Reply(action="answer")
+    return DENY if line else TypedDecision(action="answer")
 
 
-def _fill_in(schema: Json, read: Read, show: Show) -> Reply:
+def _fill_in(schema: Json, read: Read, show: Show) -> TypedDecision:
     """Fills in a form, field by field; the user can review it before it is sent."""
     given: dict[str, Any] = {}
     while True:
@@ -163,7 +163,7 @@ def _fill_in(schema: Json, read: Read, show: Show) -> Reply:
             show(readable(given))
         match read.key(FORM_KEYS, "ycn"):
             case "y":
-                return Reply(action="answer", content=given)
+                return TypedDecision(action="answer", content=given)
             case "n":
                 return DENY
             case _:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack, suppress
 from typing import IO, Any
 
-from threadkeep.cli.asking import Read, Reply, ask
+from threadkeep.cli.asking import Read, TypedDecision, ask
 from threadkeep.cli.attaching import Attached
 from threadkeep.cli.completion import complete_with
 from threadkeep.cli.keyboard import LOOK_EVERY_S, Keyboard, NoLongerAsked
@@ -330,7 +330,7 @@ class Chat:
             case _:
                 pass
 
-    async def decide(self, asked: ApprovalView, reply: Reply) -> bool:
+    async def decide(self, asked: ApprovalView, reply: TypedDecision) -> bool:
         """Decides on a turn's request; returns whether that is settled."""
         try:
             await self._client.answer(
