@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 from collections.abc import AsyncIterator, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -269,3 +270,12 @@ def test_token_is_made_once_and_for_this_account_only(tmp_path: Path):
     (data / "token").chmod(0o644)
     make_token(data)
     assert (data / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_first_requests_at_the_same_time_make_one_token(tmp_path: Path):
+    for number in range(20):
+        data = tmp_path / str(number)
+        with ThreadPoolExecutor(8) as threads:
+            tokens = set(threads.map(make_token, [data] * 8))
+        assert tokens == {read_token(data)}
+        assert [it.name for it in data.iterdir()] == ["token"]

@@ -43,12 +43,12 @@ def require_token(data: Path) -> None:
 
 def make_token(data: Path) -> str:
     """The token, created if there is none; only this account can read it."""
-    file, fresh = data / TOKEN, data / f".{TOKEN}.{os.getpid()}"
+    file, fresh = data / TOKEN, data / f".{TOKEN}.{secrets.token_hex(8)}"
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
             written.write(f"{secrets.token_urlsafe(32)}\n")
-        # Another process may create one at the same time: the first one counts, and it is complete.
+        # Others may create one at the same time: the first one counts, and it is complete.
         with suppress(FileExistsError):
             os.link(fresh, file)
         fresh.unlink()
