@@ -1,4 +1,4 @@
-"""Which model to connect, and the time zone that it is told."""
+"""Which model to connect, and which time zone to tell it."""
 
 from datetime import UTC, tzinfo
 from typing import Annotated, Literal
