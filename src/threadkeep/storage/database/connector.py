@@ -117,7 +117,7 @@ class Database(Protocol):
         """
         ...
 
-    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
         """Runs a plan in one transaction; returns after the commit. The plan may be run again."""
         ...
 

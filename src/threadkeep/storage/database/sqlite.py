@@ -97,7 +97,7 @@ class SqliteDatabase:
         """Runs one writing statement. Readers never block the writer, so nothing is more urgent."""
         return await self._ask(self._writes, lambda: single(query))
 
-    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
         """Runs a plan in the writer thread, committed together with whatever else is waiting there."""
         return await self._ask(self._writes, plan)
 
