@@ -85,8 +85,9 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
 def _kill(person: BrowserContext) -> None:
     """Kills somebody's browser, as a crash does."""
     assert person.browser
-    processes = person.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    (process,) = (it["id"] for it in processes if it["type"] == "browser")
+    devtools: Any = person.browser.new_browser_cdp_session()
+    processes = devtools.send("SystemInfo.getProcessInfo")["processInfo"]
+    (process,) = [it["id"] for it in processes if it["type"] == "browser"]
     os.kill(process, signal.SIGKILL)
 
 
