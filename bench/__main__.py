@@ -4,10 +4,12 @@ import argparse
 import os
 import platform
 import sys
+from pathlib import Path
 
 import uvloop
 
-from bench.databases import DATABASES, Copies, open_floor
+from bench.begin import measure as measure_begin
+from bench.databases import DATABASES, LARGE_DATABASES, Copies, open_floor
 from bench.http import through_http
 from bench.knowledge import KNOWLEDGE
 from bench.measure import FULL, QUICK, Effort
@@ -20,9 +22,9 @@ from bench.table import DELAY_HEADINGS, HEADINGS, TIME_HEADINGS, Delays, Line, r
 from threadkeep.storage.store import open_store
 
 GROUPS = (*OPERATIONS, "http", "turns")
-READING = "reading"
+READING, BEGIN = "reading", "begin"
 READING_HEADINGS = ("operation", "httpx2", *HEADINGS[2:])
-MEASURABLE = (*GROUPS, READING, *KNOWLEDGE)
+MEASURABLE = (*GROUPS, READING, BEGIN, *KNOWLEDGE)
 GROUPS_ON = {"slow-disk": ("writers",)}
 
 
@@ -70,6 +72,13 @@ async def main(arguments: argparse.Namespace) -> None:
         lines = await measure_reading(effort)
         table = render([it.cells() for it in lines], READING_HEADINGS, markdown=arguments.markdown)
         print(f"\n{'### ' if arguments.markdown else ''}{READING}\n\n{table}", flush=True)
+    for name in LARGE_DATABASES if arguments.only in (None, BEGIN) else ():
+        if arguments.database not in (None, name):
+            continue
+        lines, times = await measure_begin(effort, name, arguments.beside)
+        print(f"\n{'### ' if arguments.markdown else ''}{BEGIN}, {name}\n")
+        print(render([it.cells() for it in lines], HEADINGS, markdown=arguments.markdown))
+        print(render([it.cells() for it in times], TIME_HEADINGS, markdown=arguments.markdown), flush=True)
     databases = [arguments.database] if arguments.database else list(DATABASES)
     for name, measure in KNOWLEDGE.items():
         if arguments.only in (None, name):
@@ -85,6 +94,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", choices=MEASURABLE, help="measure one group of operations only")
     parser.add_argument("--database", choices=DATABASES, help="on one database only")
     parser.add_argument("--markdown", action="store_true", help="print tables for a document")
+    parser.add_argument(
+        "--beside", type=Path, help="with `begin`: another checkout, measured in the same rounds"
+    )
     return parser.parse_args(arguments)
 
 

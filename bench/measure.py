@@ -36,6 +36,7 @@ class Effort:
     """How many messages there are to be searched."""
     chunks: int
     """How many chunks of documents there are to be searched."""
+    begin_rounds: int
     beside_s: int
     """How long turns run while a document is read."""
 
@@ -55,6 +56,7 @@ QUICK = Effort(
     crowd_pieces=200,
     said=50_000,
     chunks=10_000,
+    begin_rounds=6,
     beside_s=15,
 )
 FULL = Effort(
@@ -72,6 +74,7 @@ FULL = Effort(
     crowd_pieces=300,
     said=1_000_000,
     chunks=100_000,
+    begin_rounds=15,
     beside_s=60,
 )
 

@@ -18,6 +18,8 @@ UVICORN = (
     "--no-access-log", "--no-server-header",
 )  # fmt: skip
 START_S = 60
+TREE = Path(__file__).parents[1]
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,8 @@ class Server:
     pid: int
 
     def cpu_s(self) -> float:
-        """The processor time that all its threads have used so far (Linux)."""
-        tasks = Path(f"/proc/{self.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        """The processor time that all its threads, and those of its workers, have used so far (Linux)."""
+        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in _family(self.pid))
 
 
 # What is measured is how much the server can do, not how much it allows one user.
@@ -41,13 +42,11 @@ UNHURRIED = {"THREADKEEP_USER_RUNNING_TURNS": "0", "THREADKEEP_USER_TURNS_PER_MI
 def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
     """Runs the app that a factory makes, for as long as the block lasts."""
     port = free_port()
-    # Neither the caller's settings nor a threadkeep.toml in the caller's folder change what is measured.
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("THREADKEEP_")}
     paths = os.pathsep.join(map(os.path.abspath, sys.path))
     with TemporaryDirectory(prefix="threadkeep-bench-") as folder:
         process = subprocess.Popen(
             [sys.executable, *UVICORN, "--port", str(port), factory],
-            env={**ours, "PYTHONPATH": paths, **UNHURRIED, **environment},
+            env={**_own_environment(), "PYTHONPATH": paths, **UNHURRIED, **environment},
             cwd=folder,
         )
         try:
@@ -61,6 +60,47 @@ def serve(factory: str, environment: Mapping[str, str]) -> Generator[Server]:
 def serve_threadkeep(url: str, **settings: str) -> AbstractContextManager[Server]:
     """Threadkeep on a database."""
     return serve("bench.hosted:create_app", {"THREADKEEP_DATABASE_URL": url} | settings)
+
+
+@contextmanager
+def serve_command(
+    url: str, *arguments: str, tree: Path = TREE, environment: Mapping[str, str] = NOTHING
+) -> Generator[Server]:
+    """`threadkeep serve` of a checkout, as an operator starts it, on a database."""
+    port = free_port()
+    command = [sys.executable, "-m", "threadkeep", "serve", "--port", str(port), *arguments]
+    settings = {"THREADKEEP_DATABASE_URL": url, "THREADKEEP_EMBEDDING_URL": "off", **UNHURRIED}
+    with TemporaryDirectory(prefix="threadkeep-bench-") as folder, Path(folder, "log").open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            env={**_own_environment(), "PYTHONPATH": str(tree / "src"), **settings, **environment},
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            _wait_until_open(port, process)
+            yield Server(port, process.pid)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _own_environment() -> dict[str, str]:
+    """Neither the caller's settings nor a threadkeep.toml in the caller's folder change what is measured."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("THREADKEEP_")}
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it has started."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    children = [int(it) for thread in threads for it in (thread / "children").read_text().split()]
+    return [pid, *(it for child in children for it in _family(child))]
+
+
+def _cpu_clock(pid: int) -> int:
+    """The clock of a process's processor time, as `clock_getcpuclockid(3)` names it on Linux."""
+    return ~pid << 3 | 2
 
 
 def _wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:

@@ -13,13 +13,13 @@ from datetime import UTC
 from statistics import median
 from typing import NamedTuple
 
-from bench.bare_stream import PIECES_VARIABLE, RATE_VARIABLE
 from bench.client import Request, request
 from bench.measure import Effort, compare
 from bench.sample import READER, Sample
-from bench.servers import Server, serve, serve_threadkeep
+from bench.servers import Server, serve_threadkeep
 from bench.sse import Stream, Streams
 from bench.table import Aim, Delays, Line
+from bench.turns import ask_bare, serve_bare
 from threadkeep.context.request import ContextRules, Sources, build_request
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.storage.store import open_store
@@ -48,16 +48,15 @@ def turn_costs(url: str, sample: Sample, effort: Effort) -> Iterator[Line]:
     questions = _questions(sample, TURNS)
     for pace in PACES:
         pieces = pace.rate * effort.reply_s
-        given = {PIECES_VARIABLE: str(pieces), RATE_VARIABLE: str(pace.rate)}
         floor: list[float] = []
         alone: list[float] = []
         each_more: list[float] = []
         with (
-            serve("bench.bare_stream:create_app", given) as bare,
+            serve_bare() as bare,
             serve_with_model(url, pace, pieces) as ours,
         ):
             for _ in range(1 + effort.turn_rounds):
-                floor.append(_cost(bare, questions, pieces))
+                floor.append(_cost(bare, [ask_bare(pieces, pace.rate)] * TURNS, pieces))
                 alone.append(_cost(ours, questions, pieces))
                 followed = _cost(ours, questions, pieces, followers=FOLLOWERS)
                 each_more.append((followed - alone[-1]) / FOLLOWERS)

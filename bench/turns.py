@@ -1,0 +1,53 @@
+"""Turns through whole servers: Threadkeep with a model that speaks as it is asked to, and the bare app."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from bench.client import Request, request
+from bench.servers import NOTHING, TREE, Server, serve, serve_command
+from bench.speaker import question
+
+
+@contextmanager
+def serve_with_speaker(
+    url: str,
+    *arguments: str,
+    wire: str = "anthropic",
+    tree: Path = TREE,
+    environment: Mapping[str, str] = NOTHING,
+) -> Generator[Server]:
+    """`threadkeep serve` on a database, with the speaker behind a provider's API."""
+    speaker = subprocess.Popen([sys.executable, "-m", "bench.speaker"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert speaker.stdout
+        gateway = {
+            "THREADKEEP_GATEWAY": wire,
+            "THREADKEEP_GATEWAY_URL": speaker.stdout.readline().strip(),
+            "THREADKEEP_GATEWAY_API_KEY": "none",
+            "THREADKEEP_MODEL": "scripted",
+        }
+        with serve_command(url, *arguments, tree=tree, environment={**gateway, **environment}) as server:
+            yield server
+    finally:
+        speaker.terminate()
+        speaker.wait()
+
+
+def serve_bare() -> AbstractContextManager[Server]:
+    """The floor: the same frames at the same pace, but nothing read and nothing stored."""
+    return serve("bench.bare_stream:create_app", NOTHING)
+
+
+def ask(conversation_id: str, pieces: int, rate: int) -> Request:
+    """Asks Threadkeep for a turn of so many pieces, so many a second."""
+    body = json.dumps({"content": question(pieces, rate)}).encode()
+    return request("POST", f"/api/conversations/{conversation_id}/messages", body=body)
+
+
+def ask_bare(pieces: int, rate: int) -> Request:
+    """Asks the floor for the same frames."""
+    return request("POST", f"/{pieces}/{rate}")
