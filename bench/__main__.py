@@ -75,7 +75,7 @@ async def main(arguments: argparse.Namespace) -> None:
     for name in LARGE_DATABASES if arguments.only in (None, BEGIN) else ():
         if arguments.database not in (None, name):
             continue
-        lines, times = await measure_begin(effort, name, arguments.beside)
+        lines, times = measure_begin(effort, name, arguments.beside)
         print(f"\n{'### ' if arguments.markdown else ''}{BEGIN}, {name}\n")
         print(render([it.cells() for it in lines], HEADINGS, markdown=arguments.markdown))
         print(render([it.cells() for it in times], TIME_HEADINGS, markdown=arguments.markdown), flush=True)

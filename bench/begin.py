@@ -6,25 +6,20 @@ one after the other, and many begun at once. What a piece costs is measured besi
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from bench.client import Request
-from bench.data import Dataset, make_conversation
-from bench.databases import LARGE_DATABASES
+from bench.databases import empty_database
 from bench.measure import Effort, compare
-from bench.sample import READER
 from bench.servers import TREE, Server
 from bench.sse import Streams
 from bench.table import Line, Times
-from bench.turns import ask, ask_bare, serve_bare, serve_with_speaker
-from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import AgentId, new_uuid
+from bench.turns import ask, ask_bare, make_conversations, serve_bare, serve_with_speaker
 
-MESSAGES_BEFORE = 2
 WARM_ROUNDS = 2
 RATE = 200
 MORE_PIECES = 21
@@ -51,7 +46,7 @@ TURNS_A_ROUND = sum(it.turns for it in KINDS)
 class Side:
     """A server, and what each round showed of it."""
 
-    def __init__(self, server: Server, conversations: Iterable[Conversation] | None = None) -> None:
+    def __init__(self, server: Server, conversations: Iterable[str] | None = None) -> None:
         self._server = server
         self._conversations = None if conversations is None else iter(conversations)
         self.cpu_ms: dict[Kind, list[float]] = defaultdict(list)
@@ -77,7 +72,7 @@ class Side:
         if self._conversations is None:
             return iter([ask_bare(kind.pieces, RATE)] * kind.turns)
         some = islice(self._conversations, kind.turns)
-        return (ask(it.id, kind.pieces, RATE) for it in some)
+        return (ask(it, kind.pieces, RATE) for it in some)
 
     def begin_and_end_ms(self, floor: "Side") -> list[float]:
         """Per round: a turn with one piece, without the floor's cost and without the piece's own."""
@@ -88,20 +83,16 @@ class Side:
         return [it - bare - a_piece for it in self.cpu_ms[ALONE]]
 
 
-async def measure(effort: Effort, database: str, beside: Path | None) -> tuple[list[Line], list[Times]]:
+def measure(effort: Effort, database: str, beside: Path | None) -> tuple[list[Line], list[Times]]:
     """All kinds of turns, round by round; with another checkout beside ours, in the same rounds."""
     rounds = WARM_ROUNDS + effort.begin_rounds
-    async with AsyncExitStack() as stack:
+    with ExitStack() as stack:
         bare = Side(stack.enter_context(serve_bare()))
         sides: dict[str, Side] = {}
         for name, tree in {"": TREE, **({} if beside is None else {f" ({beside.name})": beside})}.items():
-            agent = AgentId(new_uuid())
-            conversations = [
-                make_conversation(READER, agent, length=MESSAGES_BEFORE)
-                for _ in range(rounds * TURNS_A_ROUND)
-            ]
-            url = await stack.enter_async_context(LARGE_DATABASES[database](Dataset(agent, conversations)))
+            url = stack.enter_context(empty_database(database))
             server = stack.enter_context(serve_with_speaker(url, tree=tree))
+            conversations = make_conversations(server, rounds * TURNS_A_ROUND)
             sides[name] = Side(server, conversations)
         for number in range(rounds):
             for kind in KINDS:

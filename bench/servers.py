@@ -31,7 +31,7 @@ class Server:
 
     def cpu_s(self) -> float:
         """The processor time that all its threads, and those of its workers, have used so far (Linux)."""
-        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in _family(self.pid))
+        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in family(self.pid))
 
 
 # What is measured is how much the server can do, not how much it allows one user.
@@ -73,7 +73,7 @@ def serve_command(
     with TemporaryDirectory(prefix="threadkeep-bench-") as folder, Path(folder, "log").open("wb") as log:
         process = subprocess.Popen(
             command,
-            env={**_own_environment(), "PYTHONPATH": str(tree / "src"), **settings, **environment},
+            env={**checkout_environment(tree), **settings, **environment},
             cwd=folder,
             stdout=log,
             stderr=log,
@@ -86,16 +86,21 @@ def serve_command(
             process.wait()
 
 
+def checkout_environment(tree: Path) -> dict[str, str]:
+    """The environment of a program that runs a checkout's Threadkeep, measured by our own code."""
+    return {**_own_environment(), "PYTHONPATH": os.pathsep.join((str(tree / "src"), str(TREE)))}
+
+
 def _own_environment() -> dict[str, str]:
     """Neither the caller's settings nor a threadkeep.toml in the caller's folder change what is measured."""
     return {name: value for name, value in os.environ.items() if not name.startswith("THREADKEEP_")}
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     """A process and all that it has started."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     children = [int(it) for thread in threads for it in (thread / "children").read_text().split()]
-    return [pid, *(it for child in children for it in _family(child))]
+    return [pid, *(it for child in children for it in family(child))]
 
 
 def _cpu_clock(pid: int) -> int:

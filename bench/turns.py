@@ -7,7 +7,9 @@ from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from bench.client import Request, request
+import msgspec
+
+from bench.client import Clients, Request, request
 from bench.servers import NOTHING, TREE, Server, serve, serve_command
 from bench.speaker import question
 
@@ -51,3 +53,18 @@ def ask(conversation_id: str, pieces: int, rate: int) -> Request:
 def ask_bare(pieces: int, rate: int) -> Request:
     """Asks the floor for the same frames."""
     return request("POST", f"/{pieces}/{rate}")
+
+
+def make_conversations(server: Server, count: int) -> list[str]:
+    """New conversations with one agent, by their ids."""
+    clients = Clients(server.port, 1)
+    agent = _made(clients.ask(request("POST", "/api/agents", body=b'{"name":"Measured"}')))
+    path = f"/api/agents/{agent}/conversations"
+    # With a title, so that no job looks for one.
+    made = [_made(clients.ask(request("POST", path, body=b'{"title":"Measured"}'))) for _ in range(count)]
+    clients.close()
+    return made
+
+
+def _made(body: bytes) -> str:
+    return msgspec.json.decode(body)["id"]
