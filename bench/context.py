@@ -57,14 +57,26 @@ def _sources(path: Sequence[Message], prior: Receipt | None = None) -> Sources:
     )
 
 
-def _build_times(effort: Effort) -> list[float]:
-    """Microseconds for a request of 200 messages with 400 tool calls."""
+def _long() -> tuple[Sources, ContextRules]:
+    """200 messages with 400 tool calls, and room for all of them."""
     conversation = Conversation()
     for number in range(100):
         _exchange(conversation, number)
     conversation.ask("And now?")
-    sources = _sources(conversation.messages[-200:])
-    rules = ContextRules(zone=UTC, context_tokens=1_000_000)
+    return _sources(conversation.messages[-200:]), ContextRules(zone=UTC, context_tokens=1_000_000)
+
+
+async def build_forever() -> None:
+    """Makes the request again and again, to be watched; prints a line when it begins."""
+    sources, rules = _long()
+    print(flush=True)
+    while True:
+        build_request(sources, rules)
+
+
+def _build_times(effort: Effort) -> list[float]:
+    """Microseconds for a request of 200 messages with 400 tool calls."""
+    sources, rules = _long()
     times: list[float] = []
     for _ in range(max(effort.read_rounds, 50)):
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Small pictures as SVG, readable on light and on dark pages: each brings its own ground and both palettes."""
+"""Small pictures as SVG, readable on light and dark pages: each brings its own ground and two palettes."""
 
 from collections.abc import Mapping
 from html import escape

@@ -13,6 +13,10 @@ from tempfile import TemporaryDirectory
 
 from tests.postgres import free_port
 
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.user import User
+from threadkeep.http.sign_in.access_tokens import issue_token
+
 UVICORN = (
     "-m", "uvicorn", "--factory", "--loop", "uvloop", "--http", "httptools", "--log-level", "warning",
     "--no-access-log", "--no-server-header",
@@ -33,6 +37,11 @@ class Server:
         """The processor time that all its threads, and those of its workers, have used so far (Linux)."""
         return sum(time.clock_gettime(_cpu_clock(pid)) for pid in family(self.pid))
 
+
+# Signed in as in production: without it, each new connection costs a look at who is at its other end.
+SECRET = "only for this measurement; nobody else has it"
+TOKEN = issue_token(SECRET, User(UserId("local")), 24 * 3600)
+SIGN_IN = {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_SECRET_KEY": SECRET}
 
 # What is measured is how much the server can do, not how much it allows one user.
 UNHURRIED = {"THREADKEEP_USER_RUNNING_TURNS": "0", "THREADKEEP_USER_TURNS_PER_MINUTE": "0"}
@@ -69,7 +78,7 @@ def serve_command(
     """`threadkeep serve` of a checkout, as an operator starts it, on a database."""
     port = free_port()
     command = [sys.executable, "-m", "threadkeep", "serve", "--port", str(port), *arguments]
-    settings = {"THREADKEEP_DATABASE_URL": url, "THREADKEEP_EMBEDDING_URL": "off", **UNHURRIED}
+    settings = {"THREADKEEP_DATABASE_URL": url, "THREADKEEP_EMBEDDING_URL": "off", **UNHURRIED, **SIGN_IN}
     with TemporaryDirectory(prefix="threadkeep-bench-") as folder, Path(folder, "log").open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -79,7 +88,7 @@ def serve_command(
             stderr=log,
         )
         try:
-            _wait_until_open(port, process)
+            _wait_until_open(port, process, Path(folder, "log"))
             yield Server(port, process.pid)
         finally:
             process.terminate()
@@ -108,11 +117,11 @@ def _cpu_clock(pid: int) -> int:
     return ~pid << 3 | 2
 
 
-def _wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:
+def _wait_until_open(port: int, process: "subprocess.Popen[bytes]", log: Path | None = None) -> None:
     until = time.monotonic() + START_S
     while time.monotonic() < until and process.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-    raise RuntimeError("a server did not start")
+    raise RuntimeError(f"a server did not start: {log.read_text() if log else 'see above'}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bench.client import Clients, Request, request
-from bench.servers import NOTHING, TREE, Server, serve, serve_command
+from bench.servers import NOTHING, TOKEN, TREE, Server, serve, serve_command
 from bench.speaker import question
 
 
@@ -47,7 +47,7 @@ def serve_bare() -> AbstractContextManager[Server]:
 def ask(conversation_id: str, pieces: int, rate: int) -> Request:
     """Asks Threadkeep for a turn of so many pieces, so many a second."""
     body = json.dumps({"content": question(pieces, rate)}).encode()
-    return request("POST", f"/api/conversations/{conversation_id}/messages", body=body)
+    return request("POST", f"/api/conversations/{conversation_id}/messages", body=body, token=TOKEN)
 
 
 def ask_bare(pieces: int, rate: int) -> Request:
@@ -58,10 +58,11 @@ def ask_bare(pieces: int, rate: int) -> Request:
 def make_conversations(server: Server, count: int) -> list[str]:
     """New conversations with one agent, by their ids."""
     clients = Clients(server.port, 1)
-    agent = _made(clients.ask(request("POST", "/api/agents", body=b'{"name":"Measured"}')))
+    agent = _made(clients.ask(request("POST", "/api/agents", body=b'{"name":"Measured"}', token=TOKEN)))
     path = f"/api/agents/{agent}/conversations"
     # With a title, so that no job looks for one.
-    made = [_made(clients.ask(request("POST", path, body=b'{"title":"Measured"}'))) for _ in range(count)]
+    asked = request("POST", path, body=b'{"title":"Measured"}', token=TOKEN)
+    made = [_made(clients.ask(asked)) for _ in range(count)]
     clients.close()
     return made
 
