@@ -15,15 +15,16 @@ from typing import NamedTuple
 from bench.client import Request
 from bench.databases import empty_database
 from bench.measure import Effort, compare
-from bench.servers import TREE, Server
+from bench.pieces import trees
+from bench.servers import Server
 from bench.sse import Streams
-from bench.table import Line, Times
+from bench.table import Aim, Line, Row, Times
 from bench.turns import ask, ask_bare, make_conversations, serve_bare, serve_with_speaker
 
 WARM_ROUNDS = 2
 RATE = 200
 MORE_PIECES = 21
-AIM_MS = 4
+AIM = Aim("≤", 4, "P50")
 
 
 class Kind(NamedTuple):
@@ -83,13 +84,13 @@ class Side:
         return [it - bare - a_piece for it in self.cpu_ms[ALONE]]
 
 
-def measure(effort: Effort, database: str, beside: Path | None) -> tuple[list[Line], list[Times]]:
+def measure(effort: Effort, database: str, beside: Path | None) -> list[Row]:
     """All kinds of turns, round by round; with another checkout beside ours, in the same rounds."""
     rounds = WARM_ROUNDS + effort.begin_rounds
     with ExitStack() as stack:
         bare = Side(stack.enter_context(serve_bare()))
         sides: dict[str, Side] = {}
-        for name, tree in {"": TREE, **({} if beside is None else {f" ({beside.name})": beside})}.items():
+        for name, tree in trees(beside).items():
             url = stack.enter_context(empty_database(database))
             server = stack.enter_context(serve_with_speaker(url, tree=tree))
             conversations = make_conversations(server, rounds * TURNS_A_ROUND)
@@ -101,8 +102,10 @@ def measure(effort: Effort, database: str, beside: Path | None) -> tuple[list[Li
             if number + 1 == WARM_ROUNDS:
                 for side in (bare, *sides.values()):
                     side.forget()
-    lines = [line for name, side in sides.items() for line in _lines(name, bare, side)]
-    return lines, [times for name, side in sides.items() for times in _times(name, bare, side)]
+    rows: list[Row] = [line for name, side in sides.items() for line in _lines(name, bare, side)]
+    rows += [times for name, side in sides.items() for times in _times(name, bare, side)]
+    rows += [Times.of(f"first event, {kind} (bare)", bare.first_ms[kind]) for kind in (ALONE, *AT_ONCE)]
+    return rows
 
 
 def _lines(name: str, bare: Side, side: Side) -> Iterator[Line]:
@@ -112,8 +115,6 @@ def _lines(name: str, bare: Side, side: Side) -> Iterator[Line]:
 
 
 def _times(name: str, bare: Side, side: Side) -> Iterator[Times]:
-    yield Times(f"a turn's begin and end, server CPU{name}", side.begin_and_end_ms(bare), aim=AIM_MS)
+    yield Times.of(f"a turn's begin and end, server CPU{name}", side.begin_and_end_ms(bare), aim=AIM)
     for kind in (ALONE, *AT_ONCE):
-        yield Times(f"first event, {kind}{name}", side.first_ms[kind])
-    for kind in (ALONE, *AT_ONCE):
-        yield Times(f"first event, {kind} (bare)", bare.first_ms[kind])
+        yield Times.of(f"first event, {kind}{name}", side.first_ms[kind])

@@ -8,7 +8,7 @@ from bench.data import Batch, Dataset, make_conversation
 from bench.databases import LARGE_DATABASES
 from bench.measure import Effort
 from bench.sample import READER
-from bench.table import Times
+from bench.table import Aim, Times
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, new_uuid
 from threadkeep.ports.messages import MessageWindow
@@ -16,7 +16,7 @@ from threadkeep.ports.store import Store
 from threadkeep.storage.store import open_store
 
 ROWS = 10_000
-AIM_MS = 200
+AIM = Aim("≤", 200, "P50")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
             store = await open_store(url)
             times = [await _choose_the_other(store, conversation.id) for _ in range(2 * effort.read_rounds)]
             await store.close()
-        lines.append(Times(f"{name}: choose a branch, {ROWS:,} rows after the fork", times, "ms", AIM_MS))
+        lines.append(Times.of(f"{name}: choose a branch, {ROWS:,} rows after the fork", times, "ms", AIM))
     return lines
 
 

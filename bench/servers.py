@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,11 @@ class Server:
     port: int
     pid: int
 
+    def memory_kb(self) -> int:
+        """What it and its workers hold in memory, each shared page counted once for each of them."""
+        statuses = (Path(f"/proc/{pid}/status").read_text() for pid in family(self.pid))
+        return sum(int(it.partition("VmRSS:")[2].split()[0]) for it in statuses)
+
     def cpu_s(self) -> float:
         """The processor time that all its threads, and those of its workers, have used so far (Linux)."""
         return sum(time.clock_gettime(_cpu_clock(pid)) for pid in family(self.pid))
@@ -44,7 +49,11 @@ TOKEN = issue_token(SECRET, User(UserId("local")), 24 * 3600)
 SIGN_IN = {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_SECRET_KEY": SECRET}
 
 # What is measured is how much the server can do, not how much it allows one user.
-UNHURRIED = {"THREADKEEP_USER_RUNNING_TURNS": "0", "THREADKEEP_USER_TURNS_PER_MINUTE": "0"}
+UNHURRIED = {
+    "THREADKEEP_USER_RUNNING_TURNS": "0",
+    "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
+    "THREADKEEP_SHUTDOWN_GRACE_S": "0",
+}
 
 
 @contextmanager
@@ -73,12 +82,16 @@ def serve_threadkeep(url: str, **settings: str) -> AbstractContextManager[Server
 
 @contextmanager
 def serve_command(
-    url: str, *arguments: str, tree: Path = TREE, environment: Mapping[str, str] = NOTHING
+    url: str,
+    *arguments: str,
+    program: Sequence[str] = ("threadkeep",),
+    tree: Path = TREE,
+    environment: Mapping[str, str] = NOTHING,
 ) -> Generator[Server]:
     """`threadkeep serve` of a checkout, as an operator starts it, on a database."""
     port = free_port()
-    command = [sys.executable, "-m", "threadkeep", "serve", "--port", str(port), *arguments]
-    settings = {"THREADKEEP_DATABASE_URL": url, "THREADKEEP_EMBEDDING_URL": "off", **UNHURRIED, **SIGN_IN}
+    command = [sys.executable, "-m", *program, "serve", "--port", str(port), *arguments]
+    settings = {"THREADKEEP_DATABASE_URL": url, **UNHURRIED, **SIGN_IN}
     with TemporaryDirectory(prefix="threadkeep-bench-") as folder, Path(folder, "log").open("wb") as log:
         process = subprocess.Popen(
             command,

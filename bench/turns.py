@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import httpx
 import msgspec
 
 from bench.client import Clients, Request, request
@@ -16,23 +17,19 @@ from bench.speaker import question
 
 @contextmanager
 def serve_with_speaker(
-    url: str,
-    *arguments: str,
-    wire: str = "anthropic",
-    tree: Path = TREE,
-    environment: Mapping[str, str] = NOTHING,
+    url: str, *arguments: str, program: Sequence[str] = ("threadkeep",), tree: Path = TREE
 ) -> Generator[Server]:
-    """`threadkeep serve` on a database, with the speaker behind a provider's API."""
+    """`threadkeep serve` on a database, with the speaker behind Anthropic's API."""
     speaker = subprocess.Popen([sys.executable, "-m", "bench.speaker"], stdout=subprocess.PIPE, text=True)
     try:
         assert speaker.stdout
         gateway = {
-            "THREADKEEP_GATEWAY": wire,
+            "THREADKEEP_GATEWAY": "anthropic",
             "THREADKEEP_GATEWAY_URL": speaker.stdout.readline().strip(),
             "THREADKEEP_GATEWAY_API_KEY": "none",
             "THREADKEEP_MODEL": "scripted",
         }
-        with serve_command(url, *arguments, tree=tree, environment={**gateway, **environment}) as server:
+        with serve_command(url, *arguments, program=program, tree=tree, environment=gateway) as server:
             yield server
     finally:
         speaker.terminate()
@@ -69,3 +66,11 @@ def make_conversations(server: Server, count: int) -> list[str]:
 
 def _made(body: bytes) -> str:
     return msgspec.json.decode(body)["id"]
+
+
+def signed_in(server: Server) -> httpx.Client:
+    """A client for what is not measured."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    return httpx.Client(
+        base_url=f"http://127.0.0.1:{server.port}", headers=headers, trust_env=False, timeout=600
+    )
