@@ -21,10 +21,14 @@ def measure(effort: Effort, database: str, beside: Path | None) -> Iterator[Row]
             streams = Streams(server.port)
             opened = streams.open(ask(it, PIECES, RATE) for it in conversations[:turns])
             streams.read_all()
-            name = f"a piece, {turns} turn{'s' if turns > 1 else ''} at {RATE}/s, model to page"
-            yield Times.of(name, lags_ms(opened), aim=aim)
+            yield Times.of(row_name(turns), _lags_ms(opened), aim=aim)
 
 
-def lags_ms(streams: list[Stream]) -> list[float]:
+def row_name(turns: int) -> str:
+    """What the row of so many turns is called."""
+    return f"a piece, {turns} turn{'s' if turns > 1 else ''} at {RATE}/s, model to page"
+
+
+def _lags_ms(streams: list[Stream]) -> list[float]:
     """Of all pieces of all streams, without the beginnings, while other turns still begin."""
     return [lag for stream in streams for lag in list(stream.lags_ms)[PIECES // 5 :]]

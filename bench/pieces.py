@@ -12,7 +12,7 @@ from bench.client import Request, request
 from bench.databases import empty_database
 from bench.measure import Effort, compare
 from bench.servers import TOKEN, TREE, Server
-from bench.sse import Stream, Streams
+from bench.sse import Stream, Streams, shown
 from bench.table import Aim, Line, Row
 from bench.turns import ask, ask_bare, make_conversations, serve_bare, serve_with_speaker
 
@@ -36,8 +36,8 @@ class Side:
         """Turns at this rate, as fast as the model speaks."""
         before = self._server.cpu_s()
         streams = Streams(self._server.port)
-        streams.open(self._questions(rate))
-        self.middle[rate].append(self._middle(streams, rate))
+        turns = streams.open(self._questions(rate))
+        self.middle[rate].append(self._middle(streams, turns))
         streams.read_all()
         self.whole[rate].append(self._cost(before))
 
@@ -57,13 +57,13 @@ class Side:
             return [ask_bare(PIECES, rate)] * TURNS
         return [ask(it, PIECES, rate) for it in self._conversations]
 
-    def _middle(self, streams: Streams, rate: int) -> float:
-        """The second and third quarter of what the model says."""
-        quarter_s = PIECES / rate / 4
-        streams.read_for(quarter_s)
-        before = self._server.cpu_s()
-        streams.read_for(2 * quarter_s)
-        return self._cost(before) * 2
+    def _middle(self, streams: Streams, turns: Sequence[Stream]) -> float:
+        """While the second and the third quarter of the pieces are shown."""
+        everything = TURNS * PIECES
+        streams.read_pieces(turns, everything / 4)
+        before, first = self._server.cpu_s(), sum(shown(turns))
+        streams.read_pieces(turns, everything * 3 / 4)
+        return (self._server.cpu_s() - before) * 1e6 / (sum(shown(turns)) - first)
 
     def _cost(self, before: float) -> float:
         return (self._server.cpu_s() - before) * 1e6 / TURNS / PIECES

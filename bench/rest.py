@@ -8,7 +8,7 @@ from bench.client import Request
 from bench.databases import empty_database
 from bench.measure import Effort
 from bench.servers import Server
-from bench.sse import Stream, Streams
+from bench.sse import Streams, shown
 from bench.table import Row, Trade
 from bench.turns import ask, ask_bare, make_conversations, serve_bare, serve_with_speaker
 from threadkeep.log import writer
@@ -33,17 +33,19 @@ def measure(effort: Effort, rests: Sequence[Rest] = RESTS) -> Iterator[Row]:
     rounds = 2 if effort.piece_rounds > 1 else 1
     with serve_bare() as bare:
         floor = {
-            rate: median(_run(bare, [ask_bare(rate * SECONDS, rate)] * TURNS)[0] for _ in range(rounds + 1))
+            rate: median(
+                _run(bare, [ask_bare(rate * SECONDS, rate)] * TURNS, rate)[0] for _ in range(rounds + 1)
+            )
             for rate in RATES
         }
     for rest in rests:
         program = ("bench.resting", str(rest.most_ms / 1000), str(rest.per_other_turn))
         with empty_database("sqlite") as url, serve_with_speaker(url, program=program) as server:
             conversations = make_conversations(server, TURNS)
-            _run(server, [ask(it, 100, 100) for it in conversations])  # warms up
+            _run(server, [ask(it, 100 * SECONDS, 100) for it in conversations], 100)  # warms up
             for rate in RATES:
                 asked = [ask(it, rate * SECONDS, rate) for it in conversations]
-                costs, lags = zip(*(_run(server, asked) for _ in range(rounds)), strict=True)
+                costs, lags = zip(*(_run(server, asked, rate) for _ in range(rounds)), strict=True)
                 hundredths = sorted(lag for some in lags for lag in some)
                 yield Trade(
                     most_rest_ms=rest.most_ms,
@@ -53,17 +55,19 @@ def measure(effort: Effort, rests: Sequence[Rest] = RESTS) -> Iterator[Row]:
                     ratio=median(costs) / floor[rate],
                     p50_ms=hundredths[len(hundredths) // 2],
                     p99_ms=hundredths[len(hundredths) * 99 // 100],
+                    is_default=rest == USUAL,
                 )
 
 
-def _run(server: Server, asked: Sequence[Request]) -> tuple[float, list[float]]:
-    """Microseconds of the server's processors a piece, and how long pieces took, after the first second."""
+def _run(server: Server, asked: Sequence[Request], rate: int) -> tuple[float, list[float]]:
+    """Microseconds of the server's processors a piece, and how long pieces took: of the middle half."""
+    everything = TURNS * rate * SECONDS
     streams = Streams(server.port)
     turns = streams.open(asked)
-    streams.read_for(1)
-    before, cpu = _counts(turns), server.cpu_s()
-    streams.read_for(SECONDS - 2)
-    after, used = _counts(turns), server.cpu_s() - cpu
+    streams.read_pieces(turns, everything / 4)
+    before, cpu = shown(turns), server.cpu_s()
+    streams.read_pieces(turns, everything * 3 / 4)
+    after, used = shown(turns), server.cpu_s() - cpu
     streams.read_all()
     lags = [
         lag
@@ -71,8 +75,3 @@ def _run(server: Server, asked: Sequence[Request]) -> tuple[float, list[float]]:
         for lag in list(turn.lags_ms)[first:last]
     ]
     return used * 1e6 / (sum(after) - sum(before)), lags
-
-
-def _counts(turns: Sequence[Stream]) -> list[int]:
-    """How many pieces each turn has shown."""
-    return [len(it.came_at) for it in turns]

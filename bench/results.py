@@ -3,14 +3,14 @@
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from bench.servers import TREE
-from bench.table import Row
+from bench.table import Row, Texts
 
 FOLDER = TREE / "docs" / "performance" / "results"
 
@@ -69,6 +69,13 @@ def save(group: str, table: Table) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     tables = msgspec.json.format(msgspec.json.encode(list(kept.values())), indent=1)
     _path(group).write_bytes(tables + b"\n")
+
+
+def save_texts(
+    group: str, name: str, headings: tuple[str, ...], lines: Iterable[tuple[str, ...]], run: Run
+) -> None:
+    """Keeps a table that has columns of its own."""
+    save(group, Table(name, name, [Texts(headings, line) for line in lines], run))
 
 
 def _path(group: str) -> Path:

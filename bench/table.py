@@ -102,11 +102,13 @@ class Trade(msgspec.Struct, tag="trade", frozen=True):
     ratio: float
     p50_ms: float
     p99_ms: float
+    is_default: bool
 
     def cells(self) -> tuple[str, ...]:
         """The row as texts."""
+        rest = f"at most {self.most_rest_ms:g} ms, {self.rest_per_other_turn:g} flushes for each other turn"
         return (
-            f"at most {self.most_rest_ms:g} ms, {self.rest_per_other_turn:g} flushes for each other turn",
+            f"{rest} (default)" if self.is_default else rest,
             f"{self.rate}/s",
             amount(self.cpu_us, "µs"),
             f"{self.ratio:.2f}",
