@@ -71,6 +71,7 @@ EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 EXTRAS = {
     "threadkeep.mcp.sessions.launch",
     "threadkeep.cli.embedded",
+    "threadkeep.http.sign_in.by_token",
     "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",

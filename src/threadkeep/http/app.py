@@ -28,7 +28,7 @@ from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.routing import Endpoint, endpoint
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.siblings import Siblings
-from threadkeep.http.sign_in.methods import SignInMethod
+from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import jwt
 
-from threadkeep.domain.errors import InvalidRequest, SettingsError, Unauthenticated
-from threadkeep.domain.user import AdminClaim, User, UserRole, user_id
+from threadkeep.domain.errors import SettingsError, Unauthenticated
+from threadkeep.domain.user import AdminClaim, User, UserRole
+from threadkeep.http.sign_in.method import checked_user
 from threadkeep.settings import Settings
 
 LEEWAY_S = 30
@@ -90,11 +91,3 @@ def refused(error: jwt.PyJWTError) -> Unauthenticated:
     if isinstance(error, jwt.MissingRequiredClaimError):
         return Unauthenticated(f"The token is missing the claim `{error.claim}`.")
     return Unauthenticated(next(reason for kind, reason in _REASONS if isinstance(error, kind)))
-
-
-def checked_user(name: str, role: UserRole) -> User:
-    """A user with a valid id."""
-    try:
-        return User(user_id(name), role)
-    except InvalidRequest as exc:
-        raise Unauthenticated(f"The signed-in user's id is invalid: {exc.message}") from None
