@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import jwt
 
 from threadkeep.domain.errors import SettingsError, Unauthenticated
-from threadkeep.domain.user import AdminClaim, User, UserRole
-from threadkeep.http.sign_in.method import checked_user
+from threadkeep.domain.user import AdminClaim, User, UserRole, signed_in_user
 from threadkeep.settings import Settings
 
 LEEWAY_S = 30
@@ -81,7 +80,7 @@ def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected
     except jwt.PyJWTError as exc:
         raise refused(exc) from None
     is_admin = expected.admin is not None and expected.admin.is_in(claims)
-    user = checked_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
+    user = signed_in_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
     return replace(user, token_issued_at=int(claims.get("iat", claims.get("nbf", 0))) * 1000)
 
 

@@ -4,8 +4,7 @@ from typing import Protocol
 
 from starlette.requests import HTTPConnection
 
-from threadkeep.domain.errors import InvalidRequest, Unauthenticated
-from threadkeep.domain.user import User, UserRole, user_id
+from threadkeep.domain.user import User
 
 
 class SignInMethod(Protocol):
@@ -17,11 +16,3 @@ class SignInMethod(Protocol):
 
     async def close(self) -> None:
         """Releases resources; most have none."""
-
-
-def checked_user(name: str, role: UserRole) -> User:
-    """A user with a valid id."""
-    try:
-        return User(user_id(name), role)
-    except InvalidRequest as exc:
-        raise Unauthenticated(f"The signed-in user's id is invalid: {exc.message}") from None

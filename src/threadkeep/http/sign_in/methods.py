@@ -12,11 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
-from threadkeep.domain.user import LOCAL, User, UserRole
+from threadkeep.domain.user import LOCAL, User, UserRole, signed_in_user
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.bearer import bearer_token
 from threadkeep.http.sign_in.local_token import is_token_required, make_token
-from threadkeep.http.sign_in.method import SignInMethod, checked_user
+from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.settings import Settings
 from threadkeep.wire.inside import CONNECTION, INSIDE
 
@@ -102,9 +102,9 @@ class HostSignIn(SignInMethod):
             case None:
                 raise Unauthenticated("Sign in first.")
             case User() as user:
-                return checked_user(user.id, user.role)
+                return signed_in_user(user.id, user.role)
             case str() as name:
-                return checked_user(name, UserRole.USER)
+                return signed_in_user(name, UserRole.USER)
             case other:
                 raise TypeError(f"current_user must return a str, a User or None, not {type(other).__name__}")
 
