@@ -1,0 +1,104 @@
+"""Servers in folders of their own, started as their files say."""
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.peers.contender import Api, Conversation, Pace, Place, ServerContender
+from bench.peers.environments import python_of
+from bench.peers.processes import Process, end, free_port, process_in, start, wait_until_open
+from bench.peers.streams import Reader
+
+ONE_PIECE = Pace(1, 100)
+WARM_UP_TURNS = 3
+READY_S = 30
+
+
+@dataclass(slots=True)
+class Server:
+    """A contender that takes requests."""
+
+    contender: ServerContender
+    place: Place
+    running: "subprocess.Popen[str]"
+    api: Api = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.api = Api(self.place.port)
+
+    @property
+    def process(self) -> Process:
+        """What is measured of it."""
+        return process_in(self.place.folder, self.running.pid)
+
+    def reader(self) -> Reader:
+        """For turns of this server."""
+        return Reader(self.contender, self.place.port)
+
+    def converse(self, count: int) -> Iterator[Conversation]:
+        """New conversations."""
+        return (self.contender.converse(self.api) for _ in range(count))
+
+    def begun(self, count: int) -> list[Conversation]:
+        """Conversations with a turn in them already, so that nobody's first turn has to make one."""
+        conversations: list[Conversation] = []
+        for conversation in self.converse(count):
+            self.run_turns([conversation])
+            conversations.append(conversation)
+        return conversations
+
+    def run_turns(self, conversations: list[Conversation], pace: Pace = ONE_PIECE) -> None:
+        """Runs a turn in each to its end."""
+        reader = self.reader()
+        reader.begin(conversations, pace)
+        reader.read_all()
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        end(self.running, signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Starts it again in the same folder."""
+        self.running = _launch(self.contender, self.place)
+
+
+@contextlib.contextmanager
+def serve(contender: ServerContender, folder: Path, model_url: str) -> Generator[Server]:
+    """Runs a contender for as long as the block lasts, warmed up by a few turns."""
+    folder.mkdir(parents=True)
+    place = Place(python_of(contender.lock), folder, free_port(), model_url)
+    server = Server(contender, place, _launch(contender, place))
+    try:
+        _warm_up(server)
+        yield server
+    finally:
+        end(server.running)
+
+
+def _launch(contender: ServerContender, place: Place) -> "subprocess.Popen[str]":
+    launch = contender.launch(place)
+    process = start(launch.command, place.folder, launch.environment)
+    try:
+        wait_until_open(place.port, process, place.folder.with_suffix(".log"))
+    except RuntimeError:
+        end(process)
+        raise
+    return process
+
+
+def _warm_up(server: Server) -> None:
+    """The first turns, retried: an open port is not yet a server that has started up."""
+    until = time.monotonic() + READY_S
+    while True:
+        try:
+            server.begun(WARM_UP_TURNS)
+        except (RuntimeError, OSError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+        else:
+            return
