@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 Wire = Literal["openai", "gemini"]
 
+MOST_SILENCE_S = 60
+
 _PACE = re.compile(rb"(\d+) pieces, (\d+) a second")
 
 
@@ -98,9 +100,19 @@ class Api:
             content = response.read()
         finally:
             connection.close()
+        for cookie in response.headers.get_all("Set-Cookie", []):
+            kept = self.headers.get("Cookie")
+            self.headers["Cookie"] = "; ".join(filter(None, (kept, cookie.partition(";")[0])))
         if response.status >= 300:
             raise RuntimeError(f"{method} {path}: {response.status} {content[:300]!r}")
         return json.loads(content)
+
+
+def connect(port: int) -> socket.socket:
+    """A connection that sends at once."""
+    opened = socket.create_connection(("127.0.0.1", port), timeout=MOST_SILENCE_S)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
 
 
 def post(path: str, content: bytes, kind: str = "application/json") -> bytes:

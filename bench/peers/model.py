@@ -19,9 +19,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-FIRST_TOKEN_S = 0.0
-
-
 class GeminiWire:
     """The stream of `streamGenerateContent?alt=sse`."""
 
@@ -45,8 +42,12 @@ class GeminiWire:
         return b"data: %s\r\n\r\n" % msgspec.json.encode(chunk)
 
 
-async def app(scope: Message, receive: Receive, send: Send) -> None:
+def create_app() -> Callable[[Message, Receive, Send], Awaitable[None]]:
     """For uvicorn."""
+    return _respond
+
+
+async def _respond(scope: Message, receive: Receive, send: Send) -> None:
     if scope["type"] != "http":
         return
     body = b""
@@ -77,7 +78,7 @@ def _wire(path: str, body: bytes) -> Wire:
 async def _reply(wire: Wire, body: bytes, send: Send) -> None:
     pace = asked_pace(body)
     clock = asyncio.get_running_loop().time
-    due = clock() + FIRST_TOKEN_S
+    due = clock()
     data = wire.begin()
     for number in range(pace.pieces):
         await asyncio.sleep(max(0, due - clock()))

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from bench.peers.contender import UVICORN
 from bench.peers.environments import ROOT, environment, python_of
+from bench.peers.sqlite_files import take_in_logs
 
 START_S = 90
 END_S = 15
@@ -139,8 +139,9 @@ def serve_model() -> Generator[str]:
     with TemporaryDirectory(prefix="threadkeep-peers-") as name:
         folder = Path(name, "model")
         folder.mkdir()
-        options = [option for option in UVICORN if option != "--factory"]
-        command = [str(python_of(None)), *options, "--port", str(port), "bench.peers.model:app"]
+        # It closes no idle connection: a busy client would learn of it too late.
+        options = ("--timeout-keep-alive", "600", "--port", str(port))
+        command = [str(python_of(None)), *UVICORN, *options, "bench.peers.model:create_app"]
         process = start(command, folder, {})
         try:
             wait_until_open(port, process, folder.with_suffix(".log"))
@@ -151,19 +152,5 @@ def serve_model() -> Generator[str]:
 
 def disk_bytes(folder: Path) -> int:
     """What a folder holds once every SQLite file in it has taken in its log."""
-    for path in folder.rglob("*"):
-        if path.is_file() and _is_sqlite(path):
-            with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as connection:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    take_in_logs(folder)
     return sum(it.stat().st_size for it in folder.rglob("*") if it.is_file())
-
-
-def _is_sqlite(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
-
-
-def use_wal(path: Path) -> None:
-    """Gives a SQLite file write-ahead logging, which it keeps: the best case of whoever opens it later."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")

@@ -1,14 +1,13 @@
 """Reads many turns at once, whatever they stream over: one thread that looks for the times in the pieces."""
 
+import contextlib
 import re
 import selectors
-import socket
 import time
 from collections.abc import Iterable, Sequence
 
-from bench.peers.contender import Conversation, Pace, ServerContender
+from bench.peers.contender import MOST_SILENCE_S, Conversation, Pace, ServerContender, connect
 
-MOST_SILENCE_S = 60
 LONGEST_MARK = 64
 """More than a piece, or a mark for the end, can have of its bytes in the packet before."""
 
@@ -28,6 +27,8 @@ class Turn:
         self.is_over = False
         self._has_head = not self.owns_socket
         self._tail = b""
+        if not self.owns_socket:
+            self._discard_leftovers()
         asked = contender.question(conversation, pace.question)
         self.asked_at = time.monotonic()
         self.socket.sendall(asked)
@@ -66,6 +67,14 @@ class Turn:
         self.is_over = self._contender.turn_ends in data
         self._tail = data[-LONGEST_MARK:]
 
+    def _discard_leftovers(self) -> None:
+        """What the last turn on this connection sent after its end."""
+        self.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while self.socket.recv(1 << 16):
+                pass
+        self.socket.settimeout(MOST_SILENCE_S)
+
     def _take_pieces(self, data: bytes, now: float) -> None:
         """Only what is newer than the last piece is one: some servers repeat the whole text at the end."""
         last = self.sent_at[-1] if self.sent_at else 0.0
@@ -75,13 +84,6 @@ class Turn:
                 self.sent_at.append(sent)
                 self.came_at.append(now)
                 last = sent
-
-
-def connect(port: int) -> socket.socket:
-    """A connection that sends at once."""
-    opened = socket.create_connection(("127.0.0.1", port), timeout=MOST_SILENCE_S)
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return opened
 
 
 class Reader:

@@ -22,7 +22,7 @@ class Threadkeep(ServerContender):
             "THREADKEEP_GATEWAY_URL": place.model_url,
             "THREADKEEP_GATEWAY_API_KEY": "none",
             "THREADKEEP_MODEL": "scripted",
-            "THREADKEEP_LOG_LEVEL": "WARNING",
+            "THREADKEEP_LOG_LEVEL": "warning",
             "THREADKEEP_USER_RUNNING_TURNS": "0",
             "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
         }

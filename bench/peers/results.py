@@ -1,0 +1,39 @@
+"""What was measured, as it is written to a file: every figure of every round, and who failed where and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import quantiles
+
+
+@dataclass(slots=True)
+class Result:
+    """One contender's figures."""
+
+    title: str
+    best_case: str
+    """What its file says about how it is run."""
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    figures: dict[str, list[float | None]] = field(default_factory=dict[str, list[float | None]])
+    """By what was measured: the figure of each round, nothing for a round in which it failed."""
+    failures: dict[str, str] = field(default_factory=dict[str, str])
+    """By where it failed: why."""
+    survives: dict[str, bool | int] | None = None
+    """A server's: what `kill -9` in the middle of a turn leaves."""
+
+    def add(self, round_number: int, figures: dict[str, float | None]) -> None:
+        """Takes the figures of one round."""
+        for name, value in figures.items():
+            kept = self.figures.setdefault(name, [])
+            kept += [None] * (round_number - len(kept))
+            kept.append(value)
+
+    def fail(self, where: str, error: BaseException) -> None:
+        """Notes a failure."""
+        self.failures[where] = f"{type(error).__name__}: {error}"[:500]
+        print(f"    {self.title} failed in {where}: {self.failures[where]}", flush=True)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """What so many of a hundred kept to."""
+    several = values if len(values) > 1 else [*values, *values]
+    return quantiles(several, n=100, method="inclusive")[percent - 1]
