@@ -185,11 +185,11 @@ class StoreContender(ABC):
         """Keeps a turn as the library would while a model replies, without the model."""
 
     @abstractmethod
-    async def latest(self, conversation_id: str, limit: int) -> Sequence[str]:
-        """The texts of the newest messages, in whatever order."""
+    async def latest(self, conversation_id: str, limit: int) -> Sequence[object]:
+        """The newest messages, each with its text, in whatever order."""
 
-    async def list_conversations(self, limit: int) -> Sequence[str]:
-        """The ids of the conversations touched last."""
+    async def list_conversations(self, limit: int) -> Sequence[object]:
+        """The conversations touched last."""
         raise NotImplementedError
 
     @abstractmethod
