@@ -13,7 +13,7 @@ from bench.peers.serving import READY_S, Server, serve
 LONG = Pace(400, 20)
 KILLED_AFTER_S = 12
 """Long enough for whoever writes only every ten seconds."""
-WAITED_S = 30
+WAITED_S = 20
 """For a turn to go on by itself, after the restart."""
 
 _PIECE = re.compile(r"\d+\.\d{6}")

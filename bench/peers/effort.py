@@ -18,9 +18,5 @@ class Effort:
     turns_a_writer: int
 
 
-FULL = Effort(
-    rounds=3, pieces=200, crowd_pieces=16, store_rounds=9, store_budget_s=4, turns_a_writer=4
-)
-QUICK = Effort(
-    rounds=1, pieces=100, crowd_pieces=6, store_rounds=3, store_budget_s=1.5, turns_a_writer=2
-)
+FULL = Effort(rounds=3, pieces=200, crowd_pieces=16, store_rounds=9, store_budget_s=4, turns_a_writer=4)
+QUICK = Effort(rounds=1, pieces=100, crowd_pieces=6, store_rounds=3, store_budget_s=1.5, turns_a_writer=2)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +31,7 @@ class Store:
         folder.mkdir(parents=True)
         self._place = url or str(folder)
         command = [str(python_of(contender.lock)), "-m", "bench.peers.store_worker", name]
-        self._running = start(command, folder, {})
+        self._running = start(command, folder, talks=True)
         self.spent_s: dict[str, float] = {}
 
     @property
@@ -97,7 +96,7 @@ def _fill(
     for name, contender in contenders.items():
         if contender.database == "postgres" and server is None:
             server = stack.enter_context(PostgresServer(durable=True))
-        url = server.create_database(name) if server and contender.database == "postgres" else None
+        url = server.create_database(f"peer_{name}") if server and contender.database == "postgres" else None
         try:
             stores[name] = Store(name, contender, folder / name, url)
         except (RuntimeError, OSError) as error:

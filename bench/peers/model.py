@@ -19,6 +19,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+
 class GeminiWire:
     """The stream of `streamGenerateContent?alt=sse`."""
 

@@ -60,8 +60,10 @@ def _resident_kb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024
 
 
-def start(command: Sequence[str], folder: Path, extra: Mapping[str, str]) -> "subprocess.Popen[str]":
-    """Starts something in a folder of its own; what it prints goes to a file beside it."""
+def start(
+    command: Sequence[str], folder: Path, extra: Mapping[str, str] | None = None, *, talks: bool = False
+) -> "subprocess.Popen[str]":
+    """Starts something in a folder of its own; what it prints goes to a file beside it, unless it talks."""
     counted: dict[str, str] = {}
     if library := sync_counter():
         counter = counter_of(folder)
@@ -72,9 +74,9 @@ def start(command: Sequence[str], folder: Path, extra: Mapping[str, str]) -> "su
         return subprocess.Popen(
             command,
             cwd=folder,
-            env=environment(folder) | counted | extra,
+            env={**environment(folder), **counted, **(extra or {})},
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if "bench.peers.store_worker" in command else log,
+            stdout=subprocess.PIPE if talks else log,
             stderr=log,
             text=True,
             start_new_session=True,
@@ -142,7 +144,7 @@ def serve_model() -> Generator[str]:
         # It closes no idle connection: a busy client would learn of it too late.
         options = ("--timeout-keep-alive", "600", "--port", str(port))
         command = [str(python_of(None)), *UVICORN, *options, "bench.peers.model:create_app"]
-        process = start(command, folder, {})
+        process = start(command, folder)
         try:
             wait_until_open(port, process, folder.with_suffix(".log"))
             yield f"http://127.0.0.1:{port}"
@@ -153,4 +155,8 @@ def serve_model() -> Generator[str]:
 def disk_bytes(folder: Path) -> int:
     """What a folder holds once every SQLite file in it has taken in its log."""
     take_in_logs(folder)
-    return sum(it.stat().st_size for it in folder.rglob("*") if it.is_file())
+    size = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # SQLite has just removed it
+            size += path.stat().st_size if path.is_file() else 0
+    return size

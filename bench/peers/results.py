@@ -1,4 +1,4 @@
-"""What was measured, as it is written to a file: every figure of every round, and who failed where and why."""
+"""What was measured, as it is written: every figure of every round, and who failed where and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +19,17 @@ class Result:
     """By where it failed: why."""
     survives: dict[str, bool | int] | None = None
     """A server's: what `kill -9` in the middle of a turn leaves."""
+
+    def as_json(self) -> dict[str, object]:
+        """As it is written."""
+        return {
+            "title": self.title,
+            "best case": self.best_case,
+            "versions": self.versions,
+            "figures": self.figures,
+            "failures": self.failures,
+            "survives": self.survives,
+        }
 
     def add(self, round_number: int, figures: dict[str, float | None]) -> None:
         """Takes the figures of one round."""

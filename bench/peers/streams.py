@@ -26,7 +26,7 @@ class Turn:
         self.first_at = 0.0
         self.is_over = False
         self._has_head = not self.owns_socket
-        self._tail = b""
+        self._tail: bytes = b""
         if not self.owns_socket:
             self._discard_leftovers()
         asked = contender.question(conversation, pace.question)
@@ -45,13 +45,11 @@ class Turn:
 
     def receive(self) -> None:
         """Takes what has arrived."""
-        data = self.socket.recv(1 << 18)
+        data: bytes = self.socket.recv(1 << 18)
         now = time.monotonic()
         if not data:
             raise RuntimeError(f"the server hung up after {len(self.sent_at)} pieces")
-        for asked, answer in self._contender.answers.items():
-            if asked in data:
-                self.socket.sendall(answer)
+        self._answer(data)
         data = self._tail + data
         if not self._has_head:
             head, ends, rest = data.partition(b"\r\n\r\n")
@@ -71,9 +69,14 @@ class Turn:
         """What the last turn on this connection sent after its end."""
         self.socket.setblocking(False)
         with contextlib.suppress(BlockingIOError):
-            while self.socket.recv(1 << 16):
-                pass
+            while data := self.socket.recv(1 << 16):
+                self._answer(data)
         self.socket.settimeout(MOST_SILENCE_S)
+
+    def _answer(self, data: bytes) -> None:
+        for asked, answer in self._contender.answers.items():
+            if asked in data:
+                self.socket.sendall(answer)
 
     def _take_pieces(self, data: bytes, now: float) -> None:
         """Only what is newer than the last piece is one: some servers repeat the whole text at the end."""

@@ -34,14 +34,17 @@ AT_ONCE = (20, 50)
 """How many turns begin together where the first event is measured."""
 CROWD = Load(500, 2)
 ALONE = Load(1, 50)
+SETTLES_S = 0.3
+"""What a server does for a turn after its last event counts, too."""
 
 
 class Run(NamedTuple):
-    """Turns that ran together, from the first question to the last end."""
+    """Turns that ran together."""
 
     turns: Sequence[Turn]
     cpu_s: float
     wall_s: float
+    """From the first question to the last end."""
 
 
 def run(server: Server, conversations: Sequence[Conversation], pace: Pace) -> Run:
@@ -53,11 +56,17 @@ def run(server: Server, conversations: Sequence[Conversation], pace: Pace) -> Ru
         reader.read_all()
     finally:
         reader.close()
-    return Run(turns, server.process.cpu_s() - before, time.monotonic() - begun)
+    wall_s = time.monotonic() - begun
+    time.sleep(SETTLES_S)
+    return Run(turns, server.process.cpu_s() - before, wall_s)
 
 
 def measure_crowds(
-    contenders: Mapping[str, ServerContender], results: Mapping[str, Result], effort: Effort, url: str, folder: Path
+    contenders: Mapping[str, ServerContender],
+    results: Mapping[str, Result],
+    effort: Effort,
+    url: str,
+    folder: Path,
 ) -> None:
     """A crowd of turns on a fresh server: their delays, and the memory that an open stream takes."""
     for name, contender in contenders.items():
@@ -90,7 +99,11 @@ def _crowd(server: Server, effort: Effort) -> Figures:
 
 
 def measure_rounds(
-    contenders: Mapping[str, ServerContender], results: Mapping[str, Result], effort: Effort, url: str, folder: Path
+    contenders: Mapping[str, ServerContender],
+    results: Mapping[str, Result],
+    effort: Effort,
+    url: str,
+    folder: Path,
 ) -> None:
     """Rounds in which every server has its turn; who goes first changes every round."""
     with ExitStack() as stack:

@@ -1,9 +1,10 @@
-"""Google's ADK: its FastAPI application (`get_fast_api_app`) with one agent and DatabaseSessionService on SQLite.
+"""Google's ADK: its FastAPI application (`get_fast_api_app`) with one agent and DatabaseSessionService on
+SQLite.
 
-Best case: the Gemini API, which is ADK's own (through LiteLLM it would pay for a second client); streaming over
-`/run_sse`; no tools; traces off; SQLite with write-ahead logging; uvicorn with uvloop and httptools. Not its
-SqliteSessionService: with 20 turns at once that one loses turns to "database is locked". A writer here waits
-up to a minute for the others.
+Best case: the Gemini API, which is ADK's own (through LiteLLM it would pay for a second client); streaming
+over `/run_sse`; no tools; traces off; SQLite with write-ahead logging; uvicorn with uvloop and httptools. Not
+its SqliteSessionService: with 20 turns at once that one loses turns to "database is locked". A writer here
+waits up to a minute for the others.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Agno: an agent in AgentOS with SqliteDb, as its guide to serving an agent as an API shows it.
 
 Best case: one streamed run a turn, no memories, summaries or tools; history of the session in the context;
-telemetry off; SQLite with write-ahead logging; uvicorn with uvloop and httptools. The run is stored at its end,
-which is Agno's default and costs least.
+telemetry off; SQLite with write-ahead logging; uvicorn with uvloop and httptools. The run is stored at its
+end, which is Agno's default and costs least.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""The floor: an ASGI application under uvicorn with uvloop and httptools that asks no model and keeps nothing.
+"""The floor: an ASGI application under uvicorn with uvloop and httptools that asks no model and keeps
+nothing.
 
 Best case by construction: it makes each frame itself, at the pace that the question asks for, and sends it.
 No server that reads a model and stores a reply can cost less.

@@ -1,9 +1,10 @@
-"""Chainlit: `chainlit run --headless` with its SQLAlchemy data layer on SQLite, which keeps threads and steps.
+"""Chainlit: `chainlit run --headless` with its SQLAlchemy data layer on SQLite, which keeps threads and
+steps.
 
-Best case: the openai SDK called in `on_message`, each piece passed to `Message.stream_token`; one websocket for
-a conversation, opened before it is measured; no page asked for, no line in the log for every request; SQLite with write-ahead logging and an index of
-a thread's steps; uvicorn finds uvloop and httptools in the environment. It keeps nothing without a signed-in
-user, so a header signs everybody in as one.
+Best case: the openai SDK called in `on_message`, each piece passed to `Message.stream_token`; one websocket
+for a conversation, opened before it is measured; no page asked for, no line in the log for every request;
+SQLite with write-ahead logging and an index of a thread's steps; uvicorn finds uvloop and httptools in the
+environment. It keeps nothing without a signed-in user, so a header signs everybody in as one.
 """
 
 import base64
@@ -72,7 +73,12 @@ class Chainlit(ServerContender):
         )  # fmt: skip
         conversation.connection.sendall("\r\n".join(lines).encode())
         self._await(conversation, b"pingInterval")
-        who = {"sessionId": conversation.id, "threadId": conversation.id, "clientType": "webapp", "userEnv": "{}"}
+        who = {
+            "sessionId": conversation.id,
+            "threadId": conversation.id,
+            "clientType": "webapp",
+            "userEnv": "{}",
+        }
         conversation.connection.sendall(_frame(f"40{json.dumps(who)}"))
         self._await(conversation, b'40{"sid"')
         conversation.connection.sendall(_frame('42["connection_successful"]'))

@@ -1,7 +1,8 @@
 """Threadkeep as a user runs it: `threadkeep serve` with its defaults, on SQLite in its data folder.
 
 Best case: sign-in off (the default on this machine's own address), no line in the log for every request, and
-no allowance of one user, who here is everybody. The user's message is stored before the model is asked, every piece before it is shown.
+no allowance of one user, who here is everybody. The user's message is stored before the model is asked, every
+piece before it is shown.
 """
 
 import json

@@ -1,8 +1,9 @@
 """ADK's DatabaseSessionService: sessions and events, an event as a row of JSON.
 
-Best case: the session object is kept, so that nothing is read first (its Runner reads all events at every turn);
-the question is appended first and the reply at the end, in a commit each; SQLite with write-ahead logging through
-aiosqlite, writers wait up to a minute for each other. It lists all sessions of a user at once.
+Best case: the session object is kept, so that nothing is read first (its Runner reads all events at every
+turn); the question is appended first and the reply at the end, in a commit each; SQLite with write-ahead
+logging through aiosqlite, writers wait up to a minute for each other. It lists all sessions of a user at
+once.
 """
 
 import sqlite3
@@ -44,7 +45,7 @@ class Adk(StoreContender):
         await self.append("template")
         with closing(sqlite3.connect(self._path)) as connection, connection:
             template = connection.execute("SELECT event_data FROM events ORDER BY timestamp").fetchall()
-            began = datetime(2026, 1, 1)  # noqa: DTZ001
+            began = datetime(2026, 1, 1)
             for conversation_id, length in lengths.items():
                 connection.executemany(
                     COPY,

@@ -1,8 +1,9 @@
 """Agno's SqliteDb: sessions and runs, a run with its messages as a row of JSON.
 
 Best case: what its agent does at the end of a run (session and run are upserted, a commit each), with the
-session object kept, so that nothing is read first; no approvals; SQLite with write-ahead logging; the synchronous
-driver in the calling thread. The newest 20 messages are the newest 10 runs; lists come without runs.
+session object kept, so that nothing is read first; no approvals; SQLite with write-ahead logging; the
+synchronous driver in the calling thread. The newest 20 messages are the newest 10 runs; lists come without
+runs.
 """
 
 import json
@@ -94,7 +95,12 @@ class Agno(StoreContender):
 
     async def list_conversations(self, limit: int) -> Sequence[object]:
         return self._db.get_sessions(
-            self._kind, user_id="local", limit=limit, sort_by="updated_at", sort_order="desc", include_runs=False
+            self._kind,
+            user_id="local",
+            limit=limit,
+            sort_by="updated_at",
+            sort_order="desc",
+            include_runs=False,
         )
 
     async def close(self) -> None:

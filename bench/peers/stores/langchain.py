@@ -1,9 +1,9 @@
 """LangChain's SQLChatMessageHistory, which keeps each message as a row of JSON.
 
 Best case: one engine, one history object a conversation, kept; question and reply are added together at the
-end, as RunnableWithMessageHistory does, in one commit; the synchronous driver in the calling thread; SQLite with
-write-ahead logging and an index of a session's messages, which its table lacks. It reads a conversation only as
-a whole, and cannot list conversations.
+end, as RunnableWithMessageHistory does, in one commit; the synchronous driver in the calling thread; SQLite
+with write-ahead logging and an index of a session's messages, which its table lacks. It reads a conversation
+only as a whole, and cannot list conversations.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """LangGraph's AsyncSqliteSaver: checkpoints of a graph whose state is the list of messages.
 
-Best case: a graph of one node that returns the reply, run with `durability="exit"`, which writes one checkpoint
-a turn instead of one a step; a checkpoint holds all messages. Its saver uses write-ahead logging by itself. It
-lists checkpoints, but no conversations.
+Best case: a graph of one node that returns the reply, run with `durability="exit"`, which writes one
+checkpoint a turn instead of one a step; a checkpoint holds all messages. Its saver uses write-ahead logging
+by itself. It lists checkpoints, but no conversations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,9 @@ class LangGraph(StoreContender):
 
         for conversation_id, length in lengths.items():
             if length:
-                messages = [make for _ in range(length // 2) for make in (HumanMessage(QUESTION), AIMessage(ANSWER))]
+                messages = [
+                    make for _ in range(length // 2) for make in (HumanMessage(QUESTION), AIMessage(ANSWER))
+                ]
                 await self._graph.aupdate_state(_config(conversation_id), {"messages": messages}, "reply")
 
     async def append(self, conversation_id: str) -> None:

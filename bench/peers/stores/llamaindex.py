@@ -1,8 +1,8 @@
 """LlamaIndex's SQLAlchemyChatStore, which keeps each message as a row of JSON.
 
 Best case: one engine on aiosqlite; the question is added first and the reply at the end, as its chat memory
-does, in a commit each; SQLite with write-ahead logging; the newest messages by an offset from their number. Its
-keys come all at once and in no order, which is no list of conversations.
+does, in a commit each; SQLite with write-ahead logging; the newest messages by an offset from their number.
+Its keys come all at once and in no order, which is no list of conversations.
 """
 
 from collections.abc import Mapping, Sequence

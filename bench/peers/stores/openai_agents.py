@@ -1,7 +1,7 @@
 """openai-agents' SQLiteSession, which keeps each item as a row of JSON.
 
-Best case: one session object a conversation, kept; the question is added first and the reply at the end, as its
-Runner does, in a commit each. It uses write-ahead logging by itself. It cannot list conversations.
+Best case: one session object a conversation, kept; the question is added first and the reply at the end, as
+its Runner does, in a commit each. It uses write-ahead logging by itself. It cannot list conversations.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """openai-agents' SQLAlchemySession, on SQLite through aiosqlite.
 
-Best case: one engine for all sessions, one session object a conversation, kept; the question is added first and
-the reply at the end, as its Runner does; SQLite with write-ahead logging. It cannot list conversations.
+Best case: one engine for all sessions, one session object a conversation, kept; the question is added first
+and the reply at the end, as its Runner does; SQLite with write-ahead logging. It cannot list conversations.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The floor on PostgreSQL: psycopg and the best SQL for Threadkeep's own tables.
 
-Best case by construction: one connection, prepared statements, one statement for the begin of a turn and one for
-its end, each a commit of its own that waits for the disk; rows as tuples.
+Best case by construction: one connection, prepared statements, one statement for the begin of a turn and one
+for its end, each a commit of its own that waits for the disk; rows as tuples.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Threadkeep's store on SQLite, called as its services call it, with the domain's own rules.
 
-Best case: the conversation's state is kept between turns, as a node keeps it while a turn runs. The question and
-an empty reply are one commit, the reply with its text and the turn's end another.
+Best case: the conversation's state is kept between turns, as a node keeps it while a turn runs. The question
+and an empty reply are one commit, the reply with its text and the turn's end another.
 """
 
 from collections.abc import Mapping, Sequence
