@@ -21,25 +21,26 @@ Results = Mapping[str, Mapping[str, Any]]
 Cell = Callable[[str], str]
 
 GENERATED = """This page is generated. `make bench-peers` measures everything again and writes it anew
-    (`python -m bench.peers --help`: some contenders only, a short run). The figures of every round are in
-    [peers.json](peers.json)."""
-RULES = """Every contender runs in an environment of its own, installed from a lock file. The model is a process
-    on the same machine that speaks the provider's own protocol. Every contender's commits wait for the disk."""
-PIECES = f"""`{LOADS[0]}` is {LOADS[0].turns} turns at once, {LOADS[0].rate} pieces a second each. The begin and
-    the end of a turn are shared out among its pieces."""
-TURNS = """Processor time of a whole turn with one piece, and how long its first event takes, when so many begin
-    at once."""
-DELAYS = f"""Of a piece from the model to the client, P50 / P99 in milliseconds. `{CROWD}` is {CROWD.turns} turns
-    at once."""
-BEHIND = """How long the turns took, from the first question to the last end, against the time that the model
-    spoke:"""
-SIZES = """Memory is resident. The bytes on disk include a turn's log, where a server keeps one; a sync is an
-    `fsync` or `fdatasync`."""
-CRASHES = """A server is killed in the middle of a turn and started again in the same folder; then its own history
-    says what it has. The reply goes on if it is completed though no client asks. No model continues a reply: it
-    is asked again."""
-KEEPING = """A turn is a question and a reply, about 1.2 kB. `append to 5,000` keeps one in a conversation of 5,000
-    messages. The floor is the driver with Threadkeep's own tables, which keep more of a turn than most."""
+    (`python -m bench.peers --help`: some contenders only, a short run). The figures of every round are
+    in [peers.json](peers.json)."""
+RULES = """Every contender runs in an environment of its own, installed from a lock file. The model is a
+    process on the same machine that speaks the provider's own protocol. Commits wait for the disk."""
+PIECES = f"""`{LOADS[0]}` is {LOADS[0].turns} turns at once, {LOADS[0].rate} pieces a second each. The
+    begin and the end of a turn are shared out among its pieces."""
+TURNS = """Processor time of a whole turn with one piece, and how long its first event takes, when so
+    many begin at once."""
+DELAYS = f"""Of a piece from the model to the client, P50 / P99 in milliseconds. `{CROWD}` is
+    {CROWD.turns} turns at once."""
+BEHIND = """How long the turns took, from the first question to the last end, against the time that the
+    model spoke:"""
+SIZES = """Memory is resident. The bytes on disk include a turn's log, where a server keeps one; a sync
+    is an `fsync` or `fdatasync`."""
+CRASHES = """A server is killed in the middle of a turn and started again in the same folder; then its
+    own history says what it has. The reply goes on if it is completed though no client asks. No model
+    continues a reply: it is asked again."""
+KEEPING = """A turn is a question and a reply, about 1.2 kB. `append to 5,000` keeps one in a
+    conversation of 5,000 messages. The floor is the driver with Threadkeep's own tables, which keep
+    more of a turn than most."""
 
 
 def make_pages(results: Mapping[str, Any]) -> dict[str, str]:
@@ -70,11 +71,12 @@ def _conditions(results: Mapping[str, Any]) -> str:
     machine = results["machine"]
     return _prose(
         f"""Measured on {results["date"]} at commit `{results["commit"]}`: {machine["system"]},
-        {machine["processor"]}, {machine["cores"]} cores, Python {machine["Python"]}, load {machine["load"]:.1f}
-        before; the disk takes {machine["sync ms"]:.2f} ms to make a write durable. Rounds: {results["rounds"]} of
-        the servers, {results["store rounds"]} of the stores; replies have {results["pieces a turn"]} pieces. In
-        each round every contender has its turn. `×` is the median of the rounds' own ratios to the floor, with
-        the least and the greatest in brackets; other figures are medians."""
+        {machine["processor"]}, {machine["cores"]} cores, Python {machine["Python"]}, load
+        {machine["load"]:.1f} before; the disk takes {machine["sync ms"]:.2f} ms to make a write
+        durable. Rounds: {results["rounds"]} of the servers, {results["store rounds"]} of the stores;
+        replies have {results["pieces a turn"]} pieces. In each round every contender has its turn. `×`
+        is the median of the rounds' own ratios to the floor, with the least and the greatest in
+        brackets; other figures are medians."""
     )
 
 
@@ -263,7 +265,8 @@ def _plots(results: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
          f"Processor time for a piece, {LOADS[2].turns} turns × {LOADS[2].rate} pieces/s"),
         ("peers-server-delay.svg", "servers", f"delay P50 ms {BUSY}", "ms", True,
          f"Delay of a piece, {BUSY.turns} turns × {BUSY.rate} pieces/s, median (logarithmic)"),
-        ("peers-server-memory.svg", "servers", "memory a stream kB", "kB", False, "Memory for an open stream"),
+        ("peers-server-memory.svg", "servers", "memory a stream kB", "kB", False,
+         "Memory for an open stream"),
         ("peers-store-append.svg", "stores", "append to 5,000 CPU µs", "µs", True,
          "Processor time to keep a turn in a conversation of 5,000 (logarithmic)"),
         ("peers-store-latest.svg", "stores", f"{LATEST} µs", "µs", True,
