@@ -8,7 +8,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,6 +23,7 @@ from bench.peers.environments import ENVIRONMENTS, ROOT, python_of, versions
 from bench.peers.keeping import measure_stores
 from bench.peers.page import write_pages
 from bench.peers.processes import serve_model
+from bench.peers.progress import say
 from bench.peers.results import Result
 from bench.peers.servers import SERVERS
 from bench.peers.stores import STORES
@@ -53,7 +53,6 @@ def main(options: argparse.Namespace) -> None:
     effort = replace(effort, rounds=options.rounds or effort.rounds)
     whole = not options.quick and not options.only and not options.group
     output: Path = options.output or (PUBLISHED if whole else ENVIRONMENTS / "peers.json")
-    begun = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="threadkeep-peers-")))
         found = _about(effort, folder)
@@ -64,11 +63,11 @@ def main(options: argparse.Namespace) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     write_pages(output)
-    print(f"{output} and peers.md beside it, in {(time.monotonic() - begun) / 60:.1f} minutes")
+    say(f"{output} and peers.md beside it")
 
 
 def _measure(group: str, names: Sequence[str], effort: Effort, folder: Path) -> dict[str, Result]:
-    print(f"{group}:", flush=True)
+    say(f"{group}:")
     if group == "servers":
         servers = {name: server(name) for name in SERVERS if name in names}
         results = _prepared(servers)
@@ -76,7 +75,7 @@ def _measure(group: str, names: Sequence[str], effort: Effort, folder: Path) -> 
         with serve_model() as url:
             measure_crowds(able, results, effort, url, folder)
             measure_rounds(able, results, effort, url, folder)
-            print("  kill -9 in the middle of a turn, all at once", flush=True)
+            say("kill -9 in the middle of a turn, all at once")
             measure_crashes(able, results, url, folder)
         return results
     stores = {name: store(name) for name in STORES if name in names}

@@ -9,6 +9,8 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.peers.progress import say
+
 ROOT = Path(__file__).parents[2]
 LOCKS = Path(__file__).parent / "locks"
 ENVIRONMENTS = ROOT / "build" / "peers"
@@ -27,7 +29,7 @@ def python_of(lock: str | None) -> Path:
     stamp, made_from = folder / "stamp", hashlib.sha256(wanted.read_bytes()).hexdigest()
     python = folder / "bin" / "python"
     if not stamp.exists() or stamp.read_text() != made_from:
-        print(f"making the environment of {lock} (a minute or two, the first time)", flush=True)
+        say(f"making the environment of {lock} (a minute or two, the first time)")
         venv.create(folder, clear=True, with_pip=True)
         _install(python, wanted)
         stamp.write_text(made_from)

@@ -13,6 +13,7 @@ from bench.peers.contender import StoreContender
 from bench.peers.effort import Effort
 from bench.peers.environments import python_of
 from bench.peers.processes import Process, disk_bytes, end, process_in, start
+from bench.peers.progress import say
 from bench.peers.results import Result
 from bench.peers.store_sample import APPENDS, LATEST, LISTED, TOGETHER, WRITERS, lengths
 from bench.peers.turns import Figures, rotated
@@ -70,7 +71,7 @@ def measure_stores(
     with contextlib.ExitStack() as stack:
         stores = _fill(contenders, results, folder, stack)
         for operation in (*APPENDS, LATEST, LISTED, TOGETHER):
-            print(f"  {operation}", flush=True)
+            say(f"{operation}")
             able = {name: it for name, it in stores.items() if it.contender.lists or operation != LISTED}
             _warm_up(operation, able, results)
             for number in range(effort.store_rounds):
@@ -105,7 +106,7 @@ def _fill(
         stack.callback(stores[name].close)
 
     def fill(name: str) -> str | None:
-        print(f"  filling {contenders[name].title}", flush=True)
+        say(f"filling {contenders[name].title}")
         try:
             stores[name].fill()
         except (RuntimeError, OSError) as error:

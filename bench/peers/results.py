@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import quantiles
 
+from bench.peers.progress import say
+
 
 @dataclass(slots=True)
 class Result:
@@ -41,7 +43,7 @@ class Result:
     def fail(self, where: str, error: BaseException) -> None:
         """Notes a failure."""
         self.failures[where] = f"{type(error).__name__}: {error}"[:500]
-        print(f"    {self.title} failed in {where}: {self.failures[where]}", flush=True)
+        say(f"{self.title} failed in {where}: {self.failures[where]}")
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

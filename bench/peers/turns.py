@@ -10,6 +10,7 @@ from typing import NamedTuple
 from bench.peers.contender import Conversation, Pace, ServerContender
 from bench.peers.effort import Effort
 from bench.peers.processes import disk_bytes
+from bench.peers.progress import say
 from bench.peers.results import Result, percentile
 from bench.peers.serving import ONE_PIECE, Server, serve
 from bench.peers.streams import Turn
@@ -70,7 +71,7 @@ def measure_crowds(
 ) -> None:
     """A crowd of turns on a fresh server: their delays, and the memory that an open stream takes."""
     for name, contender in contenders.items():
-        print(f"  {CROWD} on {contender.title}", flush=True)
+        say(f"{CROWD} on {contender.title}")
         try:
             with serve(contender, folder / f"{name}-crowd", url) as server:
                 results[name].add(0, _crowd(server, effort))
@@ -115,7 +116,7 @@ def measure_rounds(
                 results[name].fail("starting", error)
         for number in range(effort.rounds):
             for name in rotated(list(servers), number):
-                print(f"  round {number + 1} of {effort.rounds}: {contenders[name].title}", flush=True)
+                say(f"round {number + 1} of {effort.rounds}: {contenders[name].title}")
                 try:
                     for figures in _round(servers[name], effort):
                         results[name].add(number, figures)

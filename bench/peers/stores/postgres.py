@@ -24,7 +24,7 @@ class Postgres(StoreContender):
 
     async def fill(self, lengths: Mapping[str, int]) -> None:
         from bench import floor_postgres
-        from bench.peers.sample import load, make_dataset
+        from bench.peers.threadkeep_rows import load, make_dataset
         from bench.sample import READER
 
         self._reader = READER

@@ -24,7 +24,7 @@ class Sqlite(StoreContender):
 
     async def fill(self, lengths: Mapping[str, int]) -> None:
         from bench import floor_sqlite
-        from bench.peers.sample import make_dataset
+        from bench.peers.threadkeep_rows import make_dataset
         from bench.sample import READER
 
         self._reader = READER

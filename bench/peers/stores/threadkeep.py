@@ -24,7 +24,7 @@ class Threadkeep(StoreContender):
 
     async def fill(self, lengths: Mapping[str, int]) -> None:
         from bench.ours import Threadkeep as Ours
-        from bench.peers.sample import load, make_dataset
+        from bench.peers.threadkeep_rows import load, make_dataset
         from bench.sample import READER
         from threadkeep.storage.store import open_store
 
