@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -147,4 +148,5 @@ def _names(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # with everything that was started
     main(parse(sys.argv[1:]))

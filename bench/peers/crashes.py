@@ -37,7 +37,7 @@ def measure_crashes(
 
 
 def _crash(server: Server) -> dict[str, bool | int]:
-    (conversation,) = server.begun(1)
+    (conversation,) = server.converse(1, with_turn=True)
     reader = server.reader()
     (turn,) = reader.begin([conversation], LONG)
     reader.read_for(KILLED_AFTER_S)

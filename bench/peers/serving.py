@@ -4,18 +4,19 @@ import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.peers.contender import Api, Conversation, Pace, Place, ServerContender
 from bench.peers.environments import python_of
 from bench.peers.processes import Process, end, free_port, process_in, start, wait_until_open
-from bench.peers.streams import Reader
+from bench.peers.streams import Reader, answer_waiting
 
 ONE_PIECE = Pace(1, 100)
 WARM_UP_TURNS = 3
 READY_S = 30
+ANSWERED_EVERY_S = 5
 
 
 @dataclass(slots=True)
@@ -39,23 +40,26 @@ class Server:
         """For turns of this server."""
         return Reader(self.contender, self.place.port)
 
-    def converse(self, count: int) -> Iterator[Conversation]:
-        """New conversations."""
-        return (self.contender.converse(self.api) for _ in range(count))
+    def converse(self, count: int, *, with_turn: bool = False) -> list[Conversation]:
+        """New conversations; with a turn in them already, nobody's first turn has to make one."""
+        made: list[Conversation] = []
+        answered_at = time.monotonic()
+        for _ in range(count):
+            made.append(self.contender.converse(self.api))
+            if with_turn:
+                reader = self.reader()
+                reader.begin(made[-1:], ONE_PIECE)
+                reader.read_all()
+            if time.monotonic() > answered_at + ANSWERED_EVERY_S:
+                self.keep_alive(made)
+                answered_at = time.monotonic()
+        return made
 
-    def begun(self, count: int) -> list[Conversation]:
-        """Conversations with a turn in them already, so that nobody's first turn has to make one."""
-        conversations: list[Conversation] = []
-        for conversation in self.converse(count):
-            self.run_turns([conversation])
-            conversations.append(conversation)
-        return conversations
-
-    def run_turns(self, conversations: list[Conversation], pace: Pace = ONE_PIECE) -> None:
-        """Runs a turn in each to its end."""
-        reader = self.reader()
-        reader.begin(conversations, pace)
-        reader.read_all()
+    def keep_alive(self, conversations: Sequence[Conversation]) -> None:
+        """Answers what has been asked on open connections meanwhile."""
+        for conversation in conversations:
+            if conversation.connection:
+                answer_waiting(self.contender, conversation.connection)
 
     def kill(self) -> None:
         """Ends it at once."""
@@ -95,7 +99,7 @@ def _warm_up(server: Server) -> None:
     until = time.monotonic() + READY_S
     while True:
         try:
-            server.begun(WARM_UP_TURNS)
+            server.converse(WARM_UP_TURNS, with_turn=True)
         except (RuntimeError, OSError):
             if time.monotonic() > until:
                 raise

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import selectors
+import socket
 import time
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +29,7 @@ class Turn:
         self._has_head = not self.owns_socket
         self._tail: bytes = b""
         if not self.owns_socket:
-            self._discard_leftovers()
+            answer_waiting(contender, self.socket)
         asked = contender.question(conversation, pace.question)
         self.asked_at = time.monotonic()
         self.socket.sendall(asked)
@@ -49,7 +50,7 @@ class Turn:
         now = time.monotonic()
         if not data:
             raise RuntimeError(f"the server hung up after {len(self.sent_at)} pieces")
-        self._answer(data)
+        _answer(self._contender, self.socket, data)
         data = self._tail + data
         if not self._has_head:
             head, ends, rest = data.partition(b"\r\n\r\n")
@@ -65,19 +66,6 @@ class Turn:
         self.is_over = self._contender.turn_ends in data
         self._tail = data[-LONGEST_MARK:]
 
-    def _discard_leftovers(self) -> None:
-        """What the last turn on this connection sent after its end."""
-        self.socket.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while data := self.socket.recv(1 << 16):
-                self._answer(data)
-        self.socket.settimeout(MOST_SILENCE_S)
-
-    def _answer(self, data: bytes) -> None:
-        for asked, answer in self._contender.answers.items():
-            if asked in data:
-                self.socket.sendall(answer)
-
     def _take_pieces(self, data: bytes, now: float) -> None:
         """Only what is newer than the last piece is one: some servers repeat the whole text at the end."""
         last = self.sent_at[-1] if self.sent_at else 0.0
@@ -87,6 +75,21 @@ class Turn:
                 self.sent_at.append(sent)
                 self.came_at.append(now)
                 last = sent
+
+
+def answer_waiting(contender: ServerContender, connection: socket.socket) -> None:
+    """Takes what came between turns, such as what the last one sent after its end, or a ping."""
+    connection.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while data := connection.recv(1 << 16):
+            _answer(contender, connection, data)
+    connection.settimeout(MOST_SILENCE_S)
+
+
+def _answer(contender: ServerContender, connection: socket.socket, data: bytes) -> None:
+    for asked, answer in contender.answers.items():
+        if asked in data:
+            connection.sendall(answer)
 
 
 class Reader:

@@ -81,7 +81,7 @@ def measure_crowds(
 
 def _crowd(server: Server, effort: Effort) -> Figures:
     idle = server.process.memory_kb()
-    conversations = list(server.converse(CROWD.turns))
+    conversations = server.converse(CROWD.turns)
     reader = server.reader()
     try:
         turns = reader.begin(conversations, Pace(effort.crowd_pieces, CROWD.rate))
@@ -131,7 +131,7 @@ def rotated(names: list[str], by: int) -> list[str]:
 
 
 def _round(server: Server, effort: Effort) -> Iterator[Figures]:
-    conversations = server.begun(max(load.turns for load in LOADS))
+    conversations = server.converse(max(load.turns for load in LOADS), with_turn=True)
     try:
         for count in AT_ONCE:
             done = run(server, conversations[:count], ONE_PIECE)
@@ -144,6 +144,7 @@ def _round(server: Server, effort: Effort) -> Iterator[Figures]:
         done = run(server, conversations[:1], Pace(effort.pieces, ALONE.rate))
         yield {**_delays(ALONE, done.turns), "syncs a turn alone": _since(server, syncs)}
         for load in LOADS:
+            server.keep_alive(conversations)
             yield _loaded(server, conversations[: load.turns], load, effort)
     finally:
         hang_up(conversations)

@@ -3,8 +3,8 @@ SQLite.
 
 Best case: the Gemini API, which is ADK's own (through LiteLLM it would pay for a second client); streaming
 over `/run_sse`; no tools; traces off; SQLite with write-ahead logging; uvicorn with uvloop and httptools. Not
-its SqliteSessionService: with 20 turns at once that one loses turns to "database is locked". A writer here
-waits up to a minute for the others.
+its SqliteSessionService: with 20 turns at once that one loses turns to "database is locked". Here a
+turn waits for the others, up to ten minutes for a connection.
 """
 
 import json
@@ -70,7 +70,12 @@ def create_app() -> Any:
     from google.adk.cli.fast_api import get_fast_api_app
 
     uri = f"sqlite+aiosqlite:///{Path.cwd() / DATABASE}?timeout=60"
-    return get_fast_api_app(agents_dir=str(Path.cwd() / "agents"), session_service_uri=uri, web=False)
+    return get_fast_api_app(
+        agents_dir=str(Path.cwd() / "agents"),
+        session_service_uri=uri,
+        session_db_kwargs={"pool_timeout": 600},
+        web=False,
+    )
 
 
 CONTENDER = Adk()
