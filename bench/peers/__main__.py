@@ -118,6 +118,7 @@ def _about(effort: Effort, folder: Path) -> dict[str, object]:
         "rounds": effort.rounds,
         "store rounds": effort.store_rounds,
         "pieces a turn": effort.pieces,
+        "pieces of a turn alone": effort.alone_pieces,
     }
 
 
@@ -126,6 +127,11 @@ def _processor(lines: Iterable[str]) -> str:
     named = (line.partition(":") for line in lines)
     fields = {name.strip(): value.strip() for name, _, value in named}
     return fields.get("model name") or f"CPU part {fields.get('CPU part', 'unknown')}"
+
+
+def _end(*_: object) -> None:
+    """Ends everything that was started, too."""
+    sys.exit("ended")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -148,5 +154,5 @@ def _names(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # with everything that was started
+    signal.signal(signal.SIGTERM, _end)
     main(parse(sys.argv[1:]))

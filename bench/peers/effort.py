@@ -11,6 +11,8 @@ class Effort:
     """Of the servers."""
     pieces: int
     """Of a reply, as long as it is measured what a piece costs."""
+    alone_pieces: int
+    """Of the reply that is the only one."""
     crowd_pieces: int
     store_rounds: int
     store_budget_s: float
@@ -18,5 +20,15 @@ class Effort:
     turns_a_writer: int
 
 
-FULL = Effort(rounds=3, pieces=200, crowd_pieces=16, store_rounds=9, store_budget_s=4, turns_a_writer=4)
-QUICK = Effort(rounds=1, pieces=100, crowd_pieces=6, store_rounds=3, store_budget_s=1.5, turns_a_writer=2)
+FULL = Effort(
+    rounds=3,
+    pieces=200,
+    alone_pieces=100,
+    crowd_pieces=10,
+    store_rounds=9,
+    store_budget_s=4,
+    turns_a_writer=4,
+)
+QUICK = Effort(
+    rounds=1, pieces=60, alone_pieces=50, crowd_pieces=6, store_rounds=3, store_budget_s=1.5, turns_a_writer=2
+)

@@ -74,9 +74,10 @@ def _conditions(results: Mapping[str, Any]) -> str:
         {machine["processor"]}, {machine["cores"]} cores, Python {machine["Python"]}, load
         {machine["load"]:.1f} before; the disk takes {machine["sync ms"]:.2f} ms to make a write
         durable. Rounds: {results["rounds"]} of the servers, {results["store rounds"]} of the stores;
-        replies have {results["pieces a turn"]} pieces. In each round every contender has its turn. `×`
-        is the median of the rounds' own ratios to the floor, with the least and the greatest in
-        brackets; other figures are medians."""
+        replies have {results["pieces a turn"]} pieces, {results["pieces of a turn alone"]} where one
+        turn runs alone. In each round every contender has its turn. `×` is the median of the rounds'
+        own ratios to the floor, with the least and the greatest in brackets; other figures are
+        medians."""
     )
 
 

@@ -141,7 +141,7 @@ def _round(server: Server, effort: Effort) -> Iterator[Figures]:
                 **_lost(f"{count} at once", done.turns, 1),
             }
         syncs = server.process.syncs()
-        done = run(server, conversations[:1], Pace(effort.pieces, ALONE.rate))
+        done = run(server, conversations[:1], Pace(effort.alone_pieces, ALONE.rate))
         yield {**_delays(ALONE, done.turns), "syncs a turn alone": _since(server, syncs)}
         for load in LOADS:
             server.keep_alive(conversations)
