@@ -191,13 +191,6 @@ def _failures(*groups: Results) -> str:
         for result in group.values()
         for where, why in result["failures"].items()
     ]
-    lines += [
-        f"- {result['title']}: {what}: {_amount(_median(result, what), '')}"
-        for group in groups
-        for result in group.values()
-        for what in result["figures"]
-        if what.startswith("incomplete turns")
-    ]
     return "\n".join(lines) or "Nothing."
 
 

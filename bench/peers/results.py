@@ -40,9 +40,10 @@ class Result:
             kept += [None] * (round_number - len(kept))
             kept.append(value)
 
-    def fail(self, where: str, error: BaseException) -> None:
+    def fail(self, where: str, why: object) -> None:
         """Notes a failure."""
-        self.failures[where] = f"{type(error).__name__}: {error}"[:500]
+        name = f"{type(why).__name__}: " if isinstance(why, Exception) else ""
+        self.failures[where] = f"{name}{why}"[:500]
         say(f"{self.title} failed in {where}: {self.failures[where]}")
 
 

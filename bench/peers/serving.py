@@ -48,8 +48,10 @@ class Server:
             made.append(self.contender.converse(self.api))
             if with_turn:
                 reader = self.reader()
-                reader.begin(made[-1:], ONE_PIECE)
+                (turn,) = reader.begin(made[-1:], ONE_PIECE)
                 reader.read_all()
+                if not turn.sent_at:
+                    raise RuntimeError(turn.failure or "a turn without a piece")
             if time.monotonic() > answered_at + ANSWERED_EVERY_S:
                 self.keep_alive(made)
                 answered_at = time.monotonic()

@@ -26,6 +26,8 @@ class Turn:
         self.came_at: list[float] = []
         self.first_at = 0.0
         self.is_over = False
+        self.failure = ""
+        """Why it ended early, if the server said so or hung up."""
         self._has_head = not self.owns_socket
         self._tail: bytes = b""
         if not self.owns_socket:
@@ -46,10 +48,14 @@ class Turn:
 
     def receive(self) -> None:
         """Takes what has arrived."""
-        data: bytes = self.socket.recv(1 << 18)
+        try:
+            data: bytes = self.socket.recv(1 << 18)
+        except ConnectionError:
+            data = b""
         now = time.monotonic()
         if not data:
-            raise RuntimeError(f"the server hung up after {len(self.sent_at)} pieces")
+            self._fail(f"the server hung up after {len(self.sent_at)} pieces")
+            return
         _answer(self._contender, self.socket, data)
         data = self._tail + data
         if not self._has_head:
@@ -58,13 +64,17 @@ class Turn:
                 self._tail = data
                 return
             if b" 200 " not in head.split(b"\r\n", 1)[0]:
-                raise RuntimeError(f"the server answered {data[:300]!r}")
+                self._fail(f"the server answered {data[:300]!r}")
+                return
             self._has_head, data = True, rest
         if data:
             self.first_at = self.first_at or now
         self._take_pieces(data, now)
         self.is_over = self._contender.turn_ends in data
         self._tail = data[-LONGEST_MARK:]
+
+    def _fail(self, why: str) -> None:
+        self.failure, self.is_over = why, True
 
     def _take_pieces(self, data: bytes, now: float) -> None:
         """Only what is newer than the last piece is one: some servers repeat the whole text at the end."""
@@ -118,8 +128,8 @@ class Reader:
             self._read_or_fail()
 
     def read_first_pieces(self, turns: Sequence[Turn]) -> None:
-        """Reads until each has shown a piece."""
-        while not all(turn.sent_at for turn in turns):
+        """Reads until each has shown a piece, or failed."""
+        while not all(turn.sent_at or turn.is_over for turn in turns):
             self._read_or_fail()
 
     def read_for(self, seconds: float) -> None:

@@ -74,13 +74,15 @@ def measure_crowds(
         say(f"{CROWD} on {contender.title}")
         try:
             with serve(contender, folder / f"{name}-crowd", url) as server:
-                results[name].add(0, _crowd(server, effort))
+                for figures in _crowd(server, results[name], effort):
+                    results[name].add(0, figures)
         except (RuntimeError, OSError) as error:
             results[name].fail(f"{CROWD.turns} turns", error)
 
 
-def _crowd(server: Server, effort: Effort) -> Figures:
+def _crowd(server: Server, result: Result, effort: Effort) -> Iterator[Figures]:
     idle = server.process.memory_kb()
+    yield {"idle memory MB": idle / 1024}
     conversations = server.converse(CROWD.turns)
     reader = server.reader()
     try:
@@ -91,12 +93,8 @@ def _crowd(server: Server, effort: Effort) -> Figures:
     finally:
         reader.close()
         hang_up(conversations)
-    return {
-        "idle memory MB": idle / 1024,
-        "memory a stream kB": (all_open - idle) / CROWD.turns,
-        **_delays(CROWD, turns),
-        **_lost(f"{CROWD}", turns, effort.crowd_pieces),
-    }
+    yield {"memory a stream kB": (all_open - idle) / CROWD.turns, **_delays(CROWD, turns)}
+    _note_lost(result, f"{CROWD}", turns, effort.crowd_pieces)
 
 
 def measure_rounds(
@@ -118,7 +116,7 @@ def measure_rounds(
             for name in rotated(list(servers), number):
                 say(f"round {number + 1} of {effort.rounds}: {contenders[name].title}")
                 try:
-                    for figures in _round(servers[name], effort):
+                    for figures in _round(servers[name], results[name], effort):
                         results[name].add(number, figures)
                 except (RuntimeError, OSError) as error:
                     results[name].fail(f"round {number + 1}", error)
@@ -130,37 +128,40 @@ def rotated(names: list[str], by: int) -> list[str]:
     return names[first:] + names[:first]
 
 
-def _round(server: Server, effort: Effort) -> Iterator[Figures]:
+def _round(server: Server, result: Result, effort: Effort) -> Iterator[Figures]:
     conversations = server.converse(max(load.turns for load in LOADS), with_turn=True)
     try:
         for count in AT_ONCE:
             done = run(server, conversations[:count], ONE_PIECE)
+            firsts = [turn.first_ms for turn in done.turns if turn.first_at]
             yield {
-                f"first event ms {count}": median(turn.first_ms for turn in done.turns),
+                f"first event ms {count}": median(firsts) if firsts else None,
                 f"turn CPU ms {count}": done.cpu_s * 1000 / count,
-                **_lost(f"{count} at once", done.turns, 1),
             }
+            _note_lost(result, f"{count} at once", done.turns, 1)
         syncs = server.process.syncs()
         done = run(server, conversations[:1], Pace(effort.alone_pieces, ALONE.rate))
         yield {**_delays(ALONE, done.turns), "syncs a turn alone": _since(server, syncs)}
         for load in LOADS:
             server.keep_alive(conversations)
-            yield _loaded(server, conversations[: load.turns], load, effort)
+            yield _loaded(server, result, conversations[: load.turns], load, effort.pieces)
     finally:
         hang_up(conversations)
 
 
-def _loaded(server: Server, conversations: Sequence[Conversation], load: Load, effort: Effort) -> Figures:
-    pace = Pace(effort.pieces, load.rate)
+def _loaded(
+    server: Server, result: Result, conversations: Sequence[Conversation], load: Load, pieces: int
+) -> Figures:
+    pace = Pace(pieces, load.rate)
     kept, syncs = disk_bytes(server.place.folder), server.process.syncs()
     done = run(server, conversations, pace)
-    shown = sum(len(turn.sent_at) for turn in done.turns)
+    shown = sum(len(turn.sent_at) for turn in done.turns) or 1
     figures: Figures = {
         f"piece CPU µs {load}": done.cpu_s * 1e6 / shown,
         f"time against the model's {load}": done.wall_s / (pace.pieces / pace.rate),
         **_delays(load, done.turns),
-        **_lost(f"{load}", done.turns, pace.pieces),
     }
+    _note_lost(result, f"{load}", done.turns, pieces)
     if load == BUSY:
         all_syncs = _since(server, syncs)
         figures["syncs a turn together"] = None if all_syncs is None else all_syncs / load.turns
@@ -180,10 +181,11 @@ def _delays(load: Load, turns: Sequence[Turn]) -> Figures:
     return {f"delay P{percent} ms {load}": percentile(delays, percent) for percent in (50, 99)}
 
 
-def _lost(load: str, turns: Sequence[Turn], pieces: int) -> Figures:
-    """How many turns did not show the whole reply, if any."""
-    lost = sum(len(turn.sent_at) != pieces for turn in turns)
-    return {f"incomplete turns {load}": lost} if lost else {}
+def _note_lost(result: Result, load: str, turns: Sequence[Turn], pieces: int) -> None:
+    """Says how many turns did not show the whole reply, if any, and why the first did not."""
+    if lost := [turn for turn in turns if len(turn.sent_at) != pieces]:
+        why = lost[0].failure or f"{len(lost[0].sent_at)} of {pieces} pieces"
+        result.fail(f"{load}, {len(lost)} of {len(turns)} turns incomplete", why)
 
 
 def hang_up(conversations: Sequence[Conversation]) -> None:
