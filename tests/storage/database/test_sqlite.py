@@ -88,7 +88,8 @@ async def writer_busy(database: SqliteDatabase) -> AsyncGenerator[None]:
     holding = asyncio.create_task(database.write(held.plan))
     await held.reached()
     yield
-    await asyncio.sleep(0)  # tasks made just now hand in their work
+    await asyncio.sleep(0)  # tasks made just now begin, and
+    await asyncio.sleep(0)  # their work is handed over
     held.let_go()
     await holding
 
