@@ -445,6 +445,13 @@ async def test_quick_read_needs_no_thread(database: SqliteDatabase):
     assert reading.seen == [True]
 
 
+async def test_quick_read_needs_no_thread_however_often_it_is_repeated(database: SqliteDatabase):
+    reading = ReadingThreads(COUNTING(most=100))
+    for _ in range(200):
+        await database.read(reading)
+    assert all(reading.seen)
+
+
 async def test_long_read_is_begun_again_in_a_thread(database: SqliteDatabase):
     reading = ReadingThreads(COUNTING(most=100_000))
     assert list(await database.read(reading)) == [(100_000,)]

@@ -29,8 +29,8 @@ log = logging.getLogger("threadkeep.storage")
 T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
-QUICK_STEPS = 20_000
-"""Steps of SQLite's virtual machine, a few milliseconds, that a read may take in the event loop."""
+QUICK_STEPS = 10_000
+"""Steps of SQLite's virtual machine, a few milliseconds, that a read may take twice in the event loop."""
 
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
 
@@ -187,18 +187,25 @@ class _QuickReader:
         self._free = threading.Lock()  # event loops of several threads may use one database
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA busy_timeout = 0")
-        connection.set_progress_handler(lambda: True, QUICK_STEPS)  # True interrupts
+        self._progress = 0
+        connection.set_progress_handler(self._is_long, QUICK_STEPS)
 
     def run(self, plan: Callable[[], Plan[T]]) -> T:
         """Drives a plan to its end, or raises _NotQuick."""
         if not self._free.acquire(blocking=False):
             raise _NotQuick
+        self._progress = 0
         try:
             return run(self._connection, plan, _quick_rows)
         except StorageUnavailable as exc:  # interrupted, or another process holds the file
             raise _NotQuick from exc
         finally:
             self._free.release()
+
+    def _is_long(self) -> bool:
+        """Whether to interrupt. SQLite counts on from a statement's last use, so the first call tells nothing."""
+        self._progress += 1
+        return self._progress > 1
 
     def close(self) -> None:
         """Closes the connection."""
