@@ -159,13 +159,10 @@ class Rendering:
 
     def reads_as(self, form: Form, call: ToolCall) -> str:
         """What the model reads of a result in one of its forms."""
-        match form:
-            case Form.WHOLE:
-                return self.reads(call)
-            case Form.SHORT:
-                return short_form(call.tool_name, call.sent_id, self._excerpt(call))
-            case Form.OUTLINE:
-                return outline(call.tool_name, call.sent_id, self._excerpt(call))
+        if form is Form.WHOLE:
+            return self.reads(call)
+        shortened = short_form if form is Form.SHORT else outline
+        return shortened(call.tool_name, call.sent_id, self._excerpt(call))
 
     def _excerpt(self, call: ToolCall) -> Excerpt:
         if (stored := stored_excerpt(call)) is not None:
@@ -194,6 +191,8 @@ class Rendering:
     def _reads_of(self, call: ToolCall) -> str:
         if call.status is ToolCallStatus.RUNNING:
             return TURN_ENDED
+        if not call.refs:
+            return model_reads(call.sent_id, stored_text(call.result, call.error))
         content = self._value(call, MODEL_READS)
         if content is None and call.error is None:  # an older record, or an imported one
             content = self._value(call, "result")
@@ -209,6 +208,8 @@ class Rendering:
 
     def arguments_of(self, call: ToolCall) -> Mapping[str, Any]:
         """The arguments of a call, even if they are in the payload store."""
+        if not call.refs:
+            return call.arguments
         match self._value(call, "arguments"):
             case Lost(reason):
                 return {"unavailable": True, "reason": reason}
@@ -223,8 +224,9 @@ class Rendering:
 
     def _sent_id(self, call: ToolCall) -> str:
         """The id that the call always has in requests; another if that would make this one invalid."""
-        wanted, name = call.sent_id, f"{call.turn_id}\n{call.tool_call_id}"
+        wanted = call.sent_id
         while wanted in self._sent_ids or not is_sendable_id(wanted):
+            name = f"{call.turn_id}\n{call.tool_call_id}"
             self._renamed[name] += 1
             wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{self._renamed[name]}")
         self._sent_ids.add(wanted)
