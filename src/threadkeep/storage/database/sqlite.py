@@ -203,7 +203,7 @@ class _QuickReader:
             self._free.release()
 
     def _is_long(self) -> bool:
-        """Whether to interrupt. SQLite counts on from the statement's last use: the first call means nothing."""
+        """Whether to interrupt: not at the first call, since SQLite counts on from a statement's last use."""
         self._progress += 1
         return self._progress > 1
 
