@@ -50,6 +50,9 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.payloads import Lost
 
+# Naming an enumeration's member is slow, and a long history has many calls.
+_WHOLE, _OK, _RUNNING = Form.WHOLE, ToolCallStatus.OK, ToolCallStatus.RUNNING
+
 MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
 
@@ -117,10 +120,12 @@ class Rendering:
                 if not is_blank(part.text):
                     blocks.append(TextBlock(part.text))
             elif isinstance(part, ToolCallPart):
-                call, sent_id = part.call, self._sent_id(part.call)
-                sent_ids[call.tool_call_id] = sent_id
+                call = part.call
+                wanted_id = call.sent_id
+                sent_ids[call.tool_call_id] = sent_id = self._sent_id(call, wanted_id)
                 blocks.append(ToolUseBlock(sent_id, model_name_of(call), self.arguments_of(call)))
-                results.append(self._result_block(sent_id, call))
+                reads = self.reads_as(self.forms.get(wanted_id, _WHOLE), call)
+                results.append(ToolResultBlock(sent_id, reads, call.status is not _OK))
             elif isinstance(part, UserTextPart):
                 results.append(TextBlock(part.text))
             elif isinstance(part, FilePart) and part.tool_call_id in sent_ids:
@@ -153,13 +158,9 @@ class Rendering:
                 case _:
                     pass
 
-    def _result_block(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
-        text = self.reads_as(self.forms.get(call.sent_id, Form.WHOLE), call)
-        return ToolResultBlock(sent_id, text, is_error=call.status is not ToolCallStatus.OK)
-
     def reads_as(self, form: Form, call: ToolCall) -> str:
         """What the model reads of a result in one of its forms."""
-        if form is Form.WHOLE:
+        if form is _WHOLE:
             return self.reads(call)
         shortened = short_form if form is Form.SHORT else outline
         return shortened(call.tool_name, call.sent_id, self._excerpt(call))
@@ -189,7 +190,7 @@ class Rendering:
         return text
 
     def _reads_of(self, call: ToolCall) -> str:
-        if call.status is ToolCallStatus.RUNNING:
+        if call.status is _RUNNING:
             return TURN_ENDED
         if not call.refs:
             return model_reads(call.sent_id, stored_text(call.result, call.error))
@@ -222,9 +223,8 @@ class Rendering:
         ref = call.refs.get(name)
         return self.payloads.get(ref) if ref else None
 
-    def _sent_id(self, call: ToolCall) -> str:
+    def _sent_id(self, call: ToolCall, wanted: str) -> str:
         """The id that the call always has in requests; another if that would make this one invalid."""
-        wanted = call.sent_id
         while wanted in self._sent_ids or not is_sendable_id(wanted):
             name = f"{call.turn_id}\n{call.tool_call_id}"
             self._renamed[name] += 1
