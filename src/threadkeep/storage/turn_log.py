@@ -24,7 +24,7 @@ _APPEND = Statement(
     f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT id, :first_seq, :last_seq, :events FROM tk_turns
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id"""
+    {_UNLESS_WRITTEN}"""
 )
 # The chunks of all turns in one step. Each step of SQLite releases the GIL, and the writer thread waits until
 # the event loop gives it back.
@@ -37,7 +37,7 @@ _APPEND_ALL = Statement(
         FROM json_each(:chunks)) AS chunk
     JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
     WHERE turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id""",
+    {_UNLESS_WRITTEN}""",
     postgres=f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
     FROM (SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
@@ -46,7 +46,7 @@ _APPEND_ALL = Statement(
         FROM json_array_elements(CAST(:chunks AS json))) AS chunk
     JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
     WHERE turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id""",
+    {_UNLESS_WRITTEN}""",
 )
 # Whole chunks: the first may begin before `:after_seq`.
 READ = Statement(
@@ -133,8 +133,7 @@ _ANNEX = Statement(
     WHERE turn_id = :turn_id
         AND first_seq = (SELECT MAX(first_seq) FROM tk_turn_chunks WHERE turn_id = :turn_id)
         AND EXISTS (SELECT 1 FROM tk_turns
-            WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING')
-    RETURNING turn_id"""
+            WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING')"""
 )
 # Another node may be at the same.
 _LOCK_LOGGED = Statement(

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 Row = tuple[Any, ...]
 Rows = Sequence[Row]
+"""What a statement found or returned; an empty row for each that it changed, if it returns none. So RETURNING
+isn't needed to ask whether a row changed: it costs SQLite as much as the rest of the statement."""
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 

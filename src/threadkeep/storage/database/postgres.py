@@ -277,7 +277,7 @@ async def _run(connection: PostgresConnection, query: Query) -> Rows:
         if statement.refusal is not None:
             raise Forbidden(statement.refusal) from exc
         raise
-    return await cursor.fetchall() if cursor.rownumber is not None else ()
+    return await cursor.fetchall() if cursor.rownumber is not None else [()] * cursor.rowcount
 
 
 async def _drive(connection: PostgresConnection, plan: Plan[T]) -> T:
