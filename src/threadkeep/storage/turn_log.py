@@ -195,11 +195,13 @@ class SqlTurnLog:
             return False
 
     async def _write(self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]) -> Rows:
-        """The turns whose chunk was written."""
+        """Stores chunks; returns a row for each of them that was accepted."""
         query = append_query(*chunks[0]) if len(chunks) == 1 else _APPEND_ALL(chunks=_to_json(chunks))
         if not receipts:
             return await self._database.execute(query, urgent=True)
-        return await self._database.write(lambda: _append_with_receipts(query, chunks, receipts), urgent=True)
+        return await self._database.write(
+            lambda: _append_with_receipts(query, len(chunks), receipts), urgent=True
+        )
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
         """The chunks that hold events after `after_seq`, in order."""
@@ -307,14 +309,12 @@ def _trim(ended_before: int) -> Plan[list[int]]:
     return [chunks[turn_id] for turn_id in ids]
 
 
-def _append_with_receipts(
-    query: Query, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]
-) -> Plan[Rows]:
-    """Appends chunks, and stores receipts except for turns that are no longer this node's."""
-    written = (yield query) if chunks else ()
-    refused = {chunk.turn_id for chunk, _ in chunks} - {turn_id for (turn_id,) in written}
-    if kept := [it for it in receipts if it.turn_id not in refused]:
-        yield from add_receipts(kept)
+def _append_with_receipts(query: Query, count: int, receipts: Sequence[TurnReceipt]) -> Plan[Rows]:
+    """Appends so many chunks, and stores receipts if this node may write all of their turns."""
+    written = (yield query) if count else ()
+    if len(written) < count:
+        raise StorageConflict("A turn has already ended, or another node runs it.")
+    yield from add_receipts(receipts)
     return written
 
 
