@@ -72,6 +72,7 @@ SUITES = (
             "src/threadkeep/cli",
             "src/threadkeep/gateways",
             "src/threadkeep/retrieval",
+            "tests/browser/*.py",
             "tests/gateways",
             "web",
         ),
