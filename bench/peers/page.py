@@ -27,8 +27,8 @@ RULES = """Every contender runs in an environment of its own, installed from a l
     process on the same machine that speaks the provider's own protocol. Commits wait for the disk."""
 PIECES = f"""`{LOADS[0]}` is {LOADS[0].turns} turns at once, {LOADS[0].rate} pieces a second each. The
     begin and the end of a turn are shared out among its pieces."""
-TURNS = """Processor time of a whole turn with one piece, and how long its first event takes, when so
-    many begin at once."""
+TURNS = """Processor time of a whole turn with one piece, and how long whatever the server says first
+    and the first piece of the reply take, when so many begin at once."""
 DELAYS = f"""Of a piece from the model to the client, P50 / P99 in milliseconds. `{CROWD}` is
     {CROWD.turns} turns at once."""
 BEHIND = """How long the turns took, from the first question to the last end, against the time that the
@@ -109,7 +109,8 @@ def _servers(servers: Results) -> list[str]:
         _table(
             servers,
             {f"CPU, {count} at once": plain(f"turn CPU ms {count}", "ms") for count in AT_ONCE}
-            | {f"first event, {count} at once": plain(f"first event ms {count}", "ms") for count in AT_ONCE},
+            | {f"first event, {count} at once": plain(f"first event ms {count}", "ms") for count in AT_ONCE}
+            | {f"first piece, {count} at once": plain(f"first piece ms {count}", "ms") for count in AT_ONCE},
         ),
         "### Delay",
         _prose(DELAYS),
