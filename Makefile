@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test corpus costs fuzz chaos audit run page screens types bench bench-peers conformance lock clean
+.PHONY: help check test compat corpus costs fuzz chaos audit run page screens types bench bench-peers conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -8,13 +8,17 @@ EXTRAS = --extra documents --extra local --extra postgres
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
 
-check: ## format, lint, type-check and test; run it before every commit
+check: ## format, lint, type-check and test what a change can break; run it before every commit
 	@sh scripts/env dev
 	@$(PYTHON) -m ruff format
 	@sh scripts/test
 
-test: ## run all tests without formatting
-	@sh scripts/test tests -n auto --dist worksteal
+test: ## run all tests and nothing else
+	@sh scripts/test -n auto --dist worksteal
+
+compat: ## test with programs of others and fuzz; what passed is skipped by check and CI until it changes
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.compat
 
 corpus: ## record anew what leaves the server, after a change you meant to make (NAMES= for some scenarios)
 	@sh scripts/env dev
