@@ -55,10 +55,10 @@ async def sqlite_copies(dataset: Dataset) -> AsyncGenerator[Copies]:
         copy = path.parents[1] / "copy" / path.name
         copy.parent.mkdir()
         shutil.copy(path, copy)
-        sync_ms = _sync_ms(path.parents[1])
-        title = f"SQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL, {sync_ms:.2f} ms a sync"
+        disk_ms = sync_ms(path.parents[1])
+        title = f"SQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL, {disk_ms:.2f} ms a sync"
         # Where a commit costs next to nothing there is nothing to gain by sharing it.
-        yield Copies(title, url, _url(copy), GROUP_COMMIT_AIM if sync_ms >= 1 else QUICK_DISK_AIM)
+        yield Copies(title, url, _url(copy), GROUP_COMMIT_AIM if disk_ms >= 1 else QUICK_DISK_AIM)
 
 
 @asynccontextmanager
@@ -120,7 +120,7 @@ async def _migrate(url: str) -> None:
     await (await open_store(url)).close()
 
 
-def _sync_ms(folder: Path) -> float:
+def sync_ms(folder: Path) -> float:
     """What the disk takes to make two pages durable."""
     with Path(folder, "sync").open("wb", buffering=0) as file:
         return median(_timed_sync(file) for _ in range(50))
