@@ -108,7 +108,7 @@ def _beside_floor(floor: str, group: str, row: str) -> Iterator[Bar]:
         found = find(Place(group, table, row))
         if isinstance(found, Line):
             it = found.comparison
-            yield Bar(f"{floor}, {database}", it.floor, amount(it.floor, found.unit), "floor")
+            yield Bar(f"{floor}, same rounds", it.floor, amount(it.floor, found.unit), "floor")
             said = f"{amount(it.ours, found.unit)}, {it.ratio:.1f} ×"
             yield Bar(f"Threadkeep, {database}", it.ours, said, "ours")
 

@@ -71,6 +71,7 @@ EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 EXTRAS = {
     "threadkeep.mcp.sessions.launch",
     "threadkeep.cli.embedded",
+    "threadkeep.http.sign_in.by_token",
     "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",
@@ -116,14 +117,14 @@ SHORT_LIVED = {
     "threadkeep.gateways.local._Reply.begin": "one reply",
     # One thing each; the caller waits for it.
     "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
-    "threadkeep.http.server.server._Stopping.begin": "the end of the process",
+    "threadkeep.http.server.server._Stopping._begin": "the end of the process",
     "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
     "threadkeep.workers.process.start_worker": "the start of a worker",
     "threadkeep.workers.process.end_process": "the end of a worker",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
-    "threadkeep.cli.serve.run_server.ready": "loads the model once",
+    "threadkeep.cli.serve._serve.ready": "loads the model once",
     "threadkeep.client": "runs in other programs",
     "threadkeep.testing": "runs in tests",
 }

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.conftest import secret_key_for
+from tests.conftest import TEMPLATE, secret_key_for
+from tests.postgres import Postgres
 from tests.serving import Server
 from threadkeep import Settings
 from threadkeep.cli import main
@@ -236,3 +237,14 @@ def test_settings_that_are_refused_are_a_finding(
     assert main(["doctor", "--json"]) == 1
     report = msgspec.json.decode(capsys.readouterr().out)
     assert [(it["check"], it["verdict"]) for it in report["findings"]] == [("settings", "problem")]
+
+
+async def test_more_connections_than_the_database_server_has_are_a_problem(
+    tmp_path: Path, postgres: Postgres
+):
+    url = postgres.create_database(template=TEMPLATE)
+    few, many = (settings(tmp_path, database_url=url, workers=count) for count in (2, 64))
+    (finding,) = (await found(few))["connections"]
+    assert finding.verdict == "ok" and finding.message.startswith("2 workers may use 14 connections")
+    (finding,) = (await found(many))["connections"]
+    assert finding.verdict == "problem" and "THREADKEEP_WORKERS" in (finding.advice or "")

@@ -269,3 +269,11 @@ def test_names_that_are_none_of_ours_are_found_with_the_setting_meant():
 
 def test_what_we_tell_mcp_servers_is_no_mistyped_setting():
     assert misnamed({"THREADKEEP_USER_ID": "alice", "THREADKEEP_CONFIG": "threadkeep.toml"}) == []
+
+
+def test_workers_share_what_one_server_may_use():
+    settings = Settings.load(
+        {}, database_url="postgresql://host/db", workers=3, database_pool_size=8, mcp_max_servers=2
+    )
+    each = settings.of_each_worker
+    assert (each.database_pool_size, each.mcp_max_servers, each.data) == (3, 1, settings.data)

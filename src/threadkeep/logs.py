@@ -59,10 +59,13 @@ def about(subject: Subject = _NOTHING) -> Generator[None]:
         _subject.reset(token)
 
 
-def set_up_logs(level: str, log_format: LogFormat) -> None:
-    """Sends every line of this process to stderr in one format, including those of libraries and warnings."""
+def set_up_logs(level: str, log_format: LogFormat, *, worker: int | None = None) -> None:
+    """Sends every line of this process to stderr in one format, including those of libraries and warnings.
+
+    If several workers share it, each line says whose it is.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
+    handler.setFormatter(JsonLines(worker) if log_format == "json" else TextLines(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name, at_least in _TALKATIVE.items():
@@ -72,18 +75,26 @@ def set_up_logs(level: str, log_format: LogFormat) -> None:
 class TextLines(logging.Formatter):
     """Lines for people; details are indented below their line."""
 
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._source = "" if worker is None else f" worker={worker}"
+
     def format(self, record: logging.LogRecord) -> str:
         """One line, and a stack trace if there is one."""
         # A line break in a message could fake a line of ours.
         message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
         ids = "".join(f" {name.removesuffix('_id')}={value}" for name, value in _ids())
-        line = f"{_time(record)} {record.levelname} {record.name} {message}{ids}"
+        line = f"{_time(record)} {record.levelname} {record.name} {message}{self._source}{ids}"
         stack = _stack(record)
         return f"{line}\n    {stack.rstrip().replace(chr(10), chr(10) + '    ')}" if stack else line
 
 
 class JsonLines(logging.Formatter):
     """Lines for programs: one object each, including a record's `extra={"fields": …}`."""
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._source = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
         """One line of JSON."""
@@ -92,6 +103,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._source,
             **dict(_ids()),
             **getattr(record, "fields", {}),
         }

@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
-from threadkeep.http.sign_in.methods import SignInMethod
+from threadkeep.http.sign_in.method import SignInMethod
 
 SECRET = "a secret of more than thirty-two characters"
 ALICE = User(UserId("alice"))

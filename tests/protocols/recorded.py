@@ -28,10 +28,15 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.secret import Secret
 from threadkeep.protocols.dialect import START, Dialect, Position, TurnContext
 
 CONTEXT = TurnContext(
-    TurnId("01890a5d-ac96-774b-bcce-b302099a8057"), MessageId("m2"), ConversationId("c1"), AgentId("a1"), "s1"
+    TurnId("01890a5d-ac96-774b-bcce-b302099a8057"),
+    MessageId("m2"),
+    ConversationId("c1"),
+    AgentId("a1"),
+    Secret("s1"),
 )
 AT = 1_800_000_000_000
 UNSHOWN = "docs__search_as_the_model_calls_it"

@@ -25,6 +25,8 @@ from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
 from threadkeep.bootstrap.stores import opened_jobs_and_store, reading_store
 from threadkeep.http.app import Threadkeep
+from threadkeep.http.metrics import render
+from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.methods import CurrentUser, sign_in
 from threadkeep.settings import Settings
 
@@ -43,15 +45,25 @@ __all__ = [
 ]
 
 
-def create_app(settings: Settings | None = None, *, current_user: CurrentUser | None = None) -> Threadkeep:
-    """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user."""
+def create_app(
+    settings: Settings | None = None,
+    *,
+    current_user: CurrentUser | None = None,
+    siblings: Siblings | None = None,
+) -> Threadkeep:
+    """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user.
+
+    `siblings` is for `threadkeep serve`: the workers of the same server.
+    """
     settings = settings or Settings.load()
     door = sign_in(settings, current_user)
     runtime = Runtime(settings, is_local=current_user is None and not settings.signs_in)
 
     @asynccontextmanager
     async def running() -> AsyncGenerator[None]:
-        await runtime.services()
+        services = await runtime.services()
+        if siblings is not None:
+            siblings.respond_with(lambda: "".join(render(services)))
         try:
             yield
         finally:
@@ -65,4 +77,5 @@ def create_app(settings: Settings | None = None, *, current_user: CurrentUser | 
         running,
         embedded=current_user is not None,
         is_demonstration=is_demonstration(settings),
+        siblings=siblings,
     )

@@ -7,15 +7,19 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 from threadkeep.bootstrap import build_endpoint, create_app, has_model
-from threadkeep.cli.commands import runs
+from threadkeep.cli.commands import refuse, runs
 from threadkeep.cli.privacy import keep_secrets_private
+from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server.connection import ConnectionLimits
 from threadkeep.http.server.server import listen, serve
+from threadkeep.http.server.supervisor import Supervisor, Worker
+from threadkeep.http.siblings import Siblings, connect_siblings
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.local_token import is_token_required, make_token
 from threadkeep.logs import set_up_logs
@@ -35,6 +39,9 @@ def add_serve(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", help="address to listen on (127.0.0.1)")
     command.add_argument("--port", type=int, help="port to listen on (8710)")
     command.add_argument(
+        "--workers", type=int, help="processes that share the port, one for each core; needs PostgreSQL (1)"
+    )
+    command.add_argument(
         "--require-token",
         action="store_true",
         default=None,
@@ -51,30 +58,68 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     if (reason := open_to_others(settings_file())) is not None:
         log.warning("The settings file isn't safe: %s", reason)
     keep_secrets_private(settings)
-    app = create_app(settings)
+    with listen(settings.host, settings.port) as listener:
+        if settings.workers == 1:
+            _serve(settings, listener, announce_start=partial(_announce_start, settings, listener))
+            return 0
+        lines = connect_siblings(settings.workers)
+
+        def work(worker: Worker) -> int:
+            set_up_logs(settings.log_level, settings.log_format, worker=worker.number)
+            try:
+                _serve(
+                    settings.of_each_worker,
+                    listener,
+                    announce_start=worker.report_ready,
+                    worker=worker,
+                    siblings=Siblings(worker.number, lines),
+                )
+            except ThreadkeepError as exc:
+                return refuse(exc, given)
+            return 0
+
+        return Supervisor(settings.workers, work, partial(_announce_start, settings, listener)).run()
+
+
+def _serve(
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    announce_start: Callable[[], None],
+    worker: Worker | None = None,
+    siblings: Siblings | None = None,
+) -> None:
+    """Serves in this process."""
+    app = create_app(settings, siblings=siblings)
     loading: list[asyncio.Task[None]] = []
-    # For programs, all lines have one format.
-    announce = log.info if settings.log_format == "json" else _print
 
     def ready() -> None:
-        for line in _announcement(settings, listener):
-            announce(line)
+        announce_start()
         if settings.gateway == "local" and has_model(settings):
-            loading.append(asyncio.create_task(_load_model(app, announce)))
+            loading.append(asyncio.create_task(_load_model(app, _announcer(settings))))
 
-    with listen(settings.host, settings.port) as listener:
-        serve(
-            app,
-            listener,
-            when_ready=ready,
-            grace_s=settings.shutdown_grace_s,
-            limits=ConnectionLimits(
-                most=settings.max_connections,
-                header_s=settings.header_timeout_s,
-                keep_alive_s=settings.keep_alive_s,
-            ),
-        )
-    return 0
+    serve(
+        app,
+        listener,
+        when_ready=ready,
+        grace_s=settings.shutdown_grace_s,
+        limits=ConnectionLimits(
+            most=settings.max_connections,
+            header_s=settings.header_timeout_s,
+            keep_alive_s=settings.keep_alive_s,
+        ),
+        worker=worker,
+    )
+
+
+def _announcer(settings: Settings) -> Callable[[str], None]:
+    """Where people read that the server has started; for programs, all lines have one format."""
+    return log.info if settings.log_format == "json" else _print
+
+
+def _announce_start(settings: Settings, listener: socket.socket) -> None:
+    for line in _announcement(settings, listener):
+        _announcer(settings)(line)
 
 
 def _print(line: str) -> None:
@@ -84,7 +129,8 @@ def _print(line: str) -> None:
 def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    yield f"Threadkeep {__version__} is listening on http://{shown}:{port} ({_who(settings)})."
+    workers = f" with {settings.workers} workers" if settings.workers > 1 else ""
+    yield f"Threadkeep {__version__} is listening on http://{shown}:{port}{workers} ({_who(settings)})."
     if not settings.signs_in and sys.stdout.isatty():  # a terminal isn't kept, as a log is
         yield f"Open http://{shown}:{port}/#token={make_token(settings.data)}"
     if (file := settings_file().absolute()).exists():

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 
 from threadkeep.bootstrap import build_secret_box
-from threadkeep.doctor.database import check_database, check_secret_key
+from threadkeep.doctor.database import check_connections, check_database, check_secret_key
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
@@ -34,6 +34,8 @@ async def examine(
         yield Finding("database", "problem", exc.message, advice)
     else:
         for finding in check_database(inspection):
+            yield finding
+        for finding in check_connections(settings, inspection):
             yield finding
         for finding in check_secret_key(settings, inspection, box.sealing_key):
             yield finding

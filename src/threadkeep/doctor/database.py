@@ -7,6 +7,9 @@ from threadkeep.settings import PREFIX, Settings
 from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
 
+OTHER_CONNECTIONS = 3
+"""Of each worker besides its pool: for leases and turn logs, and to listen to other nodes."""
+
 
 def check_database(inspection: Inspection | None) -> Iterator[Finding]:
     """Whether it is writable and of this version; without an inspection there is no file yet."""
@@ -23,6 +26,23 @@ def check_database(inspection: Inspection | None) -> Iterator[Finding]:
         yield Finding("database", "ok", f"{inspection.version}; {waiting}")
     elif not inspection.incompatible and not inspection.refusal:
         yield Finding("database", "ok", f"{inspection.version}; reachable, writable and up to date.")
+
+
+def check_connections(settings: Settings, inspection: Inspection | None) -> Iterator[Finding]:
+    """Whether the database server has a connection for each one that we may open."""
+    most = inspection.most_connections if inspection else None
+    if most is None:
+        return
+    ours = settings.workers * (settings.of_each_worker.database_pool_size + OTHER_CONNECTIONS)
+    workers = "1 worker" if settings.workers == 1 else f"{settings.workers} workers"
+    used = f"{workers} may use {ours} connections; the database server has {most}."
+    if ours > most:
+        advice = (
+            f"Lower {PREFIX}DATABASE_POOL_SIZE or {PREFIX}WORKERS, or raise the server's max_connections."
+        )
+        yield Finding("connections", "problem", used, advice)
+    else:
+        yield Finding("connections", "ok", used)
 
 
 def check_secret_key(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.errors import InvalidRequest, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.text import check_storable, is_blank
 
@@ -44,6 +44,14 @@ class User:
     def is_admin(self) -> bool:
         """Whether this user manages agents and users."""
         return self.role is UserRole.ADMIN
+
+
+def signed_in_user(name: str, role: UserRole) -> User:
+    """The user with the name that a sign-in gave."""
+    try:
+        return User(user_id(name), role)
+    except InvalidRequest as exc:
+        raise Unauthenticated(f"The signed-in user's id is invalid: {exc.message}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from threadkeep.http.requests.bodies import BodyLimits
 from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.routing import Endpoint, endpoint
 from threadkeep.http.routes import ROUTES
-from threadkeep.http.sign_in.methods import SignInMethod
+from threadkeep.http.siblings import Siblings
+from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket
@@ -52,13 +53,14 @@ class Threadkeep:
         *,
         embedded: bool,
         is_demonstration: bool,
+        siblings: Siblings | None,
     ) -> None:
         self.services = services
         self._running = running
         presence = Presence(sign_in, services)
         pages = Starlette(
             routes=[
-                *_routes(settings, presence, services),
+                *_routes(settings, presence, services, siblings),
                 *page_routes(
                     is_demonstration=is_demonstration, embedded=embedded, signs_in=settings.signs_in
                 ),
@@ -113,7 +115,10 @@ def _endpoints(
 
 
 def _routes(
-    settings: Settings, presence: Presence, services: Callable[[], Awaitable[Services]]
+    settings: Settings,
+    presence: Presence,
+    services: Callable[[], Awaitable[Services]],
+    siblings: Siblings | None,
 ) -> list[BaseRoute]:
     """The routes outside the route table."""
 
@@ -129,7 +134,7 @@ def _routes(
     return [
         WebSocketRoute("/ws", web_socket(presence, services, socket_limits)),
         StarletteRoute("/openapi.json", get_openapi),
-        StarletteRoute("/metrics", metrics_endpoint(presence, services)),
+        StarletteRoute("/metrics", metrics_endpoint(presence, services, siblings)),
         StarletteRoute("/docs", get_docs),
     ]
 

@@ -1,4 +1,4 @@
-"""This process's metrics in Prometheus' text format, for loopback and for admins."""
+"""This server's metrics in Prometheus' text format, for loopback and for admins."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.http.requests.errors import error_response
+from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
 from threadkeep.services.services import Services
@@ -18,7 +19,7 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_endpoint(
-    presence: Presence, services: Callable[[], Awaitable[Services]]
+    presence: Presence, services: Callable[[], Awaitable[Services]], siblings: Siblings | None
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint of `GET /metrics`."""
 
@@ -26,7 +27,7 @@ def metrics_endpoint(
         try:
             if not _is_from_here(request) and not (await presence.user(request)).is_admin:
                 raise Forbidden("Metrics are available to admins and on this machine.")
-            text = "".join(render(await services()))
+            text = "".join(render(await services())) if siblings is None else merge(await siblings.ask())
         except ThreadkeepError as exc:
             return error_response(exc, path="/metrics", request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
@@ -43,8 +44,26 @@ def _is_from_here(request: Request) -> bool:
         return False
 
 
+def merge(texts: Mapping[int, str]) -> str:
+    """The metrics of several workers, by their numbers, in one text: each family once, with all values."""
+    families: dict[str, list[str]] = {}
+    for worker, text in texts.items():
+        for family in text.split("# HELP ")[1:]:
+            help_text, type_, *values = family.splitlines(keepends=True)
+            merged = families.setdefault(f"# HELP {help_text}{type_}", [])
+            merged += (_of_worker(worker, value) for value in values)
+    return "".join(head + "".join(values) for head, values in families.items())
+
+
+def _of_worker(worker: int, line: str) -> str:
+    name, has_labels, rest = line.partition("{")
+    if not has_labels:
+        name, _, rest = line.partition(" ")
+    return f'{name}{{worker="{worker}"{"," if has_labels else "} "}{rest}'
+
+
 def render(services: Services) -> Iterator[str]:
-    """All metrics, one per line."""
+    """All metrics of this process, one per line."""
     metrics = services.metrics
     this = {f'version="{__version__}",node="{services.running_turns.node_id}"': 1}
     yield from _family("threadkeep_info", "gauge", "The running version and the node's name.", this)

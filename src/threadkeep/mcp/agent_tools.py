@@ -8,7 +8,7 @@ from typing import Any
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import StorageError
-from threadkeep.domain.mcp import McpServer, definition_of, fingerprint
+from threadkeep.domain.mcp import McpServer, fingerprint
 from threadkeep.domain.tool_rules import ToolEffect, effect_of
 from threadkeep.domain.user import User
 from threadkeep.mcp.link import LinkBroken
@@ -115,9 +115,8 @@ class AgentTools:
         except LinkBroken as exc:
             return Unavailable(name, str(exc))
         await self._record(caller.agent, name, tools)
-        if server.trust_annotations:
-            return tools
-        return [replace(tool, effect=ToolEffect.WRITE) for tool in tools]
+        effect = None if server.trust_annotations else ToolEffect.WRITE
+        return [replace(it, configured=server, effect=effect or it.effect) for it in tools]
 
     async def _record(self, agent: Agent, name: str, tools: Sequence[Tool]) -> None:
         mark = fingerprint((tool.name, tool.description, tool.input_schema) for tool in tools)
@@ -142,7 +141,7 @@ class TurnToolSession:
         """What can be called now, our own tools first, each with its effect, and what is unavailable."""
         tools = [tool for server in self._own.values() for tool in await server.tools(self._caller)]
         others, unavailable = await self._agents.list(self._caller)
-        return [self._defined(self._ruled(tool)) for tool in (*tools, *others)], unavailable
+        return [self._ruled(tool) for tool in (*tools, *others)], unavailable
 
     def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
@@ -157,12 +156,6 @@ class TurnToolSession:
         """A tool with the effect that the agent's owner has set, if any."""
         effect = effect_of(self._caller.agent.settings.tools, tool.server, tool.name)
         return tool if effect in {None, tool.effect} else replace(tool, effect=effect)
-
-    def _defined(self, tool: Tool) -> Tool:
-        """A tool with the digest by which its user recognizes it."""
-        server = None if tool.is_own else self._caller.agent.settings.mcp_servers.get(tool.server)
-        definition = definition_of(server, tool.name, tool.description, tool.input_schema)
-        return replace(tool, definition=definition)
 
 
 def _key(caller: Caller, name: str, server: McpServer) -> ServerKey:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.approval import Decision
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.mcp import McpServer, definition_of
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_rules import ToolEffect
@@ -22,8 +23,7 @@ class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
     `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
-    the one whose calls the turn's user answers instead of a server. `definition` is a digest of the tool and
-    its server: it changes with anything that decides what a call does and where it goes.
+    the one whose calls the turn's user answers instead of a server.
     """
 
     server: str
@@ -34,7 +34,13 @@ class Tool:
     is_own: bool = False
     effect: ToolEffect = ToolEffect.WRITE
     asks_user: bool = False
-    definition: str = ""
+    configured: McpServer | None = None
+    """Its server as the agent's owner has configured it; our own have no configuration."""
+
+    @property
+    def definition(self) -> str:
+        """A digest of all that decides what a call does and where it goes: the tool and its server."""
+        return definition_of(self.configured, self.name, self.description, self.input_schema)
 
     @property
     def grant(self) -> "Grant":

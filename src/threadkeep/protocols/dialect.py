@@ -13,6 +13,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
+from threadkeep.domain.secret import Secret
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
@@ -24,14 +25,14 @@ _SEQ = re.compile(r"[0-9]{1,15}")
 class TurnContext:
     """What is known about a turn before its first event.
 
-    The session is a credential: it is empty unless the reader has presented it or owns the conversation.
+    The session is a credential: there is none unless the reader has presented it or owns the conversation.
     """
 
     turn_id: TurnId
     message_id: MessageId
     conversation_id: ConversationId
     agent_id: AgentId
-    session_id: str = ""
+    session: Secret | None = None
 
     @classmethod
     def of(cls, turn: Turn, conversation: Conversation) -> Self:
@@ -41,8 +42,13 @@ class TurnContext:
             message_id=turn.assistant_message_id,
             conversation_id=conversation.id,
             agent_id=conversation.agent_id,
-            session_id=conversation.session_id.reveal(),
+            session=conversation.session_id,
         )
+
+    @property
+    def session_id(self) -> str:
+        """The session, decrypted now: most dialects don't need it."""
+        return self.session.reveal() if self.session else ""
 
 
 class Position(NamedTuple):

@@ -93,6 +93,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         self.check_timezone()
         self.check_tools()
         self.check_reach()
+        self.check_workers()
 
     def __repr__(self) -> str:
         shown = ((s.name, "…" if s.secret and s.value else s.value) for s in self.describe())

@@ -1,15 +1,27 @@
-"""Run the server: stop it, continue after a crash, and read its log."""
+"""Run the server: in how many processes, stop it, continue after a crash, and read its log."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from msgspec import Meta
+from msgspec.structs import replace
 
+from threadkeep.domain.errors import SettingsError
 from threadkeep.settings.limits import LimitSettings
 
 
 class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the server runs."""
 
+    workers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="PostgreSQL: processes of `threadkeep serve` that share its port, one for each core. "
+            "They also share DATABASE_POOL_SIZE, MAX_CONNECTIONS, MAX_IDLE_SOCKETS, MCP_MAX_SERVERS and "
+            "FILE_WORKERS.",
+        ),
+    ] = 1
     resume_within_hours: Annotated[
         float,
         Meta(
@@ -34,3 +46,27 @@ class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_f
         Literal["text", "json"],
         Meta(description="Log format: text for people, or json with one object per line for programs."),
     ] = "text"
+
+    def check_workers(self) -> None:
+        """Rejects several processes on a database that only one can use."""
+        if self.workers > 1 and self.on_sqlite:
+            raise SettingsError(
+                f"THREADKEEP_WORKERS is {self.workers}, but only one process can use a SQLite database. Set "
+                "THREADKEEP_DATABASE_URL to a PostgreSQL database, or run one worker."
+            )
+
+    @property
+    def of_each_worker(self) -> Self:
+        """The settings with a worker's share of what all of them may use together."""
+
+        def share(most: int) -> int:
+            return -(-most // self.workers)
+
+        return replace(
+            self,
+            database_pool_size=share(self.database_pool_size),
+            max_connections=share(self.max_connections),
+            max_idle_sockets=share(self.max_idle_sockets),
+            mcp_max_servers=share(self.mcp_max_servers),
+            file_workers=share(self.file_workers),
+        )

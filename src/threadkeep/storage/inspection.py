@@ -18,6 +18,12 @@ _SERVERS = Statement(
     """SELECT id, name, settings FROM tk_agents
     WHERE deleted_at IS NULL AND settings LIKE '%"mcp_servers":{"%' ORDER BY id LIMIT 1000"""
 )
+# How many connections the server has for everybody. SQLite needs none.
+_CONNECTIONS = Statement(
+    "SELECT NULL",
+    postgres="""SELECT current_setting('max_connections')::int
+        - current_setting('superuser_reserved_connections')::int""",
+)
 # Why nothing could be written, before anybody tries. For SQLite, the file's permissions tell.
 _REFUSAL = Statement(
     "SELECT NULL",
@@ -49,6 +55,8 @@ class Inspection:
     """Why this version can't migrate the database."""
     refusal: str | None
     """Why the database can't be written."""
+    most_connections: int | None
+    """How many connections the database server accepts; None if it needs none."""
     agents: Sequence[KeptAgent]
 
 
@@ -71,6 +79,7 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
     ((version,),) = await database.fetch(_VERSION())
     missing = await database.read(lambda: missing_migrations(migrations(database.dialect)))
     ((refused,),) = await database.fetch(_REFUSAL())
+    ((most_connections,),) = await database.fetch(_CONNECTIONS())
     # In a database of another version the columns may mean something else.
     agents = await database.fetch(_SERVERS()) if not missing else ()
     column = SettingsColumn(box)
@@ -79,5 +88,6 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
         missing_count=0 if isinstance(missing, Incompatible) else len(missing),
         incompatible=missing if isinstance(missing, Incompatible) else None,
         refusal=refusal or refused,
+        most_connections=most_connections,
         agents=[KeptAgent(AgentId(id_), name, column.decode(kept)) for id_, name, kept in agents],
     )

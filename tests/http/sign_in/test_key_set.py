@@ -36,8 +36,9 @@ from tests.http.signing_in import (
 from threadkeep import create_app
 from threadkeep.domain.errors import SignInUnavailable
 from threadkeep.http.sign_in.access_tokens import Expected
+from threadkeep.http.sign_in.by_token import KeySetSignIn
 from threadkeep.http.sign_in.key_set import MOST_KEY_SET_BYTES
-from threadkeep.http.sign_in.methods import KeySetSignIn, sign_in
+from threadkeep.http.sign_in.methods import sign_in
 from threadkeep.settings import Settings
 from threadkeep.testing.waiting import PATIENCE_S, until
 

@@ -28,7 +28,8 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import AdminClaim, User, UserRole
 from threadkeep.http.sign_in.access_tokens import Expected, issue_token
 from threadkeep.http.sign_in.bearer import bearer_token
-from threadkeep.http.sign_in.methods import HostSignIn, KeySetSignIn, LocalSignIn, SharedSecretSignIn, sign_in
+from threadkeep.http.sign_in.by_token import KeySetSignIn, SharedSecretSignIn
+from threadkeep.http.sign_in.methods import HostSignIn, LocalSignIn, sign_in
 from threadkeep.settings import Settings
 from threadkeep.wire.inside import INSIDE
 

@@ -16,6 +16,7 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.requests.stream import broken_off
 from threadkeep.http.server.connection import ConnectionLimits, Connections
+from threadkeep.http.server.supervisor import Worker
 from threadkeep.http.server.web_sockets import ANY_SIZE, SocketConnection
 
 PING_EVERY_S = 30.0
@@ -72,11 +73,15 @@ def serve(
     when_ready: Callable[[], None],
     grace_s: float,
     limits: ConnectionLimits,
+    worker: Worker | None = None,
 ) -> None:
-    """Serves until SIGINT or SIGTERM, then lets running turns and requests end and closes the database."""
+    """Serves until SIGINT or SIGTERM, then lets running turns and requests end and closes the database.
+
+    A worker serves until its parent says so.
+    """
     server = SignalFreeServer(uvicorn_config(app, SHUTDOWN_S, limits))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, server, listener, when_ready, grace_s))
+        runner.run(_serve(app, server, listener, when_ready, grace_s, worker))
 
 
 async def _serve(
@@ -85,11 +90,15 @@ async def _serve(
     listener: socket.socket,
     when_ready: Callable[[], None],
     grace_s: float,
+    worker: Worker | None,
 ) -> None:
     filter_uvicorns_lines()
     stopping = _Stopping(app, server, grace_s)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.begin, number)
+    if worker is None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.hear_signal)
+    else:
+        worker.obey(drain=stopping.drain, end=stopping.end)
     # Start-up errors appear as sentences here; within uvicorn they would be stack traces.
     async with app.lifespan():
         # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
@@ -99,7 +108,7 @@ async def _serve(
 
 
 class _Stopping:
-    """Ends the server when running turns have ended, their time is up, or a second signal arrives."""
+    """Ends the server when running turns have ended, their time is up, or there is none left."""
 
     def __init__(self, app: Threadkeep, server: uvicorn.Server, grace_s: float) -> None:
         self._app = app
@@ -107,18 +116,31 @@ class _Stopping:
         self._grace_s = grace_s
         self._draining: asyncio.Task[None] | None = None
 
-    def begin(self, number: signal.Signals) -> None:
-        """A signal has arrived."""
+    def hear_signal(self) -> None:
+        """The first signal drains the server, the second ends it."""
         if self._draining is None:
-            self._draining = asyncio.create_task(self._drain(number))
+            self.drain()
         else:
-            self._server.handle_exit(number, None)
+            self.end()
 
-    async def _drain(self, number: signal.Signals) -> None:
+    def drain(self) -> None:
+        """Ends the server when running turns have ended or their time is up."""
+        self._begin(self._grace_s)
+
+    def end(self) -> None:
+        """Ends the server without delay; running turns are handed off as they are."""
+        self._begin(0)
+        self._server.handle_exit(signal.SIGINT, None)
+
+    def _begin(self, grace_s: float) -> None:
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(grace_s))
+
+    async def _drain(self, grace_s: float) -> None:
         try:
-            await (await self._app.services()).turns.drain(self._grace_s)
+            await (await self._app.services()).turns.drain(grace_s)
         finally:
-            self._server.handle_exit(number, None)
+            self._server.handle_exit(signal.SIGTERM, None)
 
 
 class SignalFreeServer(uvicorn.Server):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import jwt
 
-from threadkeep.domain.errors import InvalidRequest, SettingsError, Unauthenticated
-from threadkeep.domain.user import AdminClaim, User, UserRole, user_id
+from threadkeep.domain.errors import SettingsError, Unauthenticated
+from threadkeep.domain.user import AdminClaim, User, UserRole, signed_in_user
 from threadkeep.settings import Settings
 
 LEEWAY_S = 30
@@ -80,7 +80,7 @@ def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected
     except jwt.PyJWTError as exc:
         raise refused(exc) from None
     is_admin = expected.admin is not None and expected.admin.is_in(claims)
-    user = checked_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
+    user = signed_in_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
     return replace(user, token_issued_at=int(claims.get("iat", claims.get("nbf", 0))) * 1000)
 
 
@@ -90,11 +90,3 @@ def refused(error: jwt.PyJWTError) -> Unauthenticated:
     if isinstance(error, jwt.MissingRequiredClaimError):
         return Unauthenticated(f"The token is missing the claim `{error.claim}`.")
     return Unauthenticated(next(reason for kind, reason in _REASONS if isinstance(error, kind)))
-
-
-def checked_user(name: str, role: UserRole) -> User:
-    """A user with a valid id."""
-    try:
-        return User(user_id(name), role)
-    except InvalidRequest as exc:
-        raise Unauthenticated(f"The signed-in user's id is invalid: {exc.message}") from None

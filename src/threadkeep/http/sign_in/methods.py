@@ -4,33 +4,19 @@ import asyncio
 import inspect
 import os
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import httpx2
-import jwt
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import Forbidden, Unauthenticated
-from threadkeep.domain.user import LOCAL, User, UserRole
-from threadkeep.http.sign_in.access_tokens import (
-    KEY_SET_ALGORITHMS,
-    NOT_OURS,
-    SECRET_ALGORITHMS,
-    Expected,
-    checked_user,
-    expected_of,
-    issue_token,
-    refused,
-    token_user,
-)
+from threadkeep.domain.user import LOCAL, User, UserRole, signed_in_user
 from threadkeep.http.sign_in.accounts import Accounts
-from threadkeep.http.sign_in.bearer import bearer_token, required_token
-from threadkeep.http.sign_in.key_set import KeySet
+from threadkeep.http.sign_in.bearer import bearer_token
 from threadkeep.http.sign_in.local_token import is_token_required, make_token
+from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.settings import Settings
 from threadkeep.wire.inside import CONNECTION, INSIDE
 
@@ -41,27 +27,16 @@ Who = User | str | None
 CurrentUser = Callable[[Any], Who | Awaitable[Who]]
 
 
-class SignInMethod(Protocol):
-    """A way to identify the sender of a request."""
-
-    async def user(self, request: HTTPConnection) -> User:
-        """The signed-in user; raises Unauthenticated if there is none."""
-        ...
-
-    async def close(self) -> None:
-        """Releases resources; most have none."""
-
-
 def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> SignInMethod:
     """The sign-in that the host application or the settings define."""
     if current_user is not None:
         return HostSignIn(current_user)
     settings.check_sign_in()
-    if settings.jwt_secret:
-        return SharedSecretSignIn(settings.jwt_secret, expected_of(settings))
-    if settings.jwks_url:
-        return KeySetSignIn(settings.jwks_url, expected_of(settings))
-    return LocalSignIn(settings.data, requires_token=settings.require_token)
+    if not settings.signs_in:
+        return LocalSignIn(settings.data, requires_token=settings.require_token)
+    from threadkeep.http.sign_in.by_token import sign_in_by_token  # noqa: PLC0415 - loads cryptography
+
+    return sign_in_by_token(settings)
 
 
 class LocalSignIn(SignInMethod):
@@ -127,9 +102,9 @@ class HostSignIn(SignInMethod):
             case None:
                 raise Unauthenticated("Sign in first.")
             case User() as user:
-                return checked_user(user.id, user.role)
+                return signed_in_user(user.id, user.role)
             case str() as name:
-                return checked_user(name, UserRole.USER)
+                return signed_in_user(name, UserRole.USER)
             case other:
                 raise TypeError(f"current_user must return a str, a User or None, not {type(other).__name__}")
 
@@ -143,45 +118,3 @@ class HostSignIn(SignInMethod):
             if exc.status_code == 403:
                 raise Forbidden("The application doesn't allow this user.") from exc
             raise
-
-
-class SharedSecretSignIn(SignInMethod):
-    """Tokens signed with a secret that the issuer shares with us."""
-
-    def __init__(self, secret: str, expected: Expected | None = None) -> None:
-        # Find an unusable secret here rather than at every request.
-        issue_token(secret, User(LOCAL), 0)
-        self._secret, self._expected = secret, expected or Expected()
-
-    async def user(self, request: HTTPConnection) -> User:
-        token = required_token(request)
-        return token_user(token, self._secret, SECRET_ALGORITHMS, self._expected)
-
-
-class KeySetSignIn(SignInMethod):
-    """Tokens signed by a provider that publishes its keys (OIDC)."""
-
-    def __init__(
-        self,
-        url: str,
-        expected: Expected,
-        client: httpx2.AsyncClient | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._expected = expected
-        self._keys = KeySet(url, client, clock)
-
-    async def user(self, request: HTTPConnection) -> User:
-        token = required_token(request)
-        try:
-            header = jwt.get_unverified_header(token)
-        except jwt.PyJWTError as exc:
-            raise refused(exc) from None
-        if (algorithm := header.get("alg")) not in KEY_SET_ALGORITHMS:
-            raise Unauthenticated(NOT_OURS)
-        key = await self._keys.key(header.get("kid"), algorithm)
-        return token_user(token, key, KEY_SET_ALGORITHMS, self._expected)
-
-    async def close(self) -> None:
-        await self._keys.close()
