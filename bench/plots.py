@@ -31,6 +31,15 @@ class Bars:
 
     heading: str
     bars: Sequence[Bar]
+    is_logarithmic: bool = False
+
+    def share(self, bar: Bar) -> float:
+        """How much of the space a bar takes; a logarithmic scale begins at half of the least."""
+        most = max(it.value for it in self.bars)
+        if not self.is_logarithmic:
+            return bar.value / most
+        least = min(it.value for it in self.bars) / 2
+        return math.log(bar.value / least) / math.log(most / least)
 
 
 def draw_bars(title: str, groups: Sequence[Bars], *, note: str = "") -> str:
@@ -47,9 +56,8 @@ def draw_bars(title: str, groups: Sequence[Bars], *, note: str = "") -> str:
         if group.heading:
             drawing.text(MARGIN, y + 15, group.heading, colour="faint")
             y += ROW
-        longest = max(bar.value for bar in group.bars)
         for bar in group.bars:
-            width = max(1.5, bar.value / longest * (right - left))
+            width = max(1.5, group.share(bar) * (right - left))
             is_ours = bar.colour == "ours"
             drawing.text(left - 8, y + 14, bar.name, anchor="end", bold=is_ours)
             drawing.rectangle(left, y + 2, width, BAR, bar.colour)
