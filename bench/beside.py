@@ -6,26 +6,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import httpx
 from tests.retrieval.files import make_pdf
 
-from bench.client import Request, request
+from bench.client import Request
+from bench.databases import empty_database
 from bench.measure import Effort
 from bench.servers import Server
 from bench.sse import Stream, Streams
-from bench.streaming import BODY, Pace, serve_with_model
-from bench.table import Times
+from bench.table import Aim, Times
+from bench.turns import ask, serve_with_speaker, signed_in
 from bench.words import words
 
 PAGES, LINES_A_PAGE, WORDS_A_LINE = 300, 40, 12
 TURNS, RATE = 20, 20
 LOOK_EVERY_S = 0.1
 GLANCE_S = 0.005
-AIM_S = 20
-AIM_RATIO = 2
+AIM, AIM_RATIO = Aim("≤", 20, "P50"), Aim("≤", 2, "P50")
 
 
 async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
@@ -38,17 +36,15 @@ def _measure(seconds: int) -> Sequence[Times]:
     pages = ["\n".join(words(chance, WORDS_A_LINE) for _ in range(LINES_A_PAGE)) for _ in range(PAGES)]
     pdf = make_pdf(pages)
     with (
-        TemporaryDirectory(prefix="threadkeep-bench-") as folder,
-        serve_with_model(
-            f"sqlite:///{Path(folder)}/bench.db", Pace("anthropic", RATE), seconds * RATE
-        ) as server,
-        httpx.Client(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=60) as client,
+        empty_database("sqlite") as url,
+        serve_with_speaker(url) as server,
+        signed_in(server) as client,
     ):
         agent_id = client.post("/api/agents", json={"name": "Measured"}).json()["id"]
-        calm = _run(server, client, agent_id)
+        calm = _run(server, _questions(client, agent_id, seconds))
         alone = _gaps(calm, 0, time.monotonic())
         streams = Streams(server.port)
-        turns = streams.open(_questions(client, agent_id))
+        turns = streams.open(_questions(client, agent_id, seconds))
         streams.read_heads(turns)
         begun = time.monotonic()
         path = f"/api/agents/{agent_id}/documents"
@@ -60,22 +56,24 @@ def _measure(seconds: int) -> Sequence[Times]:
         read = time.monotonic()
         assert document["status"] == "ready", document
         streams.read_all()
-    lines = [
-        Times(f"gap between events of {TURNS} turns at {RATE}/s, alone", alone),
-        Times("the same while the text is read", _gaps(turns, begun, read)),
-        Times("the same while its meaning is read", _gaps(turns, read, time.monotonic())),
-    ]
-    ratio = lines[1].percentile(99) / lines[0].percentile(99)
+    gaps = {
+        f"gap between events of {TURNS} turns at {RATE}/s, alone": alone,
+        "the same while the text is read": _gaps(turns, begun, read),
+        "the same while its meaning is read": _gaps(turns, read, time.monotonic()),
+    }
+    # On a slow machine the turns end before the document.
+    lines = [Times.of(what, values) for what, values in gaps.items() if values]
+    ratio = lines[1].p99 / lines[0].p99
     return [
-        Times(f"{PAGES} pages, until they can be searched by words", [read - begun], "s", AIM_S),
-        *(line for line in lines if line.values),  # on a slow machine the turns end before the document
-        Times("P99 of the gap while the text is read, against alone", [ratio], "times", AIM_RATIO),
+        Times.of(f"{PAGES} pages, until they can be searched by words", [read - begun], "s", AIM),
+        *lines,
+        Times.of("P99 of the gap while the text is read, against alone", [ratio], "times", AIM_RATIO),
     ]
 
 
-def _run(server: Server, client: httpx.Client, agent_id: str) -> list[Stream]:
+def _run(server: Server, questions: Iterable[Request]) -> list[Stream]:
     streams = Streams(server.port)
-    turns = streams.open(_questions(client, agent_id))
+    turns = streams.open(questions)
     streams.read_all()
     return turns
 
@@ -89,10 +87,10 @@ def _beside(streams: Streams, ask: Callable[[], httpx.Response]) -> httpx.Respon
         return answer.result()
 
 
-def _questions(client: httpx.Client, agent_id: str) -> Iterator[Request]:
+def _questions(client: httpx.Client, agent_id: str, seconds: int) -> Iterator[Request]:
     for _ in range(TURNS):
         conversation = client.post(f"/api/agents/{agent_id}/conversations").json()
-        yield request("POST", f"/api/conversations/{conversation['id']}/messages", body=BODY)
+        yield ask(conversation["id"], seconds * RATE, RATE)
 
 
 def _gaps(turns: Iterable[Stream], begun: float, ended: float) -> list[float]:

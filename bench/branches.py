@@ -8,14 +8,15 @@ from bench.data import Batch, Dataset, make_conversation
 from bench.databases import LARGE_DATABASES
 from bench.measure import Effort
 from bench.sample import READER
-from bench.table import Times
+from bench.table import Aim, Times
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, new_uuid
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.storage.store import open_store
 
 ROWS = 10_000
-AIM_MS = 200
+AIM = Aim("≤", 200, "P50")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,35 @@ class Branched:
             yield replace(batch, rows=[tuple(row) for row in rows])
 
 
+def make_branched() -> tuple[Conversation, Branched]:
+    """The conversation, and the rows to load."""
+    agent = AgentId(new_uuid())
+    conversation = replace(make_conversation(READER, agent, length=ROWS), message_count=ROWS // 2)
+    return conversation, Branched(Dataset(agent, [conversation]))
+
+
+async def choose_forever() -> None:
+    """Chooses again and again, to be watched; prints a line when it begins."""
+    conversation, rows = make_branched()
+    async with LARGE_DATABASES["sqlite"](rows) as url:
+        store = await open_store(url)
+        print(flush=True)
+        while True:
+            await _choose_the_other(store, conversation.id)
+
+
 async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
     """Milliseconds of each choice, to and fro."""
     lines: list[Times] = []
     for name, loaded in LARGE_DATABASES.items():
         if name not in databases:
             continue
-        agent = AgentId(new_uuid())
-        conversation = replace(make_conversation(READER, agent, length=ROWS), message_count=ROWS // 2)
-        async with loaded(Branched(Dataset(agent, [conversation]))) as url:
+        conversation, rows = make_branched()
+        async with loaded(rows) as url:
             store = await open_store(url)
             times = [await _choose_the_other(store, conversation.id) for _ in range(2 * effort.read_rounds)]
             await store.close()
-        lines.append(Times(f"{name}: choose a branch, {ROWS:,} rows after the fork", times, "ms", AIM_MS))
+        lines.append(Times.of(f"{name}: choose a branch, {ROWS:,} rows after the fork", times, "ms", AIM))
     return lines
 
 

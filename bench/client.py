@@ -91,7 +91,7 @@ class _Connection:
         received += self.socket.recv(1 << 18)
         if not self._end and (head_end := received.find(b"\r\n\r\n")) > 0:
             head = bytes(received[:head_end]).lower()
-            if not head.startswith(b"http/1.1 200"):
+            if not head.startswith((b"http/1.1 200", b"http/1.1 201")):
                 raise RuntimeError(f"the server answered {bytes(received)!r}")
             length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
             self._end = head_end + 4 + int(length)

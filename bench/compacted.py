@@ -2,24 +2,21 @@
 
 from collections.abc import Sequence
 
-import httpx
-
-from bench.client import request
 from bench.data import Dataset, make_conversation
 from bench.databases import LARGE_DATABASES
 from bench.measure import Effort, compare
 from bench.sample import READER
 from bench.servers import Server
 from bench.sse import Streams
-from bench.streaming import BODY, Pace, serve_with_model
-from bench.table import Times
+from bench.table import Aim, Times
+from bench.turns import ask, serve_with_speaker, signed_in
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, new_uuid
 
 SHORT, LONG = 50, 5_000
 COPIES = 4
 PIECES, RATE = 20, 200
-AIM = 1.2
+AIM = Aim("≤", 1.2, "P50")
 
 
 async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
@@ -38,9 +35,9 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         floor, ours = zip(*rounds[1:], strict=True)  # the first round warms up
         ratio = compare(floor, ours).ratio
         lines += [
-            Times(f"{name}: a turn after {SHORT} messages, server CPU", floor),
-            Times(f"{name}: a turn after {LONG:,} messages, compacted, server CPU", ours),
-            Times(f"{name}: the second against the first (medians)", [ratio], "times", AIM),
+            Times.of(f"{name}: a turn after {SHORT} messages, server CPU", floor),
+            Times.of(f"{name}: a turn after {LONG:,} messages, compacted, server CPU", ours),
+            Times.of(f"{name}: the second against the first (medians)", [ratio], "times", AIM),
         ]
     return lines
 
@@ -49,8 +46,8 @@ def _rounds(
     url: str, short: Sequence[Conversation], long: Sequence[Conversation], count: int
 ) -> list[tuple[float, float]]:
     with (
-        serve_with_model(url, Pace("anthropic", RATE), PIECES) as server,
-        httpx.Client(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=600) as client,
+        serve_with_speaker(url) as server,
+        signed_in(server) as client,
     ):
         for conversation in long:
             client.post(f"/api/conversations/{conversation.id}/compact", json={}).raise_for_status()
@@ -61,6 +58,6 @@ def _cost(server: Server, conversations: Sequence[Conversation]) -> float:
     """Milliseconds of the server's processors a turn."""
     before = server.cpu_s()
     streams = Streams(server.port)
-    streams.open(request("POST", f"/api/conversations/{it.id}/messages", body=BODY) for it in conversations)
+    streams.open(ask(it.id, PIECES, RATE) for it in conversations)
     streams.read_all()
     return (server.cpu_s() - before) * 1000 / len(conversations)

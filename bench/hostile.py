@@ -25,6 +25,7 @@ from typing import Any
 from tests.postgres import PostgresServer
 from tests.serving import Server
 
+from bench import results
 from bench.hostile_files import docx_bomb
 from bench.table import Aim, render
 from threadkeep.domain.ids import UserId
@@ -245,6 +246,7 @@ def main(given: argparse.Namespace) -> None:
     seconds = 4.0 if given.quick else 20.0
     names = [name for name in ATTACKS if given.only in (None, name.split()[0], name.split()[1])]
     for database in (given.database,) if given.database else ("sqlite", "postgres"):
+        run = results.Run.now(is_quick=given.quick)  # a machine that does something else as well says little
         with served(database) as server:
             conversation = Caller(server.port, "bob").conversation(
                 [f"question {it}" for it in range(MESSAGES)]
@@ -253,9 +255,9 @@ def main(given: argparse.Namespace) -> None:
             measure(server.port, path, 1)  # warm
             lines = [compare(name, server.port, path, seconds) for name in names]
             status = server.process.poll()
-        load = os.getloadavg()[0]  # a machine that does something else as well says little
-        table = render(lines, HEADINGS, markdown=given.markdown)
-        print(f"\n### {database}, {os.cpu_count()} cores, load {load:.1f}\n\n{table}", flush=True)
+        print(f"\n{database} ({run})\n\n{render(lines, HEADINGS, markdown=False)}", flush=True)
+        if given.save:
+            results.save_texts("hostile", database, HEADINGS, lines, run)
         assert status is None, f"the server ended with {status}"
 
 
@@ -267,7 +269,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes")
     parser.add_argument("--database", choices=("sqlite", "postgres"))
     parser.add_argument("--only", help="one attack, by its number or name")
-    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/performance.md")
     return parser.parse_args(arguments)
 
 

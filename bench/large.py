@@ -13,6 +13,7 @@ from statistics import quantiles
 
 import uvloop
 
+from bench import results
 from bench.client import Clients, Request, Timed, request
 from bench.data import Dataset, make_conversation
 from bench.databases import LARGE_DATABASES
@@ -152,6 +153,7 @@ WAYS = {"store": through_store, "HTTP": through_http}
 async def main(arguments: argparse.Namespace) -> None:
     """Every database, through the store and through HTTP."""
     lines: list[tuple[str, ...]] = []
+    here = results.Run.now(is_quick=False)
     for name, opened in LARGE_DATABASES.items():
         if arguments.database not in (None, name):
             continue
@@ -159,7 +161,9 @@ async def main(arguments: argparse.Namespace) -> None:
         async with opened(dataset) as url:
             for way, run in WAYS.items():
                 lines += cells(name, way, await run(url, dataset, arguments.requests))
-    print(render(lines, HEADINGS, markdown=arguments.markdown))
+    print(render(lines, HEADINGS, markdown=False))
+    if arguments.save:
+        results.save_texts("large", "", HEADINGS, lines, here)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -167,7 +171,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m bench.large", description=__doc__)
     parser.add_argument("--requests", type=int, default=12_000, help="how many each way, half of them lists")
     parser.add_argument("--database", choices=LARGE_DATABASES, help="on one database only")
-    parser.add_argument("--markdown", action="store_true", help="print a table for a document")
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/performance.md")
     return parser.parse_args(arguments)
 
 

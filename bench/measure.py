@@ -27,15 +27,13 @@ class Effort:
     turns_a_writer: int
     http_rounds: int
     requests_a_block: int
-    turn_rounds: int
-    reply_s: int
-    """How long the model speaks."""
-    calm_turns: int
-    crowd_pieces: int
+    piece_rounds: int
     said: int
     """How many messages there are to be searched."""
     chunks: int
     """How many chunks of documents there are to be searched."""
+    begin_rounds: int
+    starts: int
     beside_s: int
     """How long turns run while a document is read."""
 
@@ -49,12 +47,11 @@ QUICK = Effort(
     turns_a_writer=4,
     http_rounds=4,
     requests_a_block=100,
-    turn_rounds=1,
-    reply_s=5,
-    calm_turns=30,
-    crowd_pieces=200,
+    piece_rounds=1,
     said=50_000,
     chunks=10_000,
+    begin_rounds=6,
+    starts=4,
     beside_s=15,
 )
 FULL = Effort(
@@ -66,12 +63,11 @@ FULL = Effort(
     turns_a_writer=8,
     http_rounds=15,
     requests_a_block=300,
-    turn_rounds=2,
-    reply_s=10,
-    calm_turns=100,
-    crowd_pieces=300,
+    piece_rounds=3,
     said=1_000_000,
     chunks=100_000,
+    begin_rounds=15,
+    starts=10,
     beside_s=60,
 )
 

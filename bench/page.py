@@ -2,11 +2,11 @@
 
 On a busy machine times say little: the CPU that the page spent says how long a key had to wait for it.
 
-python -m bench.page
+python -m bench.page [--save]
 """
 
-import os
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,6 +18,7 @@ from tests.browser.long import seed
 from tests.browser.test_talking import log, say
 from tests.serving import Server
 
+from bench import results
 from bench.page_trace import CATEGORIES, Trace
 from bench.table import render
 from threadkeep.testing import Pause, Say
@@ -71,8 +72,9 @@ def at(values: Iterable[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
-def main() -> None:
+def main(*, save: bool) -> None:
     """Measures and prints."""
+    run = results.Run.now(is_quick=False)
     page_build.build()
     pieces = [PIECE + ("\n\n" if count % 15 == 14 else "") for count in range(1200)]
     reply = [step for piece in pieces for step in (Say(piece), Pause(1 / EVENTS_A_SECOND))]
@@ -115,9 +117,10 @@ def main() -> None:
         ("the page's CPU in it, median", f"{at(cpus, 0.5):.0f} ms", "50 ms"),
         ("CPU of the longest task meanwhile", f"{max(it.cpu for it in both.tasks):.0f} ms", "50 ms"),
     ]
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
-    print(render(lines, HEADINGS, markdown=True))
+    print(f"{run}\n\n{render(lines, HEADINGS, markdown=False)}")
+    if save:
+        results.save_texts("page", "", HEADINGS, lines, run)
 
 
 if __name__ == "__main__":
-    main()
+    main(save="--save" in sys.argv)

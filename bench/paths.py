@@ -37,7 +37,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         calls = {"ours": _asking(ours, method, path), "starlette": _asking(theirs, method, path)}
         times = await calls_a_block(calls, effort.read_block_ms)
         blocks = await race(calls, rounds=effort.read_rounds, times=times)
-        lines += [Times(f"{name}: {who}", [it.cpu for it in blocks[who]], unit="µs CPU") for who in calls]
+        lines += [Times.of(f"{name}: {who}", [it.cpu for it in blocks[who]], unit="µs CPU") for who in calls]
     return lines
 
 

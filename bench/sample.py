@@ -14,7 +14,7 @@ READER, WRITER, HASTY = UserId("local"), UserId("writer"), UserId("hasty")
 LISTED = 1_000
 WRITERS = 32
 WARM_UP_TURNS = 2
-COPIES_BY_LENGTH = {500: 20, 5_000: 4}
+COPIES_BY_LENGTH = {5_000: 4, 50_000: 1}
 
 _LEFT_BY_WRITER = (
     """SELECT it.id, last_seq, message_count, active_turn_id, updated_at, last_message_at, tip.seq
@@ -43,8 +43,6 @@ class Sample:
     appended: Mapping[int, Sequence[ConversationId]]
     """By length: conversations that get turns, so many that none grows noticeably."""
     writers: Sequence[ConversationId]
-    longest: ConversationId
-    """10,000 messages that nobody adds to."""
     hasty: Sequence[ConversationId]
     """For the writer that commits only once a turn."""
 
@@ -65,14 +63,12 @@ def make_sample(effort: Effort) -> Sample:
     writers, hasty = (
         [make_conversation(user, agent, length=0) for _ in range(WRITERS)] for user in (WRITER, HASTY)
     )
-    longest = make_conversation(HASTY, agent, length=10_000)
-    made = [*read, *listed, *chain.from_iterable(appended.values()), *writers, *hasty, longest]
+    made = [*read, *listed, *chain.from_iterable(appended.values()), *writers, *hasty]
     return Sample(
         Dataset(agent, made),
         read[0].id,
         {length: [it.id for it in conversations] for length, conversations in appended.items()},
         [it.id for it in writers],
-        longest.id,
         [it.id for it in hasty],
     )
 

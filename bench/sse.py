@@ -66,6 +66,11 @@ class Stream:
         return not self._unread.endswith(_STREAM_ENDS)
 
 
+def shown(streams: Sequence[Stream]) -> list[int]:
+    """How many pieces of each have come."""
+    return [len(it.came_at) for it in streams]
+
+
 class Streams:
     """Streams of one server that are read together."""
 
@@ -88,6 +93,11 @@ class Streams:
     def read_heads(self, streams: Sequence[Stream]) -> None:
         """Reads until each of these has been answered."""
         while not all(stream.head for stream in streams):
+            self._read(MOST_SILENCE_S)
+
+    def read_pieces(self, streams: Sequence[Stream], count: float) -> None:
+        """Reads until these have shown so many pieces together."""
+        while sum(shown(streams)) < count:
             self._read(MOST_SILENCE_S)
 
     def read_for(self, seconds: float) -> None:

@@ -10,7 +10,6 @@ take turns, so that both see the same noise of the machine; the ratio is that of
 
 import argparse
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 import httpx
 from tests.mcp.running import CHAOS
 
+from bench import results
 from bench.servers import serve
 from bench.somebody import EVERY_S, Talker
 from bench.table import Aim
@@ -190,10 +190,10 @@ def main(arguments: argparse.Namespace) -> None:
     """Every sickness, one after the other; each line is printed as soon as it is known."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the servers would be left behind
     turns, rounds = (50, 1) if arguments.quick else (150, 4)
-    show = _as_markdown if arguments.markdown else _as_text
-    print(f"{platform.system()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before\n")
-    show(HEADINGS)
-    show(["-" * width for width in WIDTHS])
+    run = results.Run.now(is_quick=arguments.quick)
+    print(f"{run}\n")
+    _show(HEADINGS)
+    lines: list[tuple[str, ...]] = []
     with serving(turns) as bench:
         for sickness in SICKNESSES:
             if arguments.only not in (None, sickness.mode, sickness.use.partition(" ")[0]):
@@ -201,25 +201,22 @@ def main(arguments: argparse.Namespace) -> None:
             healthy, sick = bench.measure(sickness, rounds)
             ratio = sick.p99 / healthy.p99
             verdict = "ok" if AIM.is_met(ratio) else "miss"
-            show(["  is healthy", *_figures(healthy), "", "", ""])
-            show([sickness.name, *_figures(sick), f"{ratio:.2f}", str(AIM), verdict])
+            lines.append(("is healthy", *_figures(healthy), "", "", ""))
+            lines.append((sickness.name, *_figures(sick), f"{ratio:.2f}", str(AIM), verdict))
+            for line in lines[-2:]:
+                _show(line)
+    if arguments.save:
+        results.save_texts("tools", "", HEADINGS, lines, run)
 
 
 def _figures(blocks: Blocks) -> tuple[str, ...]:
     return f"{blocks.p50:.1f}", f"{blocks.p99:.1f}", f"{blocks.stall_ms:.1f}"
 
 
-def _as_text(cells: Sequence[str]) -> None:
-    print("  ".join(_aligned(cells)).rstrip(), flush=True)
-
-
-def _as_markdown(cells: Sequence[str]) -> None:
-    print(f"| {' | '.join(_aligned(cells))} |", flush=True)
-
-
-def _aligned(cells: Sequence[str]) -> list[str]:
+def _show(cells: Sequence[str]) -> None:
     first, *others = zip(cells, WIDTHS, strict=True)
-    return [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+    aligned = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+    print("  ".join(aligned).rstrip(), flush=True)
 
 
 if __name__ == "__main__":
@@ -228,5 +225,5 @@ if __name__ == "__main__":
     )
     parser.add_argument("--quick", action="store_true", help="one minute instead of four")
     parser.add_argument("--only", help="one sickness only, by its mode or tool, such as `stderr` or `big`")
-    parser.add_argument("--markdown", action="store_true", help="print a table for a document")
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/performance.md")
     main(parser.parse_args())

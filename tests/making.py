@@ -1,7 +1,7 @@
 """Things for tests, made the way the product makes them."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,14 @@ from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.domain.turn import TurnOrigin
+from threadkeep.domain.turn import Turn, TurnOrigin
 from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, PreparedFile, UploadedFile
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import NewTurn
@@ -220,6 +221,11 @@ def make_compaction(
     """A compaction of a run of messages."""
     count = to_seq - from_seq + 1
     return Compaction(CompactionId(new_uuid()), conversation_id, from_seq, to_seq, summary, count, 90, 9, NOW)
+
+
+async def keep_receipt(store: Store, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
+    """Stores what a turn's model was sent."""
+    await store.log.append([], [TurnReceipt(turn.id, turn.conversation_id, receipt, texts)])
 
 
 def make_receipt(**changes: Any) -> Receipt:

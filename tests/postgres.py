@@ -55,6 +55,7 @@ class Postgres:
         self._admin_url = admin_url
         self._databases: set[str] = set()
         self._structure: object = None
+        self._deletes: sql.Composed | None = None
         self._free: list[str] = []
         self._cleaners: dict[str, psycopg.Connection] = {}
 
@@ -90,11 +91,17 @@ class Postgres:
         connection = self._cleaner(url)
         connection.execute(HANG_UP)
         if _structure(connection) == self._structure:
-            for (table,) in connection.execute(TABLES).fetchall():
-                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+            connection.execute(self._emptying(connection), prepare=False)
             self._free.append(url)
         else:
             self.drop_database(connection.info.dbname)
+
+    def _emptying(self, connection: psycopg.Connection) -> sql.Composed:
+        """Deletes all rows in one command: forty of them take longer than many a test."""
+        if self._deletes is None:
+            tables = [sql.Identifier(table) for (table,) in connection.execute(TABLES)]
+            self._deletes = sql.SQL(";").join(sql.SQL("DELETE FROM {}").format(table) for table in tables)
+        return self._deletes
 
     def _cleaner(self, url: str) -> psycopg.Connection:
         """A connection that is kept: one that is new has to read the whole catalogue again."""

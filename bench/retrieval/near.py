@@ -7,7 +7,7 @@ import psycopg
 
 from bench.databases import loaded_postgres
 from bench.measure import Effort
-from bench.retrieval.speed import FUSED_AIM_MS, Chunks, searches
+from bench.retrieval.speed import FUSED_AIM, Chunks, searches
 from bench.table import Times
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.ports.retriever import LARGE_COLLECTION
@@ -41,7 +41,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         await database.close()
     await embedder.close()
     return [
-        Times(f"pgvector: one of {count:,} vectors comes into the index", grown[:-1]),
-        Times(f"pgvector: search of {count:,} chunks, fused", took, aim=FUSED_AIM_MS),
-        Times("the same, processor time here", cpu),
+        Times.of(f"pgvector: one of {count:,} vectors comes into the index", grown[:-1]),
+        Times.of(f"pgvector: search of {count:,} chunks, fused", took, aim=FUSED_AIM),
+        Times.of("the same, processor time here", cpu),
     ]

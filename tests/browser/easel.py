@@ -1,51 +1,117 @@
-"""A small MCP server whose drawing is ready when a test says so: `python easel.py`."""
+"""A small MCP server whose drawing is ready when a test says so: `python -I -S easel.py`.
 
-import asyncio
+It speaks MCP by hand: the library takes longer to load than most tests to run.
+"""
+
+import json
+import queue
+import socket
+import sys
+import threading
+from itertools import count
 from typing import Any
 
-from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
-from pydantic import BaseModel, Field
+TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "draw": (
+        "Draws a chart, once whoever listens at this port of the machine has hung up.",
+        {"port": {"type": "integer"}},
+    ),
+    "note": ("Writes down a text.", {"text": {"type": "string"}}),
+    "frame": ("Asks how the frame should be, and makes it.", {}),
+    "sell": ("Sends the user to where they pay.", {}),
+}
+CHART = {"chart_data": {"title": "Drawing", "series": [{"data": [1, 2]}]}}
+FRAME = {
+    "type": "object",
+    "properties": {
+        "name": {
+            "type": "string",
+            "title": "Your name",
+            "description": "As it should stand below",
+            "minLength": 2,
+        },
+        "width": {"type": "integer", "title": "Width", "default": 30, "minimum": 10, "maximum": 90},
+        "gold": {"type": "boolean", "title": "Gilded", "default": False},
+    },
+    "required": ["name"],
+}
+PAYING = {
+    "mode": "url",
+    "message": "Please pay.",
+    "url": "https://pay.example.org/frames/7",
+    "elicitationId": "7",
+}
 
-easel = MCPServer("easel")
+_speaking = threading.Lock()
+_numbers = count(1)
+_asking: dict[str, "queue.Queue[dict[str, Any]]"] = {}
 
 
-class Frame(BaseModel):
-    """What one asks of whoever wants a frame."""
-
-    name: str = Field(title="Your name", description="As it should stand below", min_length=2)
-    width: int = Field(default=30, ge=10, le=90)
-    gold: bool = Field(default=False, title="Gilded")
+def say(**message: Any) -> None:
+    with _speaking:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
 
 
-@easel.tool()
-async def draw(port: int | None = None) -> dict[str, Any]:
-    """Draws a chart, once whoever listens at this port of the machine has hung up."""
+def elicit(**params: Any) -> dict[str, Any]:
+    """What the user answers."""
+    asked = f"question-{next(_numbers)}"
+    answered = _asking[asked] = queue.Queue()
+    say(id=asked, method="elicitation/create", params=params)
+    return answered.get()
+
+
+def draw(port: int | None = None) -> dict[str, Any]:
     if port is not None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        await reader.read()
-        writer.close()
-    return {"chart_data": {"title": "Drawing", "series": [{"data": [1, 2]}]}}
+        with socket.create_connection(("127.0.0.1", port)) as listener:
+            listener.recv(1)
+    return {"content": [{"type": "text", "text": json.dumps(CHART)}], "structuredContent": CHART}
 
 
-@easel.tool()
-def note(text: str) -> str:
-    """Writes down a text."""
-    return text
+def text(value: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": value}]}
 
 
-@easel.tool()
-async def frame(context: Context) -> str:
-    """Asks how the frame should be, and makes it."""
-    asked = await context.elicit("Which frame?", Frame)
-    return asked.data.model_dump_json() if asked.action == "accept" else asked.action
+def frame() -> dict[str, Any]:
+    answer = elicit(mode="form", message="Which frame?", requestedSchema=FRAME)
+    return text(json.dumps(answer["content"]) if answer["action"] == "accept" else answer["action"])
 
 
-@easel.tool()
-async def sell(context: Context) -> str:
-    """Sends the user to where they pay."""
-    return (await context.elicit_url("Please pay.", "https://pay.example.org/frames/7", "7")).action
+def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
+    match name:
+        case "draw":
+            say(id=number, result=draw(**arguments))
+        case "note":
+            say(id=number, result=text(arguments["text"]))
+        case "frame":
+            say(id=number, result=frame())
+        case _:
+            say(id=number, result=text(elicit(**PAYING)["action"]))
+
+
+def hear(message: dict[str, Any]) -> None:
+    number, params = message.get("id"), message.get("params", {})
+    match message.get("method"):
+        case "initialize":
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "easel", "version": "1"}}
+            say(id=number, result={"protocolVersion": params["protocolVersion"], **about})
+        case "tools/list":
+            listed = [
+                {"name": name, "description": what, "inputSchema": {"type": "object", "properties": takes}}
+                for name, (what, takes) in TOOLS.items()
+            ]
+            say(id=number, result={"tools": listed})
+        case "tools/call":
+            work = (number, params["name"], params.get("arguments", {}))
+            threading.Thread(target=call, args=work, daemon=True).start()
+        case None if number in _asking:
+            _asking.pop(number).put(message["result"])
+        case "ping":
+            say(id=number, result={})
+        case _:
+            pass
 
 
 if __name__ == "__main__":
-    easel.run()
+    for line in sys.stdin:
+        hear(json.loads(line))

@@ -69,7 +69,7 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
     expect(page.get_by_text(UNSENT)).to_be_visible()
     expect(page.get_by_role("textbox", name="Message")).to_have_value("")
     expect(page.get_by_text("Answering…")).to_have_count(0)
-    _kill(profile)
+    _kill(person)
     with suppress(Error):  # it may have noticed already that the browser is gone
         person.close()
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
@@ -82,9 +82,13 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
         person.close()
 
 
-def _kill(profile: Path) -> None:
-    """Kills the browser that uses a profile, as a crash does; its lock names the process."""
-    os.kill(int((profile / "SingletonLock").readlink().name.rpartition("-")[2]), signal.SIGKILL)
+def _kill(person: BrowserContext) -> None:
+    """Kills somebody's browser, as a crash does."""
+    assert person.browser
+    devtools: Any = person.browser.new_browser_cdp_session()
+    processes = devtools.send("SystemInfo.getProcessInfo")["processInfo"]
+    (process,) = [it["id"] for it in processes if it["type"] == "browser"]
+    os.kill(process, signal.SIGKILL)
 
 
 def test_first_message_whose_responses_are_lost_makes_one_conversation_and_one_turn(

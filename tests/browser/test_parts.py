@@ -17,7 +17,7 @@ from tests.serving import Server
 from threadkeep.testing import Gate, Say, ScriptedModel, Think, UseTool, Wait
 from threadkeep.testing.waiting import PATIENCE_S
 
-EASEL = {"command": "python", "args": [str(Path(__file__).parent / "easel.py")]}
+EASEL = {"command": "python", "args": ["-I", "-S", str(Path(__file__).parent / "easel.py")]}
 TOOLS = {"mcp_allowed_commands": "python", "mcp_connect_budget_s": "60"}
 # A chart describes itself at length as soon as it is drawn.
 READ_ORDER = """reply => [...reply.querySelectorAll(".markdown, .notice-line, .chart, [role=group]")]

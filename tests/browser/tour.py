@@ -105,10 +105,11 @@ def tools(page: Page, model: ScriptedModel) -> None:
     model.script(calls, [Say("Here they are.")])
     say(page, "Use your tools")
     done(page)
+    # First, because it comes late: what one opens would be scrolled away by it.
+    expect(log(page).locator(".chart canvas")).to_be_visible()
     page.get_by_role("group", name="Activity").locator("summary").click()
     page.get_by_role("group", name="Tool call: fail").locator("summary").click()
     expect(page.get_by_role("group", name="Files").get_by_role("button")).to_be_visible()
-    expect(log(page).locator(".chart canvas")).to_be_visible()
 
 
 def sources(page: Page, model: ScriptedModel) -> None:

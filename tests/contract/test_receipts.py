@@ -5,7 +5,16 @@ import asyncio
 import psycopg
 import pytest
 
-from tests.making import ALICE, BOB, NOW, keep_agent, keep_begun, keep_conversation, make_receipt
+from tests.making import (
+    ALICE,
+    BOB,
+    NOW,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    keep_receipt,
+    make_receipt,
+)
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.store import Store
@@ -26,9 +35,9 @@ async def keep_turn_in(store: Store, conversation: Conversation) -> Turn:
     return begun.turn
 
 
-async def keep_receipt(store: Store, conversation: Conversation, *texts: str) -> None:
+async def keep_texts(store: Store, conversation: Conversation, *texts: str) -> None:
     turn = await keep_turn_in(store, conversation)
-    await store.receipts.add(turn, make_receipt(), {f"{text:>064}": text for text in texts})
+    await keep_receipt(store, turn, make_receipt(), {f"{text:>064}": text for text in texts})
 
 
 async def kept(database: Database) -> list[str]:
@@ -38,8 +47,8 @@ async def kept(database: Database) -> list[str]:
 async def test_purged_conversation_takes_the_texts_along_that_only_it_needs(store: Store, database: Database):
     agent = await keep_agent(store)
     gone, stays = [await keep_conversation(store, agent) for _ in range(2)]
-    await keep_receipt(store, gone, "shared", "secret")
-    await keep_receipt(store, stays, "shared", "own")
+    await keep_texts(store, gone, "shared", "secret")
+    await keep_texts(store, stays, "shared", "own")
     assert not await store.conversations.purge(BOB, gone.id)
     assert await kept(database) == ["own", "secret", "shared"]
     assert await store.conversations.purge(ALICE, gone.id)
@@ -52,7 +61,7 @@ async def test_purge_of_deleted_conversations_takes_their_texts_along(store: Sto
     agent = await keep_agent(store)
     old, young = [await keep_conversation(store, agent) for _ in range(2)]
     for conversation, deleted_at in ((old, NOW), (young, NOW + 10)):
-        await keep_receipt(store, conversation, "shared", f"deleted at {deleted_at - NOW}")
+        await keep_texts(store, conversation, "shared", f"deleted at {deleted_at - NOW}")
         await store.conversations.delete(ALICE, conversation.id, deleted_at)
     assert await store.conversations.purge_deleted_before(NOW + 5) == [old.id]
     assert await kept(database) == ["deleted at 10", "shared"]
@@ -65,7 +74,7 @@ async def test_deleted_user_takes_the_texts_of_their_conversations_along(store: 
         (own, ALICE, "own"),
         (public, BOB, "another's"),
     ):
-        await keep_receipt(store, await keep_conversation(store, agent, user), "shared", text)
+        await keep_texts(store, await keep_conversation(store, agent, user), "shared", text)
     assert await store.users.delete(ALICE, NOW)
     assert await kept(database) == ["another's", "shared"]
 
@@ -73,7 +82,7 @@ async def test_deleted_user_takes_the_texts_of_their_conversations_along(store: 
 async def test_text_that_nobody_names_is_forgotten_later_too(store: Store, database: Database):
     """Where a host application has deleted the user in the database that we share."""
     conversation = await keep_conversation(store, await keep_agent(store))
-    await keep_receipt(store, conversation, "secret")
+    await keep_texts(store, conversation, "secret")
     await database.execute(Statement("DELETE FROM tk_users WHERE id = :id")(id=ALICE))
     assert await kept(database) == ["secret"]
     assert await store.receipts.forget_texts() == 1
@@ -87,14 +96,14 @@ async def test_text_that_is_there_already_is_not_forgotten_while_a_receipt_that_
     agent = await keep_agent(store)
     turn, earlier = [await keep_turn_in(store, await keep_conversation(store, agent)) for _ in range(2)]
     texts = {"a": "first", "b": "second"}
-    await store.receipts.add(earlier, make_receipt(), {"a": "first"})
-    await store.receipts.add(turn, make_receipt(), {})
+    await keep_receipt(store, earlier, make_receipt(), {"a": "first"})
+    await keep_receipt(store, turn, make_receipt(), {})
     async with await psycopg.AsyncConnection.connect(database_url) as other:
         await other.execute("INSERT INTO tk_prompt_texts (sha256, text) VALUES ('b', 'second')")
         await other.commit()
         # Holds up whoever names the first text, after they have seen that both are there.
         await other.execute("INSERT INTO tk_receipt_texts (turn_id, sha256) VALUES (%s, 'a')", [turn.id])
-        adding = asyncio.create_task(store.receipts.add(turn, make_receipt(), texts))
+        adding = asyncio.create_task(keep_receipt(store, turn, make_receipt(), texts))
         await until(lambda: _is_kept_waiting(database))
         await store.receipts.forget_texts()
         await other.rollback()
@@ -109,7 +118,7 @@ async def test_text_that_a_receipt_is_about_to_name_is_not_forgotten_and_keeps_n
 ):
     agent = await keep_agent(store)
     gone, stays = [await keep_conversation(store, agent) for _ in range(2)]
-    await keep_receipt(store, gone, "shared", "secret")
+    await keep_texts(store, gone, "shared", "secret")
     turn = await keep_turn_in(store, stays)
     async with await psycopg.AsyncConnection.connect(database_url) as other:
         await other.execute(
@@ -135,7 +144,7 @@ async def test_many_who_keep_and_forget_the_same_texts_at_once_all_succeed(store
     async def come_and_go() -> None:
         for _ in range(5):
             conversation = await keep_conversation(store, agent)
-            await keep_receipt(store, conversation, *texts)
+            await keep_texts(store, conversation, *texts)
             assert await store.conversations.purge(ALICE, conversation.id)
 
     cleaning = [store.receipts.forget_texts() for _ in range(20)]

@@ -16,6 +16,7 @@ from tests.making import (
     keep_call,
     keep_conversation,
     keep_ended,
+    keep_receipt,
     keep_turn,
     make_agent,
     make_receipt,
@@ -443,7 +444,7 @@ async def test_newest_receipt_is_of_the_last_reply_on_the_path(store: Store):
         begun = conversation.begin_turn("?", NOW)
         await keep_begun(store, begun)
         receipts.append(make_receipt(message_ids=(f"{number}",)))
-        await store.receipts.add(begun.turn, receipts[-1], {f"{number:064}": f"text {number}"})
+        await keep_receipt(store, begun.turn, receipts[-1], {f"{number:064}": f"text {number}"})
         reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said("."), NOW)
         ended = begun.conversation.end_turn(begun.turn, reply, NOW)
         await keep_ended(store, ended)
@@ -730,7 +731,7 @@ async def test_message_and_receipt_are_found_in_their_own_conversation_only(stor
     there = await keep_conversation(store, await keep_agent(store), BOB)
     begun = here.begin_turn("?", NOW)
     await keep_begun(store, begun)
-    await store.receipts.add(begun.turn, make_receipt(), {})
+    await keep_receipt(store, begun.turn, make_receipt(), {})
     assert await store.messages.get(here.id, begun.assistant_message.id)
     assert await store.messages.get(there.id, begun.assistant_message.id) is None
     assert await store.receipts.get(here.id, begun.turn.id)

@@ -21,6 +21,7 @@ from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import TextDelta, ToolUse
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.tools import Asked, Progress, Returned
 from threadkeep.schemas.checker import SchemaChecker
 
@@ -77,7 +78,8 @@ async def cut_off_while_asking(message: str, requests: Requests) -> tuple[TurnSt
     toolbox = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), requests)
     async with aclosing(run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())) as run:
         async for step in run:
-            steps.append(step)
+            if not isinstance(step, TurnReceipt):
+                steps.append(step)
             if isinstance(step, ApprovalRequest):
                 sent = replace(gateway.requests[0], messages=REQUEST.messages)
                 return replay(log_of(steps), sent, {}), step.request_id

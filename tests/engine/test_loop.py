@@ -19,8 +19,10 @@ from tests.engine.in_memory import (
     gives,
     large_values,
 )
+from tests.making import make_receipt
 from threadkeep.context.call_ids import TakenIds, none_taken
 from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.request import BuiltRequest
 from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
@@ -70,6 +72,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.ports.tools import Progress, Returned, Tool, Unavailable
 from threadkeep.schemas.checker import SchemaChecker
@@ -85,8 +88,8 @@ REQUEST = ModelRequest(None, "Be brief.", (ModelMessage("user", (TextBlock("1 + 
 UNLIMITED = TurnLimits(0, 0)
 
 
-async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
-    return replace(REQUEST, tools=tuple(tools))
+async def build(tools: Sequence[ToolSpec]) -> BuiltRequest:
+    return BuiltRequest(replace(REQUEST, tools=tuple(tools)), make_receipt(), {})
 
 
 def turn(
@@ -107,11 +110,11 @@ async def events_of(
     stop: Stop | None = None,
     taken_ids: TakenIds = none_taken,
 ) -> AsyncGenerator[EventBody]:
-    """The events of a turn, without the entries of its journal."""
+    """The events of a turn, without the entries of its journal and its receipt."""
     tools = TurnTools(toolbox, NobodyAsked(), taken_ids=taken_ids)
     async with aclosing(run_turn(TURN, build, gateway, tools, limits, stop or Stop())) as steps:
         async for step in steps:
-            if not isinstance(step, JOURNAL_ENTRIES):
+            if not isinstance(step, (*JOURNAL_ENTRIES, TurnReceipt)):
                 assert not isinstance(step, Pause | HandOff)
                 yield step
 

@@ -42,6 +42,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
 )
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.tools import Unavailable
 from threadkeep.schemas.checker import SchemaChecker
 
@@ -85,14 +86,14 @@ async def steps_of(
     toolbox = TurnTools(Toolbox(tools, large_values(kept), SchemaChecker()), approvals or NobodyAsked())
     run = run_turn(TURN, build, gateway, toolbox, limits, Stop(), state=state, opening=opening)
     async with aclosing(run) as steps:
-        return [step async for step in steps]
+        return [step async for step in steps if not isinstance(step, TurnReceipt)]
 
 
 def log_of(steps: Sequence[TurnStep], first: int = 1) -> list[LogEntry]:
     """What is stored of these steps, as it is read again."""
     entries: list[LogEntry] = []
     for step in steps:
-        assert not isinstance(step, Pause | HandOff)
+        assert not isinstance(step, Pause | HandOff | TurnReceipt)
         if isinstance(step, JOURNAL_ENTRIES):
             entries.append(step)
         else:

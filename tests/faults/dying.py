@@ -20,7 +20,6 @@ from threadkeep.services.services import Services
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.timed import TimedDatabase
-from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 
@@ -32,7 +31,6 @@ COMMITS = (
     (SqlTurnLog, "append"),
     (SqlTurnLog, "pause"),
     (SqlTurnLog, "reset_attempts"),
-    (SqlReceipts, "add"),
     (SqlApprovals, "add"),
     (SqlApprovals, "decide"),
 )
@@ -148,9 +146,9 @@ class MortalDatabase:
         await self.life.awake()
         return await self.database.execute(query, urgent=urgent)
 
-    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
         await self.life.awake()
-        return await self.database.write(plan)
+        return await self.database.write(plan, urgent=urgent)
 
     def listen(self, channel: str) -> AsyncGenerator[str]:
         return self.database.listen(channel)

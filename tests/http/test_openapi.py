@@ -30,6 +30,7 @@ from tests.making import (
     keep_briefing,
     keep_file,
     keep_queued,
+    keep_receipt,
     keep_turn,
     make_compaction,
 )
@@ -272,7 +273,7 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
     asked = await keep_approval(api.store, asking.id, running.turn.id, "May it?")
     component = ComponentReceipt("systemPrompt", "00", 9)
     receipt = Receipt("m", (component,), (turn.user_message_id,), ("add",), 0.5, 9, "UTC", 9, 0)
-    await api.store.receipts.add(turn, receipt, {"00": "Be brief."})
+    await keep_receipt(api.store, turn, receipt, {"00": "Be brief."})
     admin = api.as_user("root", admin=True)
     last = [operation for operation in OPERATIONS if operation.method == "DELETE"]
     for operation in [it for it in OPERATIONS if it not in last]:

@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from tests.making import ALICE, make_receipt
 from tests.services.running import Fault, FaultyLog, make_begun, shown_events, stored_events
 from threadkeep import loops
 from threadkeep.clock import system_clock
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
+    IterationStart,
     Text,
     Thought,
     ToolCalled,
@@ -20,12 +22,14 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
+from threadkeep.domain.ids import ConversationId
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import NewTurn
@@ -125,6 +129,54 @@ async def test_idle_writer_stores_immediately_and_what_comes_while_it_rests_goes
     assert await writing.bodies(mine) == [Text("a"), Text("bc")]
     assert await writing.bodies(other) == [Text("xy")]
     assert len(writing.announced) == 3
+
+
+@pytest.mark.usefixtures("long_rest")
+async def test_turn_faster_than_the_flushes_waits_and_what_it_then_reads_is_not_late(
+    writing: Writing,
+):
+    fast, slow = await writing.open(), await writing.open()
+    await fast.add(Text("a"))
+    await fast.live.changed()
+    await asyncio.wait_for(slow.let_gather(), 5)  # the last flush had nothing of it
+    await fast.add(Text("b"))
+
+    async def read_on() -> None:
+        await fast.let_gather()
+        await fast.add(Text("c"))
+
+    reading = asyncio.create_task(read_on())
+    await asyncio.sleep(0.01)
+    assert not reading.done()
+    await slow.add(Text("x"), at_once=True)
+    assert reading.done()
+    assert await writing.bodies(fast) == [Text("a"), Text("bc")]
+
+
+async def test_receipt_is_stored_with_the_next_events_or_alone(writing: Writing):
+    with_events, alone = await writing.open(), await writing.open()
+    conversation_ids: dict[TurnLog, ConversationId] = {}
+    for turn_log in (with_events, alone):
+        turn = await writing.store.turns.get(ALICE, turn_log.turn_id)
+        assert turn
+        conversation_ids[turn_log] = turn.conversation_id
+        turn_log.receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
+    await with_events.add(IterationStart(1), at_once=True)
+    await writing.writer.flush(alone)
+    for turn_log, conversation_id in conversation_ids.items():
+        assert turn_log.receipt is None
+        found = await writing.store.receipts.get(conversation_id, turn_log.turn_id)
+        assert found == (make_receipt(), {"a": "prompt"})
+
+
+async def test_receipt_of_a_turn_that_another_node_runs_is_not_stored(writing: Writing):
+    lost = await writing.open(fence=2)
+    turn = await writing.store.turns.get(ALICE, lost.turn_id)
+    assert turn
+    lost.receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {})
+    with pytest.raises(TurnLost):
+        await lost.add(IterationStart(1), at_once=True)
+    assert await writing.store.receipts.get(turn.conversation_id, turn.id) is None
 
 
 @pytest.mark.usefixtures("long_rest")

@@ -16,6 +16,7 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
 from threadkeep.ports.turns import NewTurn, NextTurn
@@ -60,13 +61,15 @@ class FaultyLog(SqlTurnLog):
         super().__init__(database, ConversationRows(SecretBox()))
         self._fault = fault
 
-    async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
+    async def append(
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt] = ()
+    ) -> set[TurnId]:
         """Keeps chunks, or not."""
         await self._fault.hold()
         what = self._fault.next()
         if what == "before":
             raise AWAY
-        accepted = await super().append(chunks)
+        accepted = await super().append(chunks, receipts)
         if what == "after":
             raise AWAY
         return accepted

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tests.making import NOW, keep_agent, keep_begun, keep_conversation, make_receipt
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
+from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database, Plan
-from threadkeep.storage.receipts import SqlReceipts
+from threadkeep.storage.turn_log import SqlTurnLog
 
 
 class Watched:
@@ -17,9 +19,9 @@ class Watched:
         self._database = database
         self.sent: list[Any] = []
 
-    async def write(self, plan: Callable[[], Plan[None]]) -> None:
+    async def write(self, plan: Callable[[], Plan[None]], *, urgent: bool) -> None:
         """Runs a plan."""
-        await self._database.write(lambda: self._watch(plan()))
+        await self._database.write(lambda: self._watch(plan()), urgent=urgent)
 
     def _watch(self, plan: Plan[None]) -> Plan[None]:
         query = next(plan)
@@ -42,7 +44,8 @@ async def test_texts_that_the_database_has_are_not_sent_again(store: Store, data
         await keep_begun(store, begun)
         watched = Watched(database)
         receipt = make_receipt()
-        await SqlReceipts(cast("Database", watched)).add(begun.turn, receipt, given)
+        log = SqlTurnLog(cast("Database", watched), cast("ConversationRows", None))
+        await log.append([], [TurnReceipt(begun.turn.id, begun.conversation.id, receipt, given)])
         sent.append({text for values in filter(None, watched.sent) for _, text in json.loads(values)})
         assert await store.receipts.get(begun.conversation.id, begun.turn.id) == (receipt, given)
     assert sent == [{"prompt", "first"}, {"second"}]

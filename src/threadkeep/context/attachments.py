@@ -20,6 +20,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import one_line
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL
 from threadkeep.ports.gateway import (
+    FILE_BLOCKS,
     TAKES_NO_FILES,
     Block,
     DocumentBlock,
@@ -192,8 +193,7 @@ def form_key(part: FilePart) -> str:
 
 def files_in(messages: Iterable[ModelMessage]) -> Iterator[ImageBlock | DocumentBlock]:
     """The images and documents of a request."""
-    for message in messages:
-        yield from (it for it in message.blocks if isinstance(it, ImageBlock | DocumentBlock))
+    return (it for message in messages for it in message.blocks if isinstance(it, FILE_BLOCKS))
 
 
 def tokens_of_files(messages: Iterable[ModelMessage]) -> int:

@@ -1,15 +1,6 @@
 """Estimates token counts, for when the provider reports none."""
 
-from threadkeep.ports.gateway import (
-    Block,
-    DocumentBlock,
-    ImageBlock,
-    ModelRequest,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-)
+from threadkeep.ports.gateway import FILE_BLOCKS, Block, ModelRequest, ToolResultBlock, ToolUseBlock
 
 _PER_MESSAGE = 4
 _BYTES_PER_TOKEN = 4
@@ -42,10 +33,10 @@ def estimate_request_tokens(request: ModelRequest) -> int:
 
 
 def _block_tokens(block: Block) -> int:
-    match block:
-        case TextBlock(text) | ThinkingBlock(text) | ToolResultBlock(content=text):
-            return estimate_tokens(text)
-        case ToolUseBlock(_, name, arguments):
-            return estimate_tokens(f"{name}{arguments}")
-        case ImageBlock(tokens=tokens) | DocumentBlock(tokens=tokens):
-            return tokens
+    if isinstance(block, ToolResultBlock):
+        return estimate_tokens(block.content)
+    if isinstance(block, ToolUseBlock):
+        return estimate_tokens(f"{block.name}{block.arguments}")
+    if isinstance(block, FILE_BLOCKS):
+        return block.tokens
+    return estimate_tokens(block.text)

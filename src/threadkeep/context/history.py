@@ -50,6 +50,9 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.payloads import Lost
 
+# Naming an enumeration's member is slow, and a long history has many calls.
+_WHOLE, _OK, _RUNNING = Form.WHOLE, ToolCallStatus.OK, ToolCallStatus.RUNNING
+
 MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
 
@@ -117,10 +120,12 @@ class Rendering:
                 if not is_blank(part.text):
                     blocks.append(TextBlock(part.text))
             elif isinstance(part, ToolCallPart):
-                call, sent_id = part.call, self._sent_id(part.call)
-                sent_ids[call.tool_call_id] = sent_id
+                call = part.call
+                wanted_id = call.sent_id
+                sent_ids[call.tool_call_id] = sent_id = self._sent_id(call, wanted_id)
                 blocks.append(ToolUseBlock(sent_id, model_name_of(call), self.arguments_of(call)))
-                results.append(self._result_block(sent_id, call))
+                reads = self.reads_as(self.forms.get(wanted_id, _WHOLE), call)
+                results.append(ToolResultBlock(sent_id, reads, call.status is not _OK))
             elif isinstance(part, UserTextPart):
                 results.append(TextBlock(part.text))
             elif isinstance(part, FilePart) and part.tool_call_id in sent_ids:
@@ -153,19 +158,12 @@ class Rendering:
                 case _:
                     pass
 
-    def _result_block(self, sent_id: str, call: ToolCall) -> ToolResultBlock:
-        text = self.reads_as(self.forms.get(call.sent_id, Form.WHOLE), call)
-        return ToolResultBlock(sent_id, text, is_error=call.status is not ToolCallStatus.OK)
-
     def reads_as(self, form: Form, call: ToolCall) -> str:
         """What the model reads of a result in one of its forms."""
-        match form:
-            case Form.WHOLE:
-                return self.reads(call)
-            case Form.SHORT:
-                return short_form(call.tool_name, call.sent_id, self._excerpt(call))
-            case Form.OUTLINE:
-                return outline(call.tool_name, call.sent_id, self._excerpt(call))
+        if form is _WHOLE:
+            return self.reads(call)
+        shortened = short_form if form is Form.SHORT else outline
+        return shortened(call.tool_name, call.sent_id, self._excerpt(call))
 
     def _excerpt(self, call: ToolCall) -> Excerpt:
         if (stored := stored_excerpt(call)) is not None:
@@ -192,8 +190,10 @@ class Rendering:
         return text
 
     def _reads_of(self, call: ToolCall) -> str:
-        if call.status is ToolCallStatus.RUNNING:
+        if call.status is _RUNNING:
             return TURN_ENDED
+        if not call.refs:
+            return model_reads(call.sent_id, stored_text(call.result, call.error))
         content = self._value(call, MODEL_READS)
         if content is None and call.error is None:  # an older record, or an imported one
             content = self._value(call, "result")
@@ -209,6 +209,8 @@ class Rendering:
 
     def arguments_of(self, call: ToolCall) -> Mapping[str, Any]:
         """The arguments of a call, even if they are in the payload store."""
+        if not call.refs:
+            return call.arguments
         match self._value(call, "arguments"):
             case Lost(reason):
                 return {"unavailable": True, "reason": reason}
@@ -221,10 +223,10 @@ class Rendering:
         ref = call.refs.get(name)
         return self.payloads.get(ref) if ref else None
 
-    def _sent_id(self, call: ToolCall) -> str:
+    def _sent_id(self, call: ToolCall, wanted: str) -> str:
         """The id that the call always has in requests; another if that would make this one invalid."""
-        wanted, name = call.sent_id, f"{call.turn_id}\n{call.tool_call_id}"
         while wanted in self._sent_ids or not is_sendable_id(wanted):
+            name = f"{call.turn_id}\n{call.tool_call_id}"
             self._renamed[name] += 1
             wanted = derived_id(call.turn_id, f"{call.tool_call_id}\n{self._renamed[name]}")
         self._sent_ids.add(wanted)

@@ -13,7 +13,7 @@ import msgspec
 from threadkeep.ports.gateway import Block, DocumentBlock, ImageBlock, ModelMessage, TextBlock, ToolSpec
 
 _encode = msgspec.json.Encoder().encode
-
+_SAID = (TextBlock, DocumentBlock)
 
 _decode = msgspec.json.Decoder(ModelMessage).decode
 
@@ -83,6 +83,6 @@ def _is_question(message: ModelMessage) -> bool:
 
 def _is_said(block: Block) -> bool:
     """Whether a block is the user's, and not what a tool returned."""
-    return isinstance(block, TextBlock | DocumentBlock) or (
-        isinstance(block, ImageBlock) and not block.tool_use_id
-    )
+    if isinstance(block, ImageBlock):
+        return not block.tool_use_id
+    return isinstance(block, _SAID)

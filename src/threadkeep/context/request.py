@@ -270,10 +270,11 @@ def _result_forms(
     path: Sequence[Message], rendering: Rendering, prior: Mapping[str, Form], budget: int
 ) -> dict[str, Form]:
     parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
-    calls = [(it.call, prior.get(it.call.sent_id, Form.WHOLE)) for it in parts if not it.superseded]
+    whole = Form.WHOLE
+    calls = [(it.call, prior.get(it.call.sent_id, whole)) for it in parts if not it.superseded]
     if sum(len(rendering.reads_as(form, call)) for call, form in calls) <= budget:
         # They fit: a character takes at most a token.
-        return {call.sent_id: form for call, form in calls if form is not Form.WHOLE}
+        return {call.sent_id: form for call, form in calls if form is not whole}
     return choose_forms([_sized(call, form, rendering) for call, form in calls], budget)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds, TakenIds, none_taken
 from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
-from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY
+from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
@@ -63,6 +63,7 @@ from threadkeep.ports.gateway import (
     signer,
 )
 from threadkeep.ports.payloads import Lost
+from threadkeep.ports.receipts import TurnReceipt
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -89,8 +90,8 @@ class HandOff:
     """Another node resumes the turn from its log."""
 
 
-TurnStep = EventBody | JournalEntry | Pause | HandOff
-"""A turn's output: an entry for its log or journal, or a sign that it continues later."""
+TurnStep = EventBody | JournalEntry | TurnReceipt | Pause | HandOff
+"""A turn's output: an entry for its log or journal, its receipt, or a sign that it continues later."""
 
 LoadContents = Callable[[Iterable[PayloadId]], Awaitable[Mapping[PayloadId, bytes | Lost]]]
 """Reads files of the conversation."""
@@ -101,8 +102,8 @@ async def nothing_stored(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes |
     return {}
 
 
-Build = Callable[[Sequence[ToolSpec]], Awaitable[ModelRequest]]
-"""Builds the first request, once the tools are known, and stores its receipt."""
+Build = Callable[[Sequence[ToolSpec]], Awaitable[BuiltRequest]]
+"""Builds the first request, once the tools are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ class _Run:
         steering: Steering,
         timer: TurnTimer,
     ) -> None:
+        self._turn = turn
         self._timer = timer
         self._build = build
         self._request = state.request or ModelRequest(None, "", ())
@@ -212,7 +214,7 @@ class _Run:
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
 
-    async def steps(self) -> AsyncGenerator[EventBody | JournalEntry]:
+    async def steps(self) -> AsyncGenerator[EventBody | JournalEntry | TurnReceipt]:
         """The normal course of a turn."""
         if self._state.stop_reason is not None:  # only the end is missing
             return
@@ -223,7 +225,9 @@ class _Run:
             granted = await self._tools.user_requests.granted()
             self._permissions = ToolPermissions(self._tools.rules, granted, self._state.unknown)
         if self._state.is_new:
-            self._request = await self._build(self._toolbox.specs)
+            built = await self._build(self._toolbox.specs)
+            self._request = built.request
+            yield TurnReceipt(self._turn.id, self._turn.conversation_id, built.receipt, built.texts)
         self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
         while True:
             if self._batch is None:

@@ -98,6 +98,8 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _message(message: ModelMessage, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    if not any(isinstance(it, ImageBlock) for it in message.blocks):  # nearly every message
+        return {"role": message.role, "content": [_block(block, contents, {}) for block in message.blocks]}
     images = _images_by_call(message)
     blocks = (it for it in message.blocks if not (isinstance(it, ImageBlock) and it.tool_use_id in images))
     return {"role": message.role, "content": [_block(block, contents, images) for block in blocks]}
@@ -120,18 +122,9 @@ def _images_by_call(message: ModelMessage) -> dict[str, list[ImageBlock]]:
 def _block(
     block: Block, contents: Mapping[str, bytes], images: Mapping[str, Sequence[ImageBlock]]
 ) -> dict[str, Any]:
-    match block:
-        case ImageBlock():
-            return _with_content("image", image_type(block, contents), in_base64(block, contents))
-        case DocumentBlock():
-            document = _with_content("document", PDF, in_base64(block, contents))
-            return document | {"title": block.file_name[:MOST_TITLE_CHARACTERS]}
+    match block:  # what histories have most of comes first
         case TextBlock(text):
             return {"type": "text", "text": text}
-        case ThinkingBlock(text, signature) if signature.startswith(_REDACTED):
-            return {"type": "redacted_thinking", "data": signature.removeprefix(_REDACTED)}
-        case ThinkingBlock(text, signature):
-            return {"type": "thinking", "thinking": text, "signature": signature}
         case ToolUseBlock(use_id, name, arguments):
             return {"type": "tool_use", "id": use_id, "name": sendable_name(name), "input": arguments}
         case ToolResultBlock(use_id, content, is_error):
@@ -140,6 +133,15 @@ def _block(
                 shown = [_block(image, contents, {}) for image in returned]
                 return result | {"content": [{"type": "text", "text": content or "[Images]"}, *shown]}
             return result | {"content": content} if content else result
+        case ThinkingBlock(text, signature) if signature.startswith(_REDACTED):
+            return {"type": "redacted_thinking", "data": signature.removeprefix(_REDACTED)}
+        case ThinkingBlock(text, signature):
+            return {"type": "thinking", "thinking": text, "signature": signature}
+        case ImageBlock():
+            return _with_content("image", image_type(block, contents), in_base64(block, contents))
+        case DocumentBlock():
+            document = _with_content("document", PDF, in_base64(block, contents))
+            return document | {"title": block.file_name[:MOST_TITLE_CHARACTERS]}
         case _:
             assert_never(block)
 

@@ -13,15 +13,17 @@ def sendable(messages: Iterable[ModelMessage], signed_by: str | None) -> list[Mo
     """
     kept: list[ModelMessage] = []
     for message in messages:
-        blocks = tuple(block for block in message.blocks if _is_sendable(block, signed_by))
+        blocks = [block for block in message.blocks if _is_sendable(block, signed_by)]
         if kept and kept[-1].role == message.role:
             kept[-1] = ModelMessage(message.role, (*kept[-1].blocks, *blocks))
+        elif len(blocks) == len(message.blocks):
+            kept.append(message)
         elif blocks:
-            kept.append(ModelMessage(message.role, blocks))
+            kept.append(ModelMessage(message.role, tuple(blocks)))
     return kept
 
 
 def _is_sendable(block: Block, signed_by: str | None) -> bool:
-    if isinstance(block, ThinkingBlock):
-        return block.signed_by == signed_by and bool(block.signature)
-    return not (isinstance(block, TextBlock) and is_blank(block.text))
+    if isinstance(block, TextBlock):
+        return not is_blank(block.text)
+    return not isinstance(block, ThinkingBlock) or (block.signed_by == signed_by and bool(block.signature))

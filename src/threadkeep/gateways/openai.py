@@ -17,6 +17,7 @@ from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
 from threadkeep.gateways.tool_calls import input_schema, read_tool_use, sendable_name
 from threadkeep.ports.gateway import (
+    FILE_BLOCKS,
     Block,
     DocumentBlock,
     ImageBlock,
@@ -86,7 +87,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 def _said(message: ModelMessage, contents: Mapping[str, bytes]) -> str | list[dict[str, Any]]:
     """The user's message: a text, or a list of parts if it has files."""
-    if not any(isinstance(block, ImageBlock | DocumentBlock) for block in message.blocks):
+    if not any(isinstance(block, FILE_BLOCKS) for block in message.blocks):
         return _text(message)
     return [part for block in message.blocks for part in _parts(block, contents)]
 
@@ -111,20 +112,23 @@ def _parts(block: Block, contents: Mapping[str, bytes]) -> Iterator[dict[str, An
 
 
 def _text(message: ModelMessage) -> str:
-    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    return "\n\n".join([block.text for block in message.blocks if isinstance(block, TextBlock)])
 
 
-def _assistant(message: ModelMessage, results: Mapping[str, ToolResultBlock]) -> Iterator[dict[str, Any]]:
+def _assistant(message: ModelMessage, results: Mapping[str, ToolResultBlock]) -> list[dict[str, Any]]:
     """The model's text, and its calls in as many messages as needed, each followed by its results."""
     uses = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
-    entry: dict[str, Any] = {"role": "assistant", "content": _text(message) or None}
+    content = _text(message) or None
     if not uses:
-        yield entry
+        return [{"role": "assistant", "content": content}]
+    entries: list[dict[str, Any]] = []
     for start in range(0, len(uses), MOST_CALLS_A_MESSAGE):
         group = uses[start : start + MOST_CALLS_A_MESSAGE]
-        yield entry | {"tool_calls": list(map(_call, group))}
-        yield from (_tool_message(results[use.id]) for use in group if use.id in results)
-        entry["content"] = None
+        calls = [_call(use) for use in group]
+        entries.append({"role": "assistant", "content": content, "tool_calls": calls})
+        entries += [_tool_message(results[use.id]) for use in group if use.id in results]
+        content = None
+    return entries
 
 
 def _call(use: ToolUseBlock) -> dict[str, Any]:

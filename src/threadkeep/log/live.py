@@ -45,6 +45,8 @@ class LiveLog:
         """The chunks with events after `seq`."""
         if seq >= self.last_seq:
             return ()
+        if self._chunks[-1].first_seq == seq + 1:  # a reader who keeps up
+            return self._chunks[-1:]
         return self._chunks[bisect_right(self._chunks, seq, key=lambda chunk: chunk.last_seq) :]
 
     def wake(self) -> None:

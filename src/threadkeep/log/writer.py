@@ -3,10 +3,12 @@
 An event that arrives while the writer is idle is stored immediately. Text arrives hundreds of times a second
 from many turns, so after each flush the writer rests: the longer, the longer the flush took and the more
 turns run. The next flush stores everything that arrived meanwhile, from all turns. So a turn that runs alone
-is shown without delay, and with many the writer is busy for a small share of the time.
+is shown without delay, and with many the writer is busy for a small share of the time. A turn whose model is
+faster than the flushes lets its text gather at the model's connection while the writer rests.
 
 A tool's result or a finished model call ends the rest; the latter is stored with all its tool calls before
-they run. A turn's first event is stored with its start, and what is pending when it ends with its end.
+they run. A turn's first event is stored with its start, and what is pending when it ends with its end. The
+receipt of its request is stored with the events after it, so the model is asked without waiting for that.
 """
 
 import asyncio
@@ -33,6 +35,7 @@ from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
@@ -71,10 +74,14 @@ class TurnLog:
         self.live = LiveLog(turn_id)
         self.folding = Folding()
         self.error: Exception | None = None
+        self.receipt: TurnReceipt | None = None
+        """Of the turn's request, until it is stored."""
         self.taken_at = 0
         """When the oldest event of the last taken chunk arrived."""
         self._clock = clock
         self._writer = writer
+        self._last_flush = -1
+        """The number of the last flush that stored some of it."""
         self._pending: list[tuple[int, Written]] = []
         self._held_from: int | None = None
         """The pending index where the end of a model call begins; it is stored whole or not at all."""
@@ -91,6 +98,11 @@ class TurnLog:
             await self._writer.flush(self)
         else:
             self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResultStored))
+
+    async def let_gather(self) -> None:
+        """Waits for the next flush if text arrives faster than it is stored."""
+        if self._last_flush == self._writer.flush_count:
+            await self._writer.next_flush()
 
     def _append(self, body: Written) -> None:
         """Joins adjacent pieces of text that are stored together into one event."""
@@ -113,6 +125,7 @@ class TurnLog:
         if not due:
             return None
         self._pending = self._pending[len(due) :]
+        self._last_flush = self._writer.flush_count
         self._held_from = 0 if self._pending else None
         first = self.folding.last_seq + 1
         self.taken_at = due[0][0]
@@ -187,6 +200,10 @@ class LogWriter:
         self._storing: dict[TurnLog, asyncio.Future[None] | None] = {}
         """The same for events on their way to the database."""
         self._something_due = asyncio.Event()
+        self._flush_begins = asyncio.Event()
+        self._is_awaited = False
+        """Whether turns wait for the next flush to begin."""
+        self.flush_count = 0
         self._hurry = asyncio.Event()
         self._rested_at = 0.0
         """When the rest after the last flush is over."""
@@ -202,6 +219,12 @@ class LogWriter:
         self._something_due.set()
         if urgent:
             self._hurry.set()
+
+    async def next_flush(self) -> None:
+        """Returns when the next flush begins; immediately unless the writer rests."""
+        if self._rested_at > asyncio.get_running_loop().time():
+            self._is_awaited = True
+            await self._flush_begins.wait()
 
     async def flush(self, turn_log: TurnLog) -> None:
         """Stores pending events immediately; raises if that fails."""
@@ -230,6 +253,12 @@ class LogWriter:
         if not self._hurry.is_set() and self._rested_at > now():
             await _wait_at_most(self._hurry, self._rested_at - now())
         begun_at = now()
+        self.flush_count += 1
+        if self._is_awaited:
+            self._is_awaited = False
+            self._flush_begins.set()
+            self._flush_begins.clear()
+            await asyncio.sleep(0)  # the turns that wait for it add what has gathered
         await self._flush()
         flushed_at = now()
         others = max(self._running_count() - 1, 0)
@@ -255,21 +284,26 @@ class LogWriter:
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
+        receipts: dict[TurnLog, TurnReceipt] = {}
         for turn_log in logs:
             if turn_log.error is not None:  # earlier events aren't stored: this would leave a gap
                 continue
             try:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
+                if turn_log.receipt is not None:
+                    receipts[turn_log] = turn_log.receipt
             except Exception:  # must not harm other turns
                 log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
-            accepted = await self._append(list(chunks.items()))
+            accepted = await self._append(list(chunks.items()), list(receipts.values()))
         except Exception as exc:
             log.exception("couldn't store the logs of %d turns", len(chunks))
-            for turn_log in chunks:
+            for turn_log in {**chunks, **receipts}:
                 turn_log.error = exc
             return
+        for turn_log in receipts:
+            turn_log.receipt = None
         now = self._clock()
         for turn_log, chunk in chunks.items():
             if chunk.turn_id in accepted:
@@ -279,12 +313,14 @@ class LogWriter:
                 turn_log.error = TurnLost()
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
 
-    async def _append(self, chunks: list[tuple[TurnLog, LogChunk]]) -> set[TurnId]:
+    async def _append(
+        self, chunks: list[tuple[TurnLog, LogChunk]], receipts: list[TurnReceipt]
+    ) -> set[TurnId]:
         """Stores chunks; retries while the database is unreachable, and shows nothing until then."""
-        if not chunks:
+        if not chunks and not receipts:
             return set()
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
-        return await persist(lambda: self._store.append(rows))
+        return await persist(lambda: self._store.append(rows, receipts))
 
 
 def _as_failure(exc: BaseException) -> Exception:

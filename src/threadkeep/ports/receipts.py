@@ -6,7 +6,16 @@ from typing import Protocol
 
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
-from threadkeep.domain.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReceipt:
+    """What a turn's model receives: the receipt, and the texts that it refers to by hash."""
+
+    turn_id: TurnId
+    conversation_id: ConversationId
+    receipt: Receipt
+    texts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +28,7 @@ class PriorReceipt:
 
 
 class ReceiptStore(Protocol):
-    """What the models received."""
-
-    async def add(self, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
-        """Stores a turn's receipt, once, with the texts it refers to by hash."""
-        ...
+    """What the models received; a turn's receipt is stored with its log."""
 
     async def get(
         self, conversation_id: ConversationId, turn_id: TurnId

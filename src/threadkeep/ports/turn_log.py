@@ -12,6 +12,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
+from threadkeep.ports.receipts import TurnReceipt
 
 LEASE_MS = 4_000
 LOG_VERSION = 1
@@ -68,8 +69,13 @@ Paused = Literal["paused", "answered", "aborting"]
 class TurnLogStore(Protocol):
     """Storage of event logs."""
 
-    async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
-        """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted."""
+    async def append(
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt] = ()
+    ) -> set[TurnId]:
+        """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted.
+
+        In the same transaction, stores receipts of turns whose chunk isn't refused.
+        """
         ...
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:

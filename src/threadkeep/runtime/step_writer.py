@@ -4,12 +4,22 @@ import logging
 from collections.abc import AsyncGenerator
 
 from threadkeep.domain.errors import StorageConflict, StorageError
-from threadkeep.domain.events import ApprovalRequest, Done, Failed, Notice, Retrieval, UsageReported
+from threadkeep.domain.events import (
+    ApprovalRequest,
+    Done,
+    Failed,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    UsageReported,
+)
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
@@ -37,10 +47,15 @@ class StepWriter:
         try:
             async for step in steps:
                 match step:
+                    case Text() | Thought():  # nearly all
+                        await turn_log.add(step)
+                        await turn_log.let_gather()
                     case Done() | Failed():
                         await self._turn_ends.end(
                             held, turn_log, step, prepare_next=turn.prepare_next, run_next=run_next
                         )
+                    case TurnReceipt():
+                        turn_log.receipt = step
                     case Pause(requests):
                         return not await self._pause(turn, requests)
                     case HandOff():

@@ -62,6 +62,8 @@ class TurnEnds:
         If a message is queued behind a completed turn, its turn begins in the same commit.
         """
         await self._writer.settle(turn_log)
+        if turn_log.receipt is not None:  # it ended before its model call began
+            await self._writer.flush(turn_log)
         chunk = turn_log.take(*last)
         assert chunk is not None
         reply = turn_log.folding.message(held.reply)

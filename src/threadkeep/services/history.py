@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import islice
 from weakref import WeakValueDictionary
 
 from threadkeep.domain.errors import StorageError, StorageUnavailable
@@ -17,7 +18,8 @@ log = logging.getLogger("threadkeep.history")
 
 FOLLOWED_AT_ONCE = 20
 LOOKED_AT_ONCE = 200
-PAUSE_S = 0.02
+CONVERSATIONS_AT_ONCE = 4
+PAUSE_S = 0.1
 FIRST_RETRY_S = 2.0
 LAST_RETRY_S = 300.0
 
@@ -71,23 +73,27 @@ class History:
         await self._wake.wait()
 
     async def _index_waiting(self) -> None:
-        self._wake.clear()
         while self._waiting:
-            conversation_id = next(iter(self._waiting))
-            del self._waiting[conversation_id]
-            try:
-                has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
-            except StorageUnavailable:  # no conversation can be indexed now
+            # Turns go first, and what several of them add is stored in one commit.
+            await asyncio.sleep(PAUSE_S)
+            self._wake.clear()
+            together = list(islice(self._waiting, CONVERSATIONS_AT_ONCE))
+            await asyncio.gather(*map(self._index, together))
+
+    async def _index(self, conversation_id: ConversationId) -> None:
+        del self._waiting[conversation_id]
+        try:
+            has_more = await self._store.history.follow(conversation_id, limit=FOLLOWED_AT_ONCE)
+        except StorageUnavailable:  # no conversation can be indexed now
+            self._waiting[conversation_id] = None
+            raise
+        except Exception as exc:  # noqa: BLE001 - the others can be; this one gets its turn again
+            self._postpone(conversation_id)
+            self._loop.failed(exc)
+        else:
+            self._failures.pop(conversation_id, None)
+            if has_more:
                 self._waiting[conversation_id] = None
-                raise
-            except Exception as exc:  # noqa: BLE001 - the others can be; this one gets its turn again
-                self._postpone(conversation_id)
-                self._loop.failed(exc)
-            else:
-                self._failures.pop(conversation_id, None)
-                if has_more:
-                    self._waiting[conversation_id] = None
-            await asyncio.sleep(PAUSE_S)  # turns go first
 
     def _postpone(self, conversation_id: ConversationId) -> None:
         failures = self._failures[conversation_id] = self._failures.get(conversation_id, 0) + 1

@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 from threadkeep.clock import Clock
 from threadkeep.context.attachments import NO_FILES, FileRules
+from threadkeep.context.request import BuiltRequest
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
@@ -22,7 +23,7 @@ from threadkeep.engine.tools import Toolbox
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
 from threadkeep.log.writer import persist
-from threadkeep.ports.gateway import Gateway, ModelRequest, Models, ToolSpec
+from threadkeep.ports.gateway import Gateway, Models, ToolSpec
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, ToolProvider
@@ -92,11 +93,9 @@ class ModelReplies:
                 yield failed(exc, is_prepared=False)
                 return
 
-        async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+        async def build(tools: Sequence[ToolSpec]) -> BuiltRequest:
             assert prepared is not None
-            built = await prepared.build(tools)
-            await persist(lambda: self._store.receipts.add(turn, built.receipt, built.texts))
-            return built.request
+            return await prepared.build(tools)
 
         run = run_turn(
             turn,

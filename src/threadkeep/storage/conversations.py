@@ -34,7 +34,7 @@ _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
 _ADD = Statement(_INSERT)
 # Two requests may create the main conversation at once: the second gets no row back and reads the first
 # one's.
-_ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING RETURNING id")
+_ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
 
 # A repeated request finds the conversation that the first one created, and its hash tells whether it is the
 # same request.
@@ -83,7 +83,7 @@ ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = 
 ADVANCE_FOR_CARD = Statement(
     f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
         last_message_at = :now, tip_id = :tip_id
-    WHERE {_UNCHANGED} RETURNING id"""
+    WHERE {_UNCHANGED}"""
 )
 # What users and titles change; messages and turns have statements of their own.
 _UPDATE = Statement(
@@ -114,7 +114,7 @@ def _page(*, by_agent: bool, status: ListedStatus | None, pinned: bool | None, a
 # Only hides the conversation; it can be restored until it is purged.
 _DELETE = Statement(
     """UPDATE tk_conversations SET deleted_at = :now
-    WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL RETURNING id"""
+    WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL"""
 )
 # The user may have a new main conversation with the agent by now; then this one returns as an ordinary one.
 _RESTORE = Statement(
@@ -123,7 +123,7 @@ _RESTORE = Statement(
             SELECT 1 FROM tk_conversations AS other
             WHERE other.user_id = tk_conversations.user_id AND other.agent_id = tk_conversations.agent_id
                 AND other.is_main AND other.deleted_at IS NULL))
-    WHERE id = :id AND user_id = :user_id RETURNING id"""
+    WHERE id = :id AND user_id = :user_id"""
 )
 # What belongs to a conversation goes by cascade. Texts and files may be shared: they are deleted separately.
 _PURGE = Statement("DELETE FROM tk_conversations WHERE id IN ({ids})")

@@ -7,28 +7,44 @@ import msgspec
 
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt
-from threadkeep.domain.turn import Turn
-from threadkeep.ports.receipts import PriorReceipt
+from threadkeep.ports.receipts import PriorReceipt, TurnReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
-# A turn has one receipt: storing it again, after a lost reply, changes nothing.
+# A turn has one receipt: storing it again, after a lost reply, changes nothing. Many turns start together, so
+# each statement takes all of their receipts.
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
-    VALUES (:turn_id, :conversation_id, :receipt) ON CONFLICT DO NOTHING"""
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
+    FROM json_each(:receipts) WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres="""INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
+    SELECT CAST(value ->> 0 AS uuid), CAST(value ->> 1 AS uuid), value ->> 2
+    FROM json_array_elements(:receipts::json) ON CONFLICT DO NOTHING""",
 )
-# All texts of a receipt in one statement: it has one for each turn that it covers.
-_TEXTS_OF = """SELECT json_extract(value, '$[0]') AS sha256, json_extract(value, '$[1]') AS text
-    FROM json_each(:texts)"""
-_TEXTS_OF_POSTGRES = (
-    "SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json)"
+# By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
+# an unnamed one could be deleted meanwhile.
+_USE_KNOWN = Statement(
+    """INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT json_extract(value, '$[0]'), kept.sha256
+    FROM json_each(:uses) JOIN tk_prompt_texts AS kept ON kept.sha256 = json_extract(value, '$[1]')
+    WHERE TRUE ON CONFLICT DO NOTHING RETURNING turn_id, sha256""",
+    postgres="""WITH given AS (
+        SELECT CAST(value ->> 0 AS uuid) AS turn_id, value ->> 1 AS sha256
+        FROM json_array_elements(:uses::json)),
+    kept AS MATERIALIZED (
+        SELECT sha256 FROM tk_prompt_texts WHERE sha256 IN (SELECT sha256 FROM given) FOR KEY SHARE)
+    INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT given.turn_id, kept.sha256 FROM given JOIN kept ON kept.sha256 = given.sha256
+    ON CONFLICT DO NOTHING RETURNING turn_id, sha256""",
 )
 # On PostgreSQL this locks existing texts, which could otherwise be deleted before the receipt names them; the
 # lock is a shared one. The update locks a text that another transaction is adding.
 _ADD_TEXTS = Statement(
-    f"""INSERT INTO tk_prompt_texts (sha256, text)
-    SELECT sha256, text FROM ({_TEXTS_OF}) AS given WHERE TRUE ON CONFLICT DO NOTHING""",
-    postgres=f"""WITH given AS ({_TEXTS_OF_POSTGRES}),
+    """INSERT INTO tk_prompt_texts (sha256, text)
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')
+    FROM json_each(:texts) WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres="""WITH given AS (
+        SELECT value ->> 0 AS sha256, value ->> 1 AS text FROM json_array_elements(:texts::json)),
     known AS MATERIALIZED (
         SELECT sha256 FROM tk_prompt_texts WHERE sha256 IN (SELECT sha256 FROM given) FOR KEY SHARE)
     INSERT INTO tk_prompt_texts (sha256, text)
@@ -37,10 +53,12 @@ _ADD_TEXTS = Statement(
 )
 # A text stays as long as a receipt uses it.
 _USE_TEXTS = Statement(
-    f"""INSERT INTO tk_receipt_texts (turn_id, sha256)
-    SELECT :turn_id, sha256 FROM ({_TEXTS_OF}) AS given WHERE TRUE ON CONFLICT DO NOTHING""",
-    postgres=f"""INSERT INTO tk_receipt_texts (turn_id, sha256)
-    SELECT :turn_id::uuid, sha256 FROM ({_TEXTS_OF_POSTGRES}) AS given ON CONFLICT DO NOTHING""",
+    """INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')
+    FROM json_each(:uses) WHERE TRUE ON CONFLICT DO NOTHING""",
+    postgres="""INSERT INTO tk_receipt_texts (turn_id, sha256)
+    SELECT CAST(value ->> 0 AS uuid), value ->> 1
+    FROM json_array_elements(:uses::json) ON CONFLICT DO NOTHING""",
 )
 _GET = Statement(
     "SELECT receipt FROM tk_receipts WHERE turn_id = :turn_id AND conversation_id = :conversation_id"
@@ -97,29 +115,12 @@ _FORGET = Statement(
 
 _decode = msgspec.json.Decoder(Receipt).decode
 
-# By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
-# an unnamed one could be deleted meanwhile.
-_USE_KNOWN = Statement(
-    """INSERT INTO tk_receipt_texts (turn_id, sha256)
-    SELECT :turn_id, sha256 FROM tk_prompt_texts
-    WHERE sha256 IN (SELECT value FROM json_each(:known)) ON CONFLICT DO NOTHING RETURNING sha256""",
-    postgres="""WITH kept AS MATERIALIZED (
-        SELECT sha256 FROM tk_prompt_texts
-        WHERE sha256 IN (SELECT value FROM json_array_elements_text(:known::json)) FOR KEY SHARE)
-    INSERT INTO tk_receipt_texts (turn_id, sha256)
-    SELECT :turn_id::uuid, sha256 FROM kept ON CONFLICT DO NOTHING RETURNING sha256""",
-)
-
 
 class SqlReceipts:
     """The receipts of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def add(self, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
-        """Stores a turn's receipt with the texts that it names."""
-        await self._database.write(lambda: _add(turn, receipt, texts))
 
     async def get(
         self, conversation_id: ConversationId, turn_id: TurnId
@@ -169,10 +170,13 @@ def _forget_let_go(after: int) -> Plan[tuple[int | None, int]]:
     return rows[-1][0], forgotten
 
 
-def _add(turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> Plan[None]:
-    yield _ADD(turn_id=turn.id, conversation_id=turn.conversation_id, receipt=to_json(receipt))
-    known = {sha256 for (sha256,) in (yield _USE_KNOWN(turn_id=turn.id, known=to_json(sorted(texts))))}
+def add_receipts(receipts: Sequence[TurnReceipt]) -> Plan[None]:
+    """Stores receipts with the texts that they name."""
+    yield _ADD(receipts=to_json([(it.turn_id, it.conversation_id, to_json(it.receipt)) for it in receipts]))
     # Sorted: two transactions that store the same texts could otherwise deadlock.
-    named = to_json([it for it in sorted(texts.items()) if it[0] not in known])
-    yield _ADD_TEXTS(texts=named)
-    yield _USE_TEXTS(turn_id=turn.id, texts=named)
+    uses = sorted((sha256, it.turn_id) for it in receipts for sha256 in it.texts)
+    known = set((yield _USE_KNOWN(uses=to_json([(turn_id, sha256) for sha256, turn_id in uses]))))
+    new = [it for it in uses if it[::-1] not in known]
+    texts = {sha256: text for it in receipts for sha256, text in it.texts.items()}
+    yield _ADD_TEXTS(texts=to_json([(it, texts[it]) for it in dict.fromkeys(sha256 for sha256, _ in new)]))
+    yield _USE_TEXTS(uses=to_json([(turn_id, sha256) for sha256, turn_id in new]))

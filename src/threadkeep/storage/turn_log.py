@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Paused
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
+from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 
 # The turn must still be ours. An existing chunk was written by the node that took the turn over, unless it is
@@ -22,7 +24,7 @@ _APPEND = Statement(
     f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT id, :first_seq, :last_seq, :events FROM tk_turns
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id"""
+    {_UNLESS_WRITTEN}"""
 )
 # The chunks of all turns in one step. Each step of SQLite releases the GIL, and the writer thread waits until
 # the event loop gives it back.
@@ -35,7 +37,7 @@ _APPEND_ALL = Statement(
         FROM json_each(:chunks)) AS chunk
     JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
     WHERE turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id""",
+    {_UNLESS_WRITTEN}""",
     postgres=f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
     SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
     FROM (SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
@@ -44,7 +46,7 @@ _APPEND_ALL = Statement(
         FROM json_array_elements(CAST(:chunks AS json))) AS chunk
     JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
     WHERE turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN} RETURNING turn_id""",
+    {_UNLESS_WRITTEN}""",
 )
 # Whole chunks: the first may begin before `:after_seq`.
 READ = Statement(
@@ -131,8 +133,7 @@ _ANNEX = Statement(
     WHERE turn_id = :turn_id
         AND first_seq = (SELECT MAX(first_seq) FROM tk_turn_chunks WHERE turn_id = :turn_id)
         AND EXISTS (SELECT 1 FROM tk_turns
-            WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING')
-    RETURNING turn_id"""
+            WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING')"""
 )
 # Another node may be at the same.
 _LOCK_LOGGED = Statement(
@@ -166,27 +167,41 @@ class SqlTurnLog:
         self._database = database
         self._rows = rows
 
-    async def append(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
-        """Stores chunks in one transaction; if one is refused, tries each alone."""
+    async def append(
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt] = ()
+    ) -> set[TurnId]:
+        """Stores chunks and receipts in one transaction; if one is refused, tries each alone."""
         with_events = [it for it in chunks if it[0].has_events]
         alone = [it for it in chunks if not it[0].has_events]
-        accepted = await self._append_all(with_events) if with_events else set[TurnId]()
-        return accepted | {chunk.turn_id for chunk, fence in alone if await self._append_alone(chunk, fence)}
+        accepted = await self._append_all(with_events, receipts) if with_events or receipts else set[TurnId]()
+        return accepted | {it[0].turn_id for it in alone if await self._append_alone(it)}
 
-    async def _append_all(self, chunks: Sequence[tuple[LogChunk, int]]) -> set[TurnId]:
+    async def _append_all(
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]
+    ) -> set[TurnId]:
         try:
-            written = await self._database.execute(_APPEND_ALL(chunks=_to_json(chunks)), urgent=True)
+            written = await self._write(chunks, receipts)
         except StorageConflict:
-            written = ()
-        if len(written) == len(chunks):
+            written = None
+        if written is not None and len(written) == len(chunks):
             return {chunk.turn_id for chunk, _ in chunks}
-        return {chunk.turn_id for chunk, fence in chunks if await self._append_alone(chunk, fence)}
+        receipt_of = {it.turn_id: it for it in receipts}
+        return {it[0].turn_id for it in chunks if await self._append_alone(it, receipt_of.get(it[0].turn_id))}
 
-    async def _append_alone(self, chunk: LogChunk, fence: int) -> bool:
+    async def _append_alone(self, chunk: tuple[LogChunk, int], receipt: TurnReceipt | None = None) -> bool:
         try:
-            return bool(await self._database.execute(append_query(chunk, fence), urgent=True))
+            return bool(await self._write([chunk], [receipt] if receipt else ()))
         except StorageConflict:
             return False
+
+    async def _write(self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]) -> Rows:
+        """Stores chunks; returns a row for each of them that was accepted."""
+        query = append_query(*chunks[0]) if len(chunks) == 1 else _APPEND_ALL(chunks=_to_json(chunks))
+        if not receipts:
+            return await self._database.execute(query, urgent=True)
+        return await self._database.write(
+            lambda: _append_with_receipts(query, len(chunks), receipts), urgent=True
+        )
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
         """The chunks that hold events after `after_seq`, in order."""
@@ -292,6 +307,15 @@ def _trim(ended_before: int) -> Plan[list[int]]:
     chunks = Counter(turn_id for (turn_id,) in (yield _TRIM(ids=to_json(ids))))
     yield _NOTE_TRIMMED(ids=to_json(ids))
     return [chunks[turn_id] for turn_id in ids]
+
+
+def _append_with_receipts(query: Query, count: int, receipts: Sequence[TurnReceipt]) -> Plan[Rows]:
+    """Appends so many chunks, and stores receipts if this node may write all of their turns."""
+    written = (yield query) if count else ()
+    if len(written) < count:
+        raise StorageConflict("A turn has already ended, or another node runs it.")
+    yield from add_receipts(receipts)
+    return written
 
 
 def _pause(turn_id: TurnId, fence: int, requests: Collection[str]) -> Plan[Paused]:

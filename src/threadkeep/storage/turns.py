@@ -17,7 +17,7 @@ from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE, advance_values
 from threadkeep.storage.database.columns import to_json_or_null
-from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
@@ -25,7 +25,7 @@ from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 # Besides being unchanged, the conversation must be free: it runs one turn at a time.
-_ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL RETURNING id"
+_ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
     user_id, log_version, lease_until, queue_version)"""
@@ -37,7 +37,7 @@ _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, event
 
 _ADVANCE_FOR_TURN = Statement(_ADVANCE)
 # A recorded turn ran elsewhere, so the conversation need not be free.
-_ADVANCE_FOR_RECORDED = Statement(f"{ADVANCE} RETURNING id")
+_ADVANCE_FOR_RECORDED = Statement(ADVANCE)
 # If the message comes from the queue, `:key` is the key with which it was queued, and `:held_key` that of the
 # request that sends it.
 _ADD_TURN = Statement(
@@ -45,9 +45,26 @@ _ADD_TURN = Statement(
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
         {{now}} + :length_ms, {_QUEUE_VERSION})"""
 )
+# The question and the empty reply. PostgreSQL must be told the types of values that are not its columns'.
+_EXCHANGE_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
+            :content, :parts, :file_count::bigint, 'COMPLETED', NULL, :asked_parent_id::uuid, TRUE,
+            :now::bigint, :now::bigint
+        FROM conversation
+        UNION ALL
+        SELECT :reply_id::uuid, id, :reply_seq::bigint, :turn_id::uuid, 'assistant', 'text', '', NULL,
+            0, 'PENDING', :model, :asked_id::uuid, TRUE, :now::bigint, NULL
+        FROM conversation"""
+_ADD_EXCHANGE = Statement(
+    f"""{_INSERT_MESSAGE} VALUES (:asked_id, :conversation_id, :asked_seq, :turn_id, 'user', 'text', :content,
+        :parts, :file_count, 'COMPLETED', NULL, :asked_parent_id, TRUE, :now, :now),
+        (:reply_id, :conversation_id, :reply_seq, :turn_id, 'assistant', 'text', '', NULL, 0, 'PENDING',
+        :model, :asked_id, TRUE, :now, NULL)""",
+    postgres=f"""WITH conversation AS (SELECT :conversation_id::uuid AS id)
+    {_INSERT_MESSAGE} {_EXCHANGE_ON_POSTGRES}""",
+)
 # PostgreSQL does all steps in one statement, hence one round trip.
 _BEGIN_IN_ONE = Statement(
-    f"""WITH conversation AS ({_ADVANCE}),
+    f"""WITH conversation AS ({_ADVANCE} RETURNING id),
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,
@@ -55,15 +72,7 @@ _BEGIN_IN_ONE = Statement(
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
-    {_INSERT_MESSAGE}
-        SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text', :content, :parts,
-            :file_count::bigint, 'COMPLETED', NULL, :asked_parent_id::uuid, TRUE, :now::bigint, :now::bigint
-        FROM conversation
-        UNION ALL
-        SELECT :reply_id::uuid, id, :reply_seq::bigint, :turn_id::uuid, 'assistant', 'text', '', NULL,
-            0, 'PENDING', :model, :asked_id::uuid, TRUE, :now::bigint, NULL
-        FROM conversation
-    RETURNING id"""
+    {_INSERT_MESSAGE} {_EXCHANGE_ON_POSTGRES}"""
 )
 
 # A turn and its reply end with the same status, usage and error. A completed turn has seen what is queued
@@ -73,7 +82,7 @@ _UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_to
         cache_write_tokens = :cache_write_tokens, usage_estimated = :usage_estimated, error = :error,
         ended_at = :now, last_event_seq = :last_event_seq, lease_until = NULL
     WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') AND fence = :fence
-        AND (:status <> 'COMPLETED' OR queue_version = :queue_version) RETURNING id"""
+        AND (:status <> 'COMPLETED' OR queue_version = :queue_version)"""
 _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, parts = :parts,
         tool_call_count = :tool_call_count, file_count = :file_count, token_count = :token_count,
         usage = :usage, model = :model, error = :error, completed_at = :completed_at
@@ -92,7 +101,7 @@ _FREE = Statement(_UPDATE_CONVERSATION)
 _CLOSE_REQUESTS = Statement(_UPDATE_REQUESTS)
 _ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
 _END_IN_ONE = Statement(
-    f"""WITH turn AS ({_UPDATE_TURN}),
+    f"""WITH turn AS ({_UPDATE_TURN} RETURNING id),
     chunk AS ({_INSERT_CHUNK} SELECT id, :first_seq::bigint, :last_event_seq::bigint, :events FROM turn),
     reply AS ({_UPDATE_REPLY} AND EXISTS (SELECT 1 FROM turn)),
     conversation AS ({_UPDATE_CONVERSATION} AND EXISTS (SELECT 1 FROM turn)),
@@ -189,7 +198,7 @@ class SqlTurns:
         is_plain = new.key is None and new.queue is None and new.waiting_end is None
         is_plain = is_plain and new.begun.branch is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
-            if not await self._database.execute(_BEGIN_IN_ONE(**values, **_asked_values(asked))):
+            if not await self._database.execute(Query(_BEGIN_IN_ONE, values)):
                 raise _moved_on()
         else:
             await self._database.write(lambda: _begin_after_waiting(new, values))
@@ -207,7 +216,7 @@ class SqlTurns:
         values = _end_values(ended, chunk, fence, queue_version)
         is_plain = next_turn is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
-            done = await self._database.execute(_END_IN_ONE(**values))
+            done = await self._database.execute(Query(_END_IN_ONE, values))
         else:
             done = await self._database.write(lambda: _end(ended, values, next_turn))
         if not done:
@@ -283,6 +292,7 @@ def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, An
         "length_ms": lease.length_ms,
         "version": LOG_VERSION,
         **_chunk_values(opening),
+        **(_asked_values(asked) if asked else {}),
     }
 
 
@@ -308,7 +318,7 @@ def _begin_after_waiting(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
 
 def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
     begun, queue = new.begun, new.queue
-    if not (yield _ADVANCE_FOR_TURN(**values)):
+    if not (yield Query(_ADVANCE_FOR_TURN, values)):
         raise _moved_on()
     if queue is not None:
         # The turn has the key with which its message was queued, and that of the request that sends it.
@@ -319,11 +329,12 @@ def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
         yield from mark_sent(begun.conversation.id, begun.user_message.files)
     if begun.branch is not None:
         yield from move_path(begun.conversation.id, begun.branch)
-    yield _ADD_TURN(**values)
+    yield Query(_ADD_TURN, values)
     if begun.user_message is not None:
-        yield ADD_MESSAGE(**message_values(begun.user_message))
-    yield ADD_MESSAGE(**message_values(begun.assistant_message))
-    yield _ADD_CHUNK(**values)
+        yield Query(_ADD_EXCHANGE, values)
+    else:
+        yield ADD_MESSAGE(**message_values(begun.assistant_message))
+    yield Query(_ADD_CHUNK, values)
 
 
 def _moved_on() -> StorageConflict:
@@ -367,13 +378,13 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
 
 
 def _end(ended: EndedTurn, values: dict[str, Any], next_turn: NextTurn | None) -> Plan[Rows]:
-    done = yield _END_TURN(**values)
+    done = yield Query(_END_TURN, values)
     if done:
-        yield _ADD_CHUNK(**values)
-        yield _END_REPLY(**values)
+        yield Query(_ADD_CHUNK, values)
+        yield Query(_END_REPLY, values)
         yield from _add_tool_calls(ended)
-        yield _CLOSE_REQUESTS(**values)
-        yield _FREE(**values)
+        yield Query(_CLOSE_REQUESTS, values)
+        yield Query(_FREE, values)
         if next_turn is not None:
             opened = _begin_values(next_turn.new, next_turn.lease, next_turn.opening)
             yield from _begin(next_turn.new, opened)
@@ -419,8 +430,8 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         version=LOG_VERSION,
     )
     values = _end_values(ended, recorded.chunk, 0)
-    yield _END_TURN(**values)
-    yield _ADD_CHUNK(**values)
+    yield Query(_END_TURN, values)
+    yield Query(_ADD_CHUNK, values)
     yield ADD_MESSAGE(**message_values(asked))
     yield ADD_MESSAGE(**message_values(reply))
     yield from _add_tool_calls(ended)

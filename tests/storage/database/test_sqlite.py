@@ -88,7 +88,8 @@ async def writer_busy(database: SqliteDatabase) -> AsyncGenerator[None]:
     holding = asyncio.create_task(database.write(held.plan))
     await held.reached()
     yield
-    await asyncio.sleep(0)  # tasks made just now hand in their work
+    await asyncio.sleep(0)  # tasks made just now begin, and
+    await asyncio.sleep(0)  # their work is handed over
     held.let_go()
     await holding
 
@@ -442,6 +443,13 @@ async def test_quick_read_needs_no_thread(database: SqliteDatabase):
     reading = ReadingThreads(COUNTING(most=10))
     assert list(await database.read(reading)) == [(10,)]
     assert reading.seen == [True]
+
+
+async def test_quick_read_needs_no_thread_however_often_it_is_repeated(database: SqliteDatabase):
+    reading = ReadingThreads(COUNTING(most=100))
+    for _ in range(200):
+        await database.read(reading)
+    assert all(reading.seen)
 
 
 async def test_long_read_is_begun_again_in_a_thread(database: SqliteDatabase):

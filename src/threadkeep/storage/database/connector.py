@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 Row = tuple[Any, ...]
 Rows = Sequence[Row]
+"""What a statement found or returned; an empty row for each that it changed, if it returns none. So RETURNING
+isn't needed to ask whether a row changed: it costs SQLite as much as the rest of the statement."""
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 
@@ -117,7 +119,7 @@ class Database(Protocol):
         """
         ...
 
-    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
         """Runs a plan in one transaction; returns after the commit. The plan may be run again."""
         ...
 

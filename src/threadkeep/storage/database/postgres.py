@@ -136,9 +136,9 @@ class PostgresDatabase:
         async with self._connection(urgent=urgent) as connection:
             return await _run(connection, query)
 
-    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
         """Runs a plan in one transaction."""
-        async with self._connection() as connection, connection.transaction():
+        async with self._connection(urgent=urgent) as connection, connection.transaction():
             return await _drive(connection, plan())
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
@@ -277,7 +277,7 @@ async def _run(connection: PostgresConnection, query: Query) -> Rows:
         if statement.refusal is not None:
             raise Forbidden(statement.refusal) from exc
         raise
-    return await cursor.fetchall() if cursor.rownumber is not None else ()
+    return await cursor.fetchall() if cursor.rownumber is not None else [()] * cursor.rowcount
 
 
 async def _drive(connection: PostgresConnection, plan: Plan[T]) -> T:

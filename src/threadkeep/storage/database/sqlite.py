@@ -29,8 +29,8 @@ log = logging.getLogger("threadkeep.storage")
 T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
-QUICK_STEPS = 20_000
-"""Steps of SQLite's virtual machine, a few milliseconds, that a read may take in the event loop."""
+QUICK_STEPS = 10_000
+"""Steps of SQLite's virtual machine, a few milliseconds, that a read may take twice in the event loop."""
 
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
 
@@ -51,6 +51,7 @@ class SqliteDatabase:
         self._quick = _QuickReader(quick)
         self._writes: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
+        self._collected: dict[asyncio.AbstractEventLoop, list[_Unit]] = {}
         # Daemons: a host that forgets to close us can still exit, and all acknowledged work is on disk.
         self._threads = [
             threading.Thread(target=writer.write_all, args=(self._writes,), name="tk-writer", daemon=True)
@@ -89,30 +90,39 @@ class SqliteDatabase:
         try:
             result = self._quick.run(plan)
         except _NotQuick:
-            return await self._ask(self._reads, plan)
+            unit = _Unit(plan)
+            self._reads.put(unit)
+            return await unit.answer
         await asyncio.sleep(0)  # a caller that keeps reading lets others run
         return result
 
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
         """Runs one writing statement. Readers never block the writer, so nothing is more urgent."""
-        return await self._ask(self._writes, lambda: single(query))
+        return await self.write(lambda: single(query))
 
-    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
         """Runs a plan in the writer thread, committed together with whatever else is waiting there."""
-        return await self._ask(self._writes, plan)
+        if self._closed:
+            raise _closed()
+        unit = _Unit(plan)
+        collected = self._collected.get(unit.loop)
+        if collected is None:
+            # Whoever else asks in this round of the event loop shares the commit. Woken by the first of them,
+            # the writer would commit it alone, and both threads would compete for the interpreter.
+            collected = self._collected[unit.loop] = []
+            unit.loop.call_soon(self._hand_over, unit.loop)
+        collected.append(unit)
+        # A caller that is cancelled here leaves its unit in the queue: it is done entirely or not at all.
+        return await unit.answer
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        for unit in self._collected.pop(loop, ()):
+            self._writes.put(unit)
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
         """Nothing: no other process uses this file."""
         return
         yield
-
-    async def _ask(self, where: "queue.SimpleQueue[_Unit | None]", plan: Callable[[], Plan[T]]) -> T:
-        if self._closed:
-            raise _closed()
-        unit = _Unit(plan)
-        where.put(unit)
-        # A caller that is cancelled here leaves its unit in the queue: it is done entirely or not at all.
-        return await unit.answer
 
     async def close(self) -> None:
         """Finishes the accepted work, then ends the threads."""
@@ -126,6 +136,8 @@ class SqliteDatabase:
         for reader in readers:
             await asyncio.to_thread(reader.join)
         # Last and alone, so that its closing moves the log into the file, which can then be copied.
+        for loop in list(self._collected):
+            self._hand_over(loop)
         self._writes.put(None)
         await asyncio.to_thread(writer.join)
         self._lock.release()
@@ -175,18 +187,25 @@ class _QuickReader:
         self._free = threading.Lock()  # event loops of several threads may use one database
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA busy_timeout = 0")
-        connection.set_progress_handler(lambda: True, QUICK_STEPS)  # True interrupts
+        self._progress = 0
+        connection.set_progress_handler(self._is_long, QUICK_STEPS)
 
     def run(self, plan: Callable[[], Plan[T]]) -> T:
         """Drives a plan to its end, or raises _NotQuick."""
         if not self._free.acquire(blocking=False):
             raise _NotQuick
+        self._progress = 0
         try:
             return run(self._connection, plan, _quick_rows)
         except StorageUnavailable as exc:  # interrupted, or another process holds the file
             raise _NotQuick from exc
         finally:
             self._free.release()
+
+    def _is_long(self) -> bool:
+        """Whether to interrupt: not at the first call, since SQLite counts on from a statement's last use."""
+        self._progress += 1
+        return self._progress > 1
 
     def close(self) -> None:
         """Closes the connection."""
@@ -223,9 +242,10 @@ def _drive(connection: sqlite3.Connection, plan: Plan[T], get_rows: "_GetRows") 
 def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
     statement, values = query
     given = [values[name] for name in statement.sqlite_names]
-    if statement.sqlite_page is None:
-        return connection.execute(statement.sqlite, given).fetchall()
-    return _decode_rows(connection.execute(statement.sqlite_page, given).fetchone()[0])
+    if statement.sqlite_page is not None:
+        return _decode_rows(connection.execute(statement.sqlite_page, given).fetchone()[0])
+    cursor = connection.execute(statement.sqlite, given)
+    return cursor.fetchall() if cursor.description else [()] * cursor.rowcount
 
 
 def _quick_rows(connection: sqlite3.Connection, query: Query) -> Rows:
@@ -291,12 +311,10 @@ class _Writer:
                 unit.error, unit.is_settled = _translate(exc), True
             return
         try:
-            for unit in batch:
-                connection.execute("SAVEPOINT unit")
-                unit.run(connection)
-                if unit.error is not None:
-                    connection.execute("ROLLBACK TO unit")
-                connection.execute("RELEASE unit")
+            if not self._run_together(batch):
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN IMMEDIATE")
+                self._run_apart(batch)
             connection.execute("COMMIT")
         except sqlite3.Error:
             # The commit failed, or an error such as a full disk ended the transaction for all. Nothing of it
@@ -306,6 +324,26 @@ class _Writer:
                 self._commit_alone(unit)
         for unit in batch:
             unit.is_settled = True
+
+    def _run_together(self, batch: list[_Unit]) -> bool:
+        """Runs units, unless one fails that has written: what it wrote must be undone, and only that."""
+        connection = self._connection
+        for unit in batch:
+            changes = connection.total_changes
+            unit.run(connection)
+            has_failed = unit.error is not None
+            if has_failed and (connection.total_changes != changes or not connection.in_transaction):
+                return False
+        return True
+
+    def _run_apart(self, batch: list[_Unit]) -> None:
+        """Runs units so that each can be undone. That costs a copy of each page that each of them changes."""
+        for unit in batch:
+            self._connection.execute("SAVEPOINT unit")
+            unit.run(self._connection)
+            if unit.error is not None:
+                self._connection.execute("ROLLBACK TO unit")
+            self._connection.execute("RELEASE unit")
 
     def _commit_alone(self, unit: _Unit) -> None:
         try:

@@ -1,0 +1,1 @@
+"""Threadkeep beside its peers, all measured by one harness: `make bench-peers`."""

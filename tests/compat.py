@@ -1,0 +1,183 @@
+"""Suites that only matter when what they look at has changed: programs of others, long fuzzing.
+
+A suite that has passed passes again while its inputs are the same, to the byte. `make compat` runs all suites
+and writes down in `compat.lock` what their inputs were. `scripts/test`, which is CI, gives pytest the option
+`--skip-unchanged`: a suite whose inputs are still those is skipped, and pytest says which and why; every
+other one runs. Without git, which knows the repository's files, nothing is skipped.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LOCK = Path(__file__).with_suffix(".lock")
+
+SHARED = (
+    "pyproject.toml",
+    "requirements/dev.lock",
+    "src/threadkeep/domain",
+    "src/threadkeep/ports",
+    "src/threadkeep/testing",
+    "src/threadkeep/wire",
+    "tests/*.py",
+)
+"""What every suite stands on, and this table."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests, and what they look at besides themselves and what is shared."""
+
+    name: str
+    tests: tuple[str, ...]
+    looks_at: tuple[str, ...]
+
+    @property
+    def inputs(self) -> list[str]:
+        """All that its outcome depends on."""
+        return sorted({*self.tests, *self.looks_at, *SHARED})
+
+
+SUITES = (
+    Suite(
+        "MCP servers of others, from npm and PyPI",
+        ("tests/mcp/test_real_promptx.py", "tests/mcp/test_real_servers.py"),
+        ("src/threadkeep/mcp", "src/threadkeep/workers", "tests/mcp"),
+    ),
+    Suite(
+        "official clients of model providers",
+        ("tests/gateways/test_against_official_sdks.py",),
+        ("src/threadkeep/gateways", "src/threadkeep/sse.py", "tests/gateways"),
+    ),
+    Suite(
+        "applications that mount Threadkeep",
+        ("tests/conformance/test_todo_example.py", "tests/hosts"),
+        ("examples", "src/threadkeep/bootstrap", "src/threadkeep/http", "src/threadkeep/settings"),
+    ),
+    Suite(
+        "the last release beside this one",
+        ("tests/faults/test_rolling_upgrade.py",),
+        ("src/threadkeep/log", "src/threadkeep/runtime", "src/threadkeep/storage", "tests/faults"),
+    ),
+    Suite(
+        "every parser and every route, fuzzed",
+        ("tests/fuzz", "tests/http/test_fuzz.py"),
+        (
+            "src/threadkeep/exchange",
+            "src/threadkeep/files",
+            "src/threadkeep/gateways",
+            "src/threadkeep/http",
+            "src/threadkeep/mcp",
+            "src/threadkeep/protocols",
+            "src/threadkeep/schemas",
+            "tests/hostile",
+            "tests/http",
+        ),
+    ),
+)
+
+
+def files(path: str) -> list[str]:
+    """The repository's files at a path, new ones included; none without git."""
+    return sorted({*_git("ls-files", "-z", "-co", "--exclude-standard", f":(glob){path}").split("\0")} - {""})
+
+
+def content(path: str) -> str:
+    """A hash of what the files at a path say now."""
+    digest = hashlib.sha256()
+    for name in files(path):
+        if (file := ROOT / name).is_file():  # else it is deleted, though git still lists it
+            digest.update(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def contents(suite: Suite) -> dict[str, str]:
+    """What the suite's inputs are now."""
+    return {path: content(path) for path in suite.inputs}
+
+
+def why_skipped(suite: Suite) -> str | None:
+    """Why the suite need not run, if it need not."""
+    if not files("pyproject.toml") or changed(suite):
+        return None
+    commit = _git("log", "-1", "--format=%h", "--", *suite.inputs)
+    return f"{suite.name}: nothing changed in {', '.join(suite.inputs)} since {commit}; run make compat"
+
+
+def changed(suite: Suite) -> list[str]:
+    """The inputs that are others than when the suite passed."""
+    all_passed: dict[str, dict[str, str]] = json.loads(LOCK.read_text()) if LOCK.exists() else {}
+    passed = all_passed.get(suite.name, {})
+    return [path for path, now in contents(suite).items() if passed.get(path) != now]
+
+
+def write_down(suites: Iterable[Suite]) -> None:
+    """These suites have passed with what their inputs are now."""
+    LOCK.write_text(json.dumps({suite.name: contents(suite) for suite in suites}, indent=2) + "\n")
+
+
+SKIPPED = pytest.StashKey[dict[Suite, str]]()
+"""The suites that need not run, and why."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--skip-unchanged",
+        action="store_true",
+        help="skip the suites of tests/compat.py that would repeat themselves",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    asked = config.getoption("skip_unchanged")
+    config.stash[SKIPPED] = {it: why for it in SUITES if (why := why_skipped(it))} if asked else {}
+
+
+def pytest_report_header(config: pytest.Config) -> Iterator[str]:
+    """What becomes of each suite."""
+    for suite in SUITES if config.getoption("skip_unchanged") else ():
+        if suite in config.stash[SKIPPED]:
+            yield f"skipped: {suite.name}"
+        else:
+            yield f"runs: {suite.name}; changed since it passed: {', '.join(changed(suite))}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips before anything is set up; the run's summary has one line for each suite, with the reason."""
+    for suite, reason in item.config.stash[SKIPPED].items():
+        if item.nodeid.startswith(suite.tests):
+            pytest.skip(reason)
+
+
+def _git(*arguments: str) -> str:
+    program = shutil.which("git")
+    if program is None:
+        return ""
+    return subprocess.run(
+        [program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def main() -> None:
+    """Runs every suite and, if all pass, writes down with what."""
+    tests = sorted({path for suite in SUITES for path in suite.tests})
+    workers = str(2 * (os.cpu_count() or 1))
+    command = [sys.executable, "-m", "pytest", "-n", workers, "--dist", "worksteal", *tests]
+    if code := subprocess.run(command, cwd=ROOT, check=False).returncode:
+        sys.exit(code)
+    write_down(SUITES)
+    print(f"All suites passed: commit {LOCK.relative_to(ROOT)}.")
+
+
+if __name__ == "__main__":
+    main()

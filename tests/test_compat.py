@@ -1,0 +1,85 @@
+"""What CI may leave out: only suites whose inputs are what they were when they passed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import compat
+from tests.compat import SUITES, Suite
+
+pytest_plugins = ["pytester"]
+
+SUITE = Suite("foreign", ("tests/foreign",), ("src/*.py",))
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one suite, which has passed."""
+    for name in ("pyproject.toml", "src/one.py", "src/deep/two.py", "tests/foreign/test_it.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", "All")
+    monkeypatch.setattr(compat, "ROOT", tmp_path)
+    monkeypatch.setattr(compat, "LOCK", tmp_path / "compat.lock")
+    compat.write_down([SUITE])
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_suite_is_skipped_while_nothing_has_changed_and_the_reason_names_what_and_since_when(
+    repository: Path,
+):
+    (repository / "README.md").write_text("Not looked at.")
+    (repository / "src/deep/two.py").write_text("Neither.")
+    reason = compat.why_skipped(SUITE)
+    assert reason is not None
+    assert reason.startswith("foreign: nothing changed in ")
+    assert "src/*.py" in reason
+    assert f"since {git(repository, 'log', '--format=%h').strip()};" in reason
+
+
+@pytest.mark.parametrize("name", ["src/one.py", "src/new.py", "pyproject.toml", "tests/foreign/test_it.py"])
+def test_suite_runs_when_an_input_changes_or_comes(repository: Path, name: str):
+    (repository / name).write_text("changed")
+    assert compat.why_skipped(SUITE) is None
+    assert len(compat.changed(SUITE)) == 1
+
+
+def test_suite_runs_when_an_input_goes(repository: Path):
+    (repository / "src/one.py").unlink()
+    assert compat.changed(SUITE) == ["src/*.py"]
+
+
+def test_suite_runs_that_has_never_passed(repository: Path):
+    (repository / "compat.lock").unlink()
+    assert compat.why_skipped(SUITE) is None
+
+
+def test_everything_runs_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    assert compat.why_skipped(SUITE) is None
+
+
+def test_pytest_skips_the_tests_of_such_a_suite_and_no_others(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    suite = Suite("foreign", ("foreign",), ())
+    monkeypatch.setattr(compat, "SUITES", [suite])
+    monkeypatch.setattr(compat, "why_skipped", {suite: "the reason"}.get)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    pytester.makepyfile(**{"foreign/test_it": "def test_a(): ...", "test_own": "def test_b(): ..."})
+    run = pytester.runpytest("-p", "tests.compat", "--skip-unchanged", "-rs")
+    run.assert_outcomes(passed=1, skipped=1)
+    run.stdout.fnmatch_lines(["skipped: foreign", "SKIPPED*the reason"])
+    pytester.runpytest("-p", "tests.compat").assert_outcomes(passed=2)
+
+
+def test_every_suite_has_tests_and_looks_at_what_is_there():
+    paths = {path for suite in SUITES for path in suite.inputs}
+    assert {path for path in paths if not any(compat.ROOT.glob(path))} == set()
