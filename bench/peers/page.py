@@ -74,11 +74,12 @@ def _page(results: Mapping[str, Any], plots: Mapping[str, str]) -> str:
 def _conditions(results: Mapping[str, Any]) -> str:
     run = msgspec.convert(results["run"], Run)
     return _prose(
-        f"""Measured: {run}, {results["processor"]}, {run.python}; the disk takes {results["sync ms"]:.2f} ms to
-        make a write durable. Rounds: {results["rounds"]} of the servers, {results["store rounds"]} of the
-        stores; replies have {results["pieces a turn"]} pieces, {results["pieces of a turn alone"]} where one
-        turn runs alone. In each round every contender has its turn. `×` is the median of the rounds' own
-        ratios to the floor, with the least and the greatest in brackets; other figures are medians."""
+        f"""Measured: {run}, {results["processor"]}, {run.python}; the disk takes
+        {results["sync ms"]:.2f} ms to make a write durable. Rounds: {results["rounds"]} of the servers,
+        {results["store rounds"]} of the stores; replies have {results["pieces a turn"]} pieces,
+        {results["pieces of a turn alone"]} where one turn runs alone. In each round every contender has
+        its turn. `×` is the median of the rounds' own ratios to the floor, with the least and the
+        greatest in brackets; other figures are medians."""
     )
 
 

@@ -35,8 +35,6 @@ AT_ONCE = (20, 50)
 """How many turns begin together where the first event is measured."""
 CROWD = Load(500, 2)
 ALONE = Load(1, 50)
-SETTLES_S = 0.3
-"""What a server does for a turn after its last event counts, too."""
 
 
 class Run(NamedTuple):
@@ -58,7 +56,7 @@ def run(server: Server, conversations: Sequence[Conversation], pace: Pace) -> Ru
     finally:
         reader.close()
     wall_s = time.monotonic() - begun
-    time.sleep(SETTLES_S)
+    server.settle()
     return Run(turns, server.process.cpu_s() - before, wall_s)
 
 
