@@ -133,9 +133,12 @@ def _round(server: Server, result: Result, effort: Effort) -> Iterator[Figures]:
     try:
         for count in AT_ONCE:
             done = run(server, conversations[:count], ONE_PIECE)
-            firsts = [turn.first_ms for turn in done.turns if turn.first_at]
+            answered = [turn for turn in done.turns if turn.sent_at]
+            if not answered:
+                raise RuntimeError(f"no piece arrived of {count} at once")
             yield {
-                f"first event ms {count}": median(firsts) if firsts else None,
+                f"first event ms {count}": median(turn.first_event_ms for turn in answered),
+                f"first piece ms {count}": median(turn.first_piece_ms for turn in answered),
                 f"turn CPU ms {count}": done.cpu_s * 1000 / count,
             }
             _note_lost(result, f"{count} at once", done.turns, 1)
