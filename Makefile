@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test compat corpus costs fuzz chaos audit run page screens types bench bench-peers conformance lock clean
+.PHONY: help check test compat corpus costs fuzz chaos audit run page screens types bench bench-peers performance conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -57,10 +57,13 @@ types: ## generate the page's types and docs/api.md from the OpenAPI document
 	@$(PYTHON) scripts/page_types.py
 	@$(PYTHON) scripts/api_reference.py
 
-bench: ## print the benchmark tables
+bench: ## measure everything that docs/performance.md shows, except what has a command of its own
 	@sh scripts/env dev
-	@$(PYTHON) -m bench
-	@$(PYTHON) -m bench.hostile
+	@$(PYTHON) -m bench --save
+
+performance: ## fill docs/performance.md and the README with the saved figures, and draw the plots
+	@sh scripts/env dev
+	@$(PYTHON) -m bench.report
 
 bench-peers: ## measure Threadkeep beside other servers and stores, into docs/performance/ (OPTIONS=--quick)
 	@sh scripts/env dev

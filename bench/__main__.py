@@ -31,6 +31,7 @@ async def main(given: argparse.Namespace) -> None:
         beside=given.beside,
         rests=given.rest or RESTS,
     )
+    failed: list[str] = []
     for name in names:
         begun, run = time.monotonic(), Run.now(is_quick=given.quick)
         try:
@@ -40,11 +41,12 @@ async def main(given: argparse.Namespace) -> None:
                 print(f"\n{heading} ({run})\n\n{render_rows(it.rows, markdown=False)}", flush=True)
                 if given.save:
                     save(name, table)
-        except RuntimeError as exc:
-            if given.only:
-                raise
-            print(f"\n{name}: could not be measured: {exc}", flush=True)
+        except (RuntimeError, OSError) as exc:  # a server that failed; the other groups have their own
+            failed.append(name)
+            print(f"\n{name} could not be measured: {exc}", flush=True)
         print(f"\n{time.monotonic() - begun:.0f} s", flush=True)
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

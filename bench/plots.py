@@ -31,6 +31,15 @@ class Bars:
 
     heading: str
     bars: Sequence[Bar]
+    is_logarithmic: bool = False
+
+    def share(self, bar: Bar) -> float:
+        """How much of the space a bar takes; a logarithmic scale begins at half of the least."""
+        most = max(it.value for it in self.bars)
+        if not self.is_logarithmic:
+            return bar.value / most
+        least = min(it.value for it in self.bars) / 2
+        return math.log(bar.value / least) / math.log(most / least)
 
 
 def draw_bars(title: str, groups: Sequence[Bars], *, note: str = "") -> str:
@@ -39,16 +48,16 @@ def draw_bars(title: str, groups: Sequence[Bars], *, note: str = "") -> str:
     height = HEAD + rows * ROW + (len(groups) - 1) * ROW // 2 + (30 if note else 8)
     drawing = Drawing(WIDTH, height, light=LIGHT, dark=DARK)
     drawing.text(MARGIN, 27, title, size=15, bold=True)
-    left = MARGIN + max(_width(bar.name) for group in groups for bar in group.bars) + 10
-    right = WIDTH - MARGIN - max(_width(bar.said) for group in groups for bar in group.bars) - 8
+    bars = [bar for group in groups for bar in group.bars]
+    left = MARGIN + max(_width(bar.name, bold=bar.colour == "ours") for bar in bars) + 10
+    right = WIDTH - MARGIN - max(_width(bar.said, bold=bar.colour == "ours") for bar in bars) - 8
     y = HEAD
     for group in groups:
         if group.heading:
             drawing.text(MARGIN, y + 15, group.heading, colour="faint")
             y += ROW
-        longest = max(bar.value for bar in group.bars)
         for bar in group.bars:
-            width = max(1.5, bar.value / longest * (right - left))
+            width = max(1.5, group.share(bar) * (right - left))
             is_ours = bar.colour == "ours"
             drawing.text(left - 8, y + 14, bar.name, anchor="end", bold=is_ours)
             drawing.rectangle(left, y + 2, width, BAR, bar.colour)
@@ -66,6 +75,8 @@ class Axis:
 
     name: str
     is_logarithmic: bool = False
+    ticks: Sequence[float] = ()
+    """Which values it names, if not round ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +132,16 @@ def draw_curves(
     """Curves over one pair of axes."""
     points = [point for curve in curves for point in curve.points]
     bottom = height - (58 if note else 44)
-    names = max(_width(curve.name) for curve in curves)
+    names = max(_width(curve.name, bold=curve.colour == "ours") for curve in curves)
     x = _scale(x_axis, [it.x for it in points], MARGIN + 44, WIDTH - MARGIN - names - 12)
     y = _scale(y_axis, [it.y for it in points], bottom, HEAD + 26)
     drawing = Drawing(WIDTH, height, light=LIGHT, dark=DARK)
     drawing.text(MARGIN, 27, title, size=15, bold=True)
     drawing.text(MARGIN, HEAD + 8, y_axis.name, size=11, colour="faint")
-    for tick in y.ticks():
+    for tick in y_axis.ticks or y.ticks():
         drawing.line(x.begin, y(tick), x.end, y(tick))
         drawing.text(x.begin - 8, y(tick) + 4, f"{tick:g}", size=11, colour="faint", anchor="end")
-    for tick in x.ticks():
+    for tick in x_axis.ticks or x.ticks():
         drawing.text(x(tick), bottom + 18, f"{tick:g}", size=11, colour="faint", anchor="middle")
     drawing.text(x.end, bottom + 36, x_axis.name, size=11, colour="faint", anchor="end")
     for curve in curves:
@@ -150,7 +161,7 @@ def _draw_names(drawing: Drawing, curves: Sequence[Curve], x: _Scale, y: _Scale)
     lowest = math.inf
     for curve in sorted(curves, key=lambda it: -y(it.points[-1].y)):
         end = curve.points[-1]
-        at = min(y(end.y) + 4, lowest - 15)
+        at = min(y(end.y) + (16 if end.said else 4), lowest - 15)
         lowest = at
         drawing.text(x(end.x) + 10, at, curve.name, bold=curve.colour == "ours")
 
@@ -162,5 +173,5 @@ def _scale(axis: Axis, values: Sequence[float], begin: float, end: float) -> _Sc
     return _Scale(0, high * 1.05, begin, end, is_logarithmic=False)
 
 
-def _width(said: str) -> int:
-    return int(len(said) * SIZE * CHARACTER) + 2
+def _width(said: str, *, bold: bool = False) -> int:
+    return int(len(said) * SIZE * CHARACTER * (1.12 if bold else 1)) + 2

@@ -37,17 +37,20 @@ def main() -> None:
 def made() -> dict[Path, str]:
     """The files as they should be."""
     plots = {PICTURES / name: svg for name, draw in PLOTS.items() if (svg := draw())}
-    return {path: filled(path.read_text()) for path in (PAGE, README)} | plots
+    return {path: filled(path) for path in (PAGE, README)} | plots
 
 
-def filled(page: str) -> str:
+def filled(path: Path) -> str:
     """A page with every region as the saved figures render it."""
-    return _REGION.sub(lambda it: f"{it[1]}{_region(it['name'])}\n{it[3]}", page)
+    pictures = PICTURES.relative_to(path.parent)
+    return _REGION.sub(lambda it: f"{it[1]}{_region(it['name'], pictures)}\n{it[3]}", path.read_text())
 
 
-def _region(name: str) -> str:
-    if name in SPECIAL:
-        return SPECIAL[name]()
+def _region(name: str, pictures: Path) -> str:
+    if name == "aims":
+        return render_aims()
+    if name == "peers":
+        return _peers(pictures)
     return "\n\n".join(_described(table) for table in load(name)) or "Not measured yet."
 
 
@@ -56,17 +59,14 @@ def _described(table: Table) -> str:
     return f"{title}({table.run})\n\n{render_rows(table.rows, markdown=True)}"
 
 
-def _peers() -> str:
-    """The plots beside others, where they have been measured."""
-    drawn = [
-        f"![{what}](docs/performance/{file})"
-        for file, what in PEER_PICTURES.items()
-        if (PICTURES / file).exists()
-    ]
-    return "\n\n".join(drawn or ["![CPU of a streamed piece](docs/performance/pieces.svg)"])
-
-
-SPECIAL: Mapping[str, Callable[[], str]] = {"aims": render_aims, "peers": _peers}
+def _peers(pictures: Path) -> str:
+    """Threadkeep beside others, where they have been measured; else beside the floor."""
+    if not (PICTURES / "peers.md").exists():
+        return f"![CPU of the server for a streamed piece]({pictures}/pieces.svg)"
+    there = {file: what for file, what in PEER_PICTURES.items() if (PICTURES / file).exists()}
+    drawn = [f"![{what}]({pictures}/{file})" for file, what in there.items()]
+    page = f"[Beside other servers and stores]({pictures}/peers.md): how each was measured, and what survives"
+    return "\n\n".join([*drawn, f"{page} `kill -9`."])
 
 
 # Plots
@@ -108,7 +108,7 @@ def _beside_floor(floor: str, group: str, row: str) -> Iterator[Bar]:
         found = find(Place(group, table, row))
         if isinstance(found, Line):
             it = found.comparison
-            yield Bar(f"{floor}, {database}", it.floor, amount(it.floor, found.unit), "floor")
+            yield Bar(f"{floor}, same rounds", it.floor, amount(it.floor, found.unit), "floor")
             said = f"{amount(it.ours, found.unit)}, {it.ratio:.1f} ×"
             yield Bar(f"Threadkeep, {database}", it.ours, said, "ours")
 
@@ -126,7 +126,7 @@ def _delays() -> str | None:
             ]
     if not curves:
         return None
-    turns = Axis("turns at once, 20 pieces a second each", is_logarithmic=True)
+    turns = Axis("turns at once, 20 pieces a second each", is_logarithmic=True, ticks=list(AIMS))
     delay = Axis("ms", is_logarithmic=True)
     return draw_curves("Delay of a piece, from the model to the page", turns, delay, curves)
 

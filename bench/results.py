@@ -12,6 +12,7 @@ import msgspec
 from bench.servers import TREE
 from bench.table import Row, Texts
 
+CHANGED = ("status", "--porcelain", "--", "src", "bench")
 FOLDER = TREE / "docs" / "performance" / "results"
 
 
@@ -29,13 +30,9 @@ class Run(msgspec.Struct, frozen=True):
     @staticmethod
     def now(*, is_quick: bool) -> "Run":
         """A run that begins here."""
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude=*"],
-            cwd=TREE, capture_output=True, text=True, check=False,
-        )  # fmt: skip
         return Run(
             date=datetime.now(UTC).strftime("%Y-%m-%d"),
-            commit=described.stdout.strip() or "unknown",
+            commit=_git("rev-parse", "--short", "HEAD") + (" with changes" if _git(*CHANGED) else ""),
             machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             python=f"Python {platform.python_version()}",
             load_before=round(os.getloadavg()[0], 1),
@@ -55,6 +52,11 @@ class Table(msgspec.Struct, frozen=True):
     title: str
     rows: Sequence[Row]
     run: Run
+
+
+def _git(*arguments: str) -> str:
+    said = subprocess.run(["git", *arguments], cwd=TREE, capture_output=True, text=True, check=False)
+    return said.stdout.strip()
 
 
 def load(group: str) -> list[Table]:
