@@ -93,7 +93,10 @@ def hear(message: dict[str, Any]) -> None:
     number, params = message.get("id"), message.get("params", {})
     match message.get("method"):
         case "initialize":
-            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "easel", "version": "1"}}
+            about: dict[str, Any] = {
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "easel", "version": "1"},
+            }
             say(id=number, result={"protocolVersion": params["protocolVersion"], **about})
         case "tools/list":
             listed = [
