@@ -41,7 +41,7 @@ NARROW = {"width": 390, "height": 844}
 def chromium() -> str:
     """The machine's own browser; `sh scripts/test` installs it where it can.
 
-    The one that is only a page, without windows, costs a quarter of the processor's time of a whole one.
+    First the one without windows, which takes less than half of the processor's time of a whole one.
     """
     for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
