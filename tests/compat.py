@@ -61,8 +61,8 @@ SUITES = (
     ),
     Suite(
         "official clients of model providers",
-        ("tests/gateways/test_against_official_sdks.py",),
-        ("src/threadkeep/gateways", "src/threadkeep/sse.py", "tests/gateways"),
+        ("tests/gateways/test_against_official_sdks.py", "tests/gateways/test_official_types.py"),
+        ("src/threadkeep/gateways", "src/threadkeep/sse.py", "tests/gateways", "tests/testing"),
     ),
     Suite(
         "applications that mount Threadkeep",
