@@ -4,17 +4,16 @@ import argparse
 import importlib
 import inspect
 import json
-import os
-import platform
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import msgspec
 
 from bench.databases import sync_ms
 from bench.peers.contender import ServerContender, StoreContender
@@ -29,6 +28,7 @@ from bench.peers.results import Result
 from bench.peers.servers import SERVERS
 from bench.peers.stores import STORES
 from bench.peers.turns import measure_crowds, measure_rounds
+from bench.results import Run
 
 PUBLISHED = ROOT / "docs" / "performance" / "peers.json"
 NAMES = tuple(dict.fromkeys((*SERVERS, *STORES)))
@@ -51,7 +51,8 @@ def main(options: argparse.Namespace) -> None:
         write_pages(options.output or PUBLISHED)
         return
     effort = QUICK if options.quick else FULL
-    effort = replace(effort, rounds=options.rounds or effort.rounds)
+    if options.rounds:
+        effort = replace(effort, rounds=options.rounds)
     whole = not options.quick and not options.only and not options.group
     output: Path = options.output or (PUBLISHED if whole else ENVIRONMENTS / "peers.json")
     with ExitStack() as stack:
@@ -100,21 +101,10 @@ def _prepared(contenders: Mapping[str, ServerContender | StoreContender]) -> dic
 
 
 def _about(effort: Effort, folder: Path) -> dict[str, object]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    machine = {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(Path("/proc/cpuinfo").read_text().splitlines()),
-        "cores": os.cpu_count(),
-        "Python": platform.python_version(),
-        "load": os.getloadavg()[0],
-        "sync ms": sync_ms(folder),
-    }
     return {
-        "date": date.today().isoformat(),
-        "commit": commit.stdout.strip() or "unknown",
-        "machine": machine,
+        "run": msgspec.to_builtins(Run.now(is_quick=effort.pieces < FULL.pieces)),
+        "processor": _processor(Path("/proc/cpuinfo").read_text().splitlines()),
+        "sync ms": sync_ms(folder),
         "rounds": effort.rounds,
         "store rounds": effort.store_rounds,
         "pieces a turn": effort.pieces,

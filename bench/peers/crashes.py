@@ -10,11 +10,11 @@ from bench.peers.contender import Pace, Said, ServerContender
 from bench.peers.results import Result
 from bench.peers.serving import READY_S, Server, serve
 
-LONG = Pace(400, 20)
+LONG = Pace(280, 20)
 KILLED_AFTER_S = 12
 """Long enough for whoever writes only every ten seconds."""
-WAITED_S = 20
-"""For a turn to go on by itself, after the restart."""
+WAITED_S = 30
+"""For a turn to go on by itself after the restart: more than the whole reply takes."""
 
 _PIECE = re.compile(r"\d+\.\d{6}")
 
@@ -51,14 +51,12 @@ def _crash(server: Server) -> dict[str, bool | int]:
     while _reply(said) <= seen and time.monotonic() < until:
         time.sleep(1)
         said = _history(server, conversation.id)
-    text = "".join(it.text for it in said if not it.by_user)
     return {
         "earlier turn": len(said) >= 2,
         "question": any(it.by_user and it.text == LONG.question for it in said),
         "pieces shown": seen,
         "pieces kept": first,
         "went on": _reply(said) > seen,
-        "shown pieces in the end": sum(f"{sent:.6f}" in text for sent in turn.sent_at),
     }
 
 

@@ -69,6 +69,7 @@ def environment(folder: Path) -> dict[str, str]:
         "AGNO_TELEMETRY": "false",
         "LANGSMITH_TRACING": "false",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_NO_VERSION_CHECK": "true",
         "OTEL_SDK_DISABLED": "true",
         "NO_PROXY": "127.0.0.1,localhost",
     }

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from tests.postgres import PostgresServer
@@ -21,6 +22,8 @@ from bench.peers.turns import Figures, rotated
 TURNS_A_BLOCK, READS_A_BLOCK = 5, 50
 BLOCK_S = 0.5
 WARM_UP = 2
+LONGEST_S = 300
+"""For one command; a store that takes longer is ended."""
 
 
 class Store:
@@ -49,7 +52,10 @@ class Store:
         assert self._running.stdin and self._running.stdout
         self._running.stdin.write(f"{json.dumps(command)}\n")
         self._running.stdin.flush()
+        patience = Timer(LONGEST_S, self._running.kill)
+        patience.start()
         line = self._running.stdout.readline()
+        patience.cancel()
         if not line:
             raise RuntimeError(f"it ended: {self.folder.with_suffix('.log').read_text()[-300:]}")
         answer = json.loads(line)
@@ -92,13 +98,14 @@ def _fill(
     stack: contextlib.ExitStack,
 ) -> dict[str, Store]:
     """Starts and fills all of them, two at a time: nothing of it is measured."""
-    server: PostgresServer | None = None
+    postgres: PostgresServer | None = None
     stores: dict[str, Store] = {}
     for name, contender in contenders.items():
-        if contender.database == "postgres" and server is None:
-            server = stack.enter_context(PostgresServer(durable=True))
-        url = server.create_database(f"peer_{name}") if server and contender.database == "postgres" else None
+        url: str | None = None
         try:
+            if contender.database == "postgres":
+                postgres = postgres or stack.enter_context(PostgresServer(durable=True))
+                url = postgres.create_database(f"peer_{name}")
             stores[name] = Store(name, contender, folder / name, url)
         except (RuntimeError, OSError) as error:
             results[name].fail("starting", error)

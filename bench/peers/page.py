@@ -1,18 +1,22 @@
 """The page about the peers, made of nothing but the file of results: `python -m bench.peers --page`."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from bench.peers.plots import Bar, draw_bars
+import msgspec
+
 from bench.peers.store_sample import APPENDS, LATEST, LISTED, TOGETHER
 from bench.peers.turns import ALONE, AT_ONCE, BUSY, CROWD, LOADS, Load
-from bench.table import render
+from bench.plots import Bar, Bars, draw_bars
+from bench.results import Run
+from bench.table import amount, render
 
 OURS = ("threadkeep", "threadkeep_postgres")
+FLOORS = ("bare", "sqlite", "sqlite_once", "postgres")
 ON_POSTGRES = ("postgres", "threadkeep_postgres")
 NOTHING = "–"
 LINE = 120
@@ -27,8 +31,8 @@ RULES = """Every contender runs in an environment of its own, installed from a l
     process on the same machine that speaks the provider's own protocol. Commits wait for the disk."""
 PIECES = f"""`{LOADS[0]}` is {LOADS[0].turns} turns at once, {LOADS[0].rate} pieces a second each. The
     begin and the end of a turn are shared out among its pieces."""
-TURNS = """Processor time of a whole turn with one piece, and how long its first event takes, when so
-    many begin at once."""
+TURNS = """Processor time of a whole turn with one piece, and how long whatever the server says first
+    and the first piece of the reply take, when so many begin at once."""
 DELAYS = f"""Of a piece from the model to the client, P50 / P99 in milliseconds. `{CROWD}` is
     {CROWD.turns} turns at once."""
 BEHIND = """How long the turns took, from the first question to the last end, against the time that the
@@ -59,25 +63,23 @@ def _page(results: Mapping[str, Any], plots: Mapping[str, str]) -> str:
     servers, stores = results["servers"], results["stores"]
     parts = ["# Beside other servers and stores", _prose(GENERATED), _conditions(results), _prose(RULES)]
     if servers:
-        parts += ["## Servers", *_pictures(plots, "server"), *_servers(servers)]
+        parts += ["## Servers", *_pictures(plots, "servers"), *_servers(servers)]
     if stores:
-        parts += ["## Stores", *_pictures(plots, "store"), *_stores(stores)]
+        parts += ["## Stores", *_pictures(plots, "stores"), *_stores(stores)]
     parts += ["## What failed", _failures(servers, stores)]
     parts += ["## Who was measured, and how each is at its best", *_contenders(servers, stores)]
     return "\n\n".join(parts) + "\n"
 
 
 def _conditions(results: Mapping[str, Any]) -> str:
-    machine = results["machine"]
+    run = msgspec.convert(results["run"], Run)
     return _prose(
-        f"""Measured on {results["date"]} at commit `{results["commit"]}`: {machine["system"]},
-        {machine["processor"]}, {machine["cores"]} cores, Python {machine["Python"]}, load
-        {machine["load"]:.1f} before; the disk takes {machine["sync ms"]:.2f} ms to make a write
-        durable. Rounds: {results["rounds"]} of the servers, {results["store rounds"]} of the stores;
-        replies have {results["pieces a turn"]} pieces, {results["pieces of a turn alone"]} where one
-        turn runs alone. In each round every contender has its turn. `×` is the median of the rounds'
-        own ratios to the floor, with the least and the greatest in brackets; other figures are
-        medians."""
+        f"""Measured: {run}, {results["processor"]}, {run.python}; the disk takes
+        {results["sync ms"]:.2f} ms to make a write durable. Rounds: {results["rounds"]} of the servers,
+        {results["store rounds"]} of the stores; replies have {results["pieces a turn"]} pieces,
+        {results["pieces of a turn alone"]} where one turn runs alone. In each round every contender has
+        its turn. `×` is the median of the rounds' own ratios to the floor, with the least and the
+        greatest in brackets; other figures are medians."""
     )
 
 
@@ -109,7 +111,8 @@ def _servers(servers: Results) -> list[str]:
         _table(
             servers,
             {f"CPU, {count} at once": plain(f"turn CPU ms {count}", "ms") for count in AT_ONCE}
-            | {f"first event, {count} at once": plain(f"first event ms {count}", "ms") for count in AT_ONCE},
+            | {f"first event, {count} at once": plain(f"first event ms {count}", "ms") for count in AT_ONCE}
+            | {f"first piece, {count} at once": plain(f"first piece ms {count}", "ms") for count in AT_ONCE},
         ),
         "### Delay",
         _prose(DELAYS),
@@ -240,10 +243,7 @@ def _median(result: Mapping[str, Any], what: str) -> float | None:
 
 
 def _amount(value: float | None, unit: str) -> str:
-    if value is None:
-        return NOTHING
-    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
-    return f"{text} {unit}".rstrip()
+    return NOTHING if value is None else amount(value, unit)
 
 
 def _short(ratio: float) -> str:
@@ -253,38 +253,70 @@ def _short(ratio: float) -> str:
 # Plots
 
 
-def _plots(results: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    drawn = (
-        ("peers-server-cpu.svg", "servers", f"piece CPU µs {LOADS[2]}", "µs", False,
-         f"Processor time for a piece, {LOADS[2].turns} turns × {LOADS[2].rate} pieces/s"),
-        ("peers-server-delay.svg", "servers", f"delay P50 ms {BUSY}", "ms", True,
-         f"Delay of a piece, {BUSY.turns} turns × {BUSY.rate} pieces/s, median (logarithmic)"),
-        ("peers-server-memory.svg", "servers", "memory a stream kB", "kB", False,
-         "Memory for an open stream"),
-        ("peers-store-append.svg", "stores", "append to 5,000 CPU µs", "µs", True,
-         "Processor time to keep a turn in a conversation of 5,000 (logarithmic)"),
-        ("peers-store-latest.svg", "stores", f"{LATEST} µs", "µs", True,
-         "Time to read the latest 20 of 5,000 messages (logarithmic)"),
-    )  # fmt: skip
-    return [
-        (file, draw_bars(title, bars, logarithmic=logarithmic))
-        for file, group, what, unit, logarithmic, title in drawn
-        if (bars := _bars(results[group], what, unit))
-    ]
+def _loads(load: Load) -> str:
+    turns = f"{load.turns} turns" if load.turns > 1 else "1 turn"
+    return f"{turns}, {load.rate} pieces a second each"
+
+
+class Plot(NamedTuple):
+    """Figures of all servers or all stores, as bars."""
+
+    title: str
+    group: Literal["servers", "stores"]
+    figures: Mapping[str, str]
+    """What is drawn, by the heading above it."""
+    unit: str
+
+
+PLOTS = {
+    "peers-server-cpu.svg": Plot(
+        "Processor time for a streamed piece",
+        "servers",
+        {_loads(load): f"piece CPU µs {load}" for load in (LOADS[2], LOADS[3])},
+        "µs",
+    ),
+    "peers-server-delay.svg": Plot(
+        "Delay of a piece from the model to the client, median",
+        "servers",
+        {_loads(load): f"delay P50 ms {load}" for load in (ALONE, BUSY)},
+        "ms",
+    ),
+    "peers-server-memory.svg": Plot(
+        "Memory", "servers", {"An open stream": "memory a stream kB"}, "kB"
+    ),
+    "peers-store-append.svg": Plot(
+        "Processor time to keep a turn",
+        "stores",
+        {f"{it[0].upper()}{it[1:]}": f"{it} CPU µs" for it in ("append to 500", "append to 5,000")},
+        "µs",
+    ),
+    "peers-store-latest.svg": Plot(
+        "Time to read the latest messages", "stores", {"20 of 5,000": f"{LATEST} µs"}, "µs"
+    ),
+}  # fmt: skip
+
+
+def _plots(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for file, plot in PLOTS.items():
+        measured = results[plot.group]
+        groups = [
+            Bars(heading, bars)
+            for heading, what in plot.figures.items()
+            if (bars := _bars(measured, what, plot.unit))
+        ]
+        if groups:
+            yield file, draw_bars(plot.title, groups)
 
 
 def _bars(results: Results, what: str, unit: str) -> list[Bar]:
     values = {name: _median(result, what) for name, result in results.items()}
     found = sorted((value, name) for name, value in values.items() if value is not None and value > 0)
-    return [
-        Bar(results[name]["title"], value, _amount(value, unit), is_ours=name in OURS)
-        for value, name in found
-    ]
+    return [Bar(results[name]["title"], value, _amount(value, unit), _colour(name)) for value, name in found]
 
 
-def _pictures(plots: Mapping[str, str], kind: str) -> list[str]:
-    return [f"![{_title(svg)}]({file})" for file, svg in plots.items() if file.startswith(f"peers-{kind}")]
+def _colour(name: str) -> str:
+    return "ours" if name in OURS else "floor" if name in FLOORS else "bar"
 
 
-def _title(svg: str) -> str:
-    return svg.partition("<title>")[2].partition("</title>")[0]
+def _pictures(plots: Mapping[str, str], group: str) -> list[str]:
+    return [f"![{PLOTS[file].title}]({file})" for file in plots if PLOTS[file].group == group]

@@ -17,6 +17,9 @@ ONE_PIECE = Pace(1, 100)
 WARM_UP_TURNS = 3
 READY_S = 30
 ANSWERED_EVERY_S = 5
+QUIET_S, QUIET_SHARE = 0.2, 0.1
+"""A server is quiet that uses less than so much of a core for so long."""
+MOST_SETTLING_S = 10
 
 
 @dataclass(slots=True)
@@ -62,6 +65,15 @@ class Server:
         for conversation in conversations:
             if conversation.connection:
                 answer_waiting(self.contender, conversation.connection)
+
+    def settle(self) -> None:
+        """Waits until it does nothing more for the turns that have ended: that counts, too."""
+        until = time.monotonic() + MOST_SETTLING_S
+        while time.monotonic() < until:
+            cpu_s, syncs = self.process.cpu_s(), self.process.syncs()
+            time.sleep(QUIET_S)
+            if self.process.cpu_s() - cpu_s < QUIET_S * QUIET_SHARE and self.process.syncs() == syncs:
+                return
 
     def kill(self) -> None:
         """Ends it at once."""

@@ -37,9 +37,14 @@ class Turn:
         self.socket.sendall(asked)
 
     @property
-    def first_ms(self) -> float:
-        """From the question to the first event."""
+    def first_event_ms(self) -> float:
+        """From the question to whatever the server says first."""
         return (self.first_at - self.asked_at) * 1000
+
+    @property
+    def first_piece_ms(self) -> float:
+        """From the question to the first piece of the reply."""
+        return (self.came_at[0] - self.asked_at) * 1000
 
     @property
     def delays_ms(self) -> list[float]:

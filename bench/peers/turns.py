@@ -35,8 +35,6 @@ AT_ONCE = (20, 50)
 """How many turns begin together where the first event is measured."""
 CROWD = Load(500, 2)
 ALONE = Load(1, 50)
-SETTLES_S = 0.3
-"""What a server does for a turn after its last event counts, too."""
 
 
 class Run(NamedTuple):
@@ -58,7 +56,7 @@ def run(server: Server, conversations: Sequence[Conversation], pace: Pace) -> Ru
     finally:
         reader.close()
     wall_s = time.monotonic() - begun
-    time.sleep(SETTLES_S)
+    server.settle()
     return Run(turns, server.process.cpu_s() - before, wall_s)
 
 
@@ -133,9 +131,12 @@ def _round(server: Server, result: Result, effort: Effort) -> Iterator[Figures]:
     try:
         for count in AT_ONCE:
             done = run(server, conversations[:count], ONE_PIECE)
-            firsts = [turn.first_ms for turn in done.turns if turn.first_at]
+            answered = [turn for turn in done.turns if turn.sent_at]
+            if not answered:
+                raise RuntimeError(f"no piece arrived of {count} at once")
             yield {
-                f"first event ms {count}": median(firsts) if firsts else None,
+                f"first event ms {count}": median(turn.first_event_ms for turn in answered),
+                f"first piece ms {count}": median(turn.first_piece_ms for turn in answered),
                 f"turn CPU ms {count}": done.cpu_s * 1000 / count,
             }
             _note_lost(result, f"{count} at once", done.turns, 1)

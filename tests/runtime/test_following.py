@@ -28,6 +28,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import Turn
+from threadkeep.log import live
 from threadkeep.ports.store import Store
 from threadkeep.runtime import runner
 from threadkeep.runtime.following import ALL_SEEN
@@ -80,6 +81,27 @@ async def test_lost_signals_only_cost_time(nodes: Nodes, store: Store):
     await here.abort(begun.turn.id)
     assert (await reply_of(store, begun)).status is MessageStatus.CANCELLED
     assert await following == await stored_events(store, begun.turn.id)
+
+
+async def test_reader_who_is_far_behind_a_running_turn_gets_the_rest_from_the_store(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(live, "MOST_KEPT", 2)
+    bus = LocalBus()
+    here, there = nodes.start(bus=bus), nodes.start(bus=bus)
+    begun, script = await run(there, store)
+    async with await open_log(there, begun.turn) as slow, await open_log(here, begun.turn) as elsewhere:
+        said = 10
+        for number in range(said):
+            script.say(Text(f"{number} "))
+            await until_shown(there, begun.turn, number + 2)
+        late = [asyncio.create_task(follow(node, begun.turn)) for node in (here, there)]
+        script.say(script.done())
+        whole = await asyncio.gather(rest_of(slow), rest_of(elsewhere), *late)
+        assert slow.has_ended and elsewhere.has_ended
+    stored = await stored_events(store, begun.turn.id)
+    assert kinds(stored) == ["turn_start", *["text"] * said, "done"]
+    assert whole == [stored] * 4
 
 
 async def test_ended_turn_is_followed_from_any_event(nodes: Nodes, store: Store):

@@ -55,18 +55,16 @@ class OperatorCaps:
     def with_capped_settings(self, agent: Agent) -> Agent:
         """An agent with the limits that apply when it runs."""
         settings = self.capped(agent.settings)
-        return agent if settings == agent.settings else replace(agent, settings=settings)
+        return agent if settings is agent.settings else replace(agent, settings=settings)
 
     def capped(self, settings: AgentSettings) -> AgentSettings:
         """The limits that apply: the smaller of each setting and its cap."""
-        return replace(
-            settings,
-            **{
-                setting: _at_most(getattr(settings, setting) or 0, most)
-                for setting, cap in CAPPED_SETTINGS.items()
-                if (most := getattr(self, cap))
-            },
-        )
+        lowered = {
+            setting: most
+            for setting, cap in CAPPED_SETTINGS.items()
+            if (most := getattr(self, cap)) and not 0 < (getattr(settings, setting) or 0) <= most
+        }
+        return replace(settings, **lowered) if lowered else settings
 
     def allows_model(self, model: str | None) -> bool:
         """Whether agents may use a model; None is the default one."""
@@ -112,11 +110,6 @@ NO_CAPS = OperatorCaps()
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(it.capitalize() for it in others)
-
-
-def _at_most(value: int, most: int) -> int:
-    """The smaller of two limits; 0 means no limit."""
-    return min(value, most) if value and most else value or most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The stored part of a turn's log, for its followers on this node."""
+"""The newest stored part of a turn's log, for its followers on this node."""
 
 import asyncio
 from bisect import bisect_right
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from threadkeep.domain.ids import TurnId
 from threadkeep.ports.turn_log import LogChunk
 
+MOST_KEPT = 32
+"""How many chunks of a running turn stay in memory, at least; all of them are in the store."""
+
 
 class LiveLog:
-    """The stored chunks of one turn. Followers read at their own pace; the turn never waits for them."""
+    """The newest chunks of one turn. Followers read at their own pace; the turn never waits for them."""
 
     def __init__(self, turn_id: TurnId) -> None:
         self.turn_id = turn_id
@@ -32,6 +35,8 @@ class LiveLog:
     def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
         """Shows stored chunks; skips those already shown."""
         self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq and chunk.has_events]
+        if len(self._chunks) >= 2 * MOST_KEPT and not ended:
+            del self._chunks[:-MOST_KEPT]
         self.ended = self.ended or ended
         self.closed = self.closed or ended
         self.wake()
@@ -41,10 +46,12 @@ class LiveLog:
         self.closed, self.moved = True, self.moved or moved
         self.wake()
 
-    def since(self, seq: int) -> Sequence[LogChunk]:
-        """The chunks with events after `seq`."""
+    def since(self, seq: int) -> Sequence[LogChunk] | None:
+        """The chunks with events after `seq`; None if only the store has all of them."""
         if seq >= self.last_seq:
             return ()
+        if self._chunks[0].first_seq > seq + 1:
+            return None
         if self._chunks[-1].first_seq == seq + 1:  # a reader who keeps up
             return self._chunks[-1:]
         return self._chunks[bisect_right(self._chunks, seq, key=lambda chunk: chunk.last_seq) :]

@@ -12,12 +12,12 @@ from threadkeep.domain.turn import Turn
 from threadkeep.log.live import LiveLog
 from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
-from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.runtime.mirrors import Mirrors
 from threadkeep.runtime.running import NodeTurns
 
+NO_LONGER_STORED = "This turn's events are no longer stored. Read its message instead."
 ALL_SEEN = sys.maxsize
 """The position of a reader who only waits for the end."""
 
@@ -33,14 +33,14 @@ class Follower:
         self,
         opening: Callable[[], AbstractAsyncContextManager[LiveLog]],
         after: int,
-        payloads: PayloadStore,
+        store: Store,
         conversation_id: ConversationId,
     ) -> None:
         self._open = opening
         self._opening = opening()
         self._conversation_id = conversation_id
         self._seen = after
-        self._payloads = payloads
+        self._store = store
         self._live: LiveLog
 
     async def __aenter__(self) -> Self:
@@ -56,7 +56,7 @@ class Follower:
         return self
 
     async def __anext__(self) -> Sequence[LogChunk]:
-        chunks = self._live.since(self._seen)
+        chunks = await self._unseen()
         if not chunks:
             if self._live.moved and not self._live.ended:
                 await self._reopen()
@@ -64,11 +64,21 @@ class Follower:
                 raise StopAsyncIteration
             else:
                 await self._live.changed()
-            chunks = self._live.since(self._seen)
+            chunks = await self._unseen()
         if not chunks:
             return ()
         self._seen = chunks[-1].last_seq
-        return await whole_chunks(self._payloads, self._conversation_id, chunks)
+        return await whole_chunks(self._store.payloads, self._conversation_id, chunks)
+
+    async def _unseen(self) -> Sequence[LogChunk]:
+        """What the reader hasn't seen; from the store if it is far behind."""
+        chunks = self._live.since(self._seen)
+        if chunks is None:
+            stored = await self._store.log.read(self._live.turn_id, self._seen)
+            chunks = [chunk for chunk in stored if chunk.has_events]
+            if not chunks:
+                raise EventsExpired(NO_LONGER_STORED)
+        return chunks
 
     async def _reopen(self) -> None:
         """Continues to follow the turn after a hand-off."""
@@ -119,7 +129,7 @@ class Following:
     def _follower(
         self, turn: Turn, opening: Callable[[], AbstractAsyncContextManager[LiveLog]], after: int
     ) -> Follower:
-        return Follower(opening, after, self._store.payloads, turn.conversation_id)
+        return Follower(opening, after, self._store, turn.conversation_id)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
         """A turn's log as stored, on whichever node it runs."""
@@ -128,7 +138,7 @@ class Following:
 
     async def _replayed(self, turn: Turn, after: int) -> LogChunk:
         if after:
-            raise EventsExpired("This turn's events are no longer stored. Read its message instead.")
+            raise EventsExpired(NO_LONGER_STORED)
         reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound

@@ -16,6 +16,7 @@ from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
+from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.replay import TurnState
 from threadkeep.ports.gateway import Gateway, ToolSpec
 from threadkeep.ports.messages import MessageWindow
@@ -42,13 +43,15 @@ class PreparedRequest:
     sources: Sources
     rules: ContextRules
     opening: Sequence[Notice | Retrieval]
+    is_large: bool
+    """Whether building it would delay other work."""
 
     async def build(self, tools: Sequence[ToolSpec]) -> BuiltRequest:
         """The request with its tools."""
         sources = replace(self.sources, tools=tools)
-        if len(sources.path) <= MOST_MESSAGES_AT_ONCE and _result_bytes(sources) <= MOST_BYTES_AT_ONCE:
-            return build_request(sources, self.rules)
-        return await asyncio.to_thread(build_request, sources, self.rules)
+        if self.is_large:
+            return await asyncio.to_thread(build_request, sources, self.rules)
+        return build_request(sources, self.rules)
 
 
 class ModelRequests:
@@ -81,6 +84,7 @@ class ModelRequests:
         prior = newest.receipt if newest else None
         rules = self._rules(agent, gateway, held.turn.model)
         shortened = frozenset(prior.shortened if prior else ())
+        calls = [call for message in path for call in message.tool_calls]
         sources = Sources(
             path=path,
             question_id=asked_id,
@@ -89,7 +93,7 @@ class ModelRequests:
             payloads={
                 # Without tools, results are sent as text, whatever form they had before.
                 **await self._large_values(
-                    conversation, path, shortened if gateway.supports_tools else frozenset()
+                    conversation, calls, shortened if gateway.supports_tools else frozenset()
                 ),
                 **await self._texts_of_files(conversation, path, rules, shortened),
             },
@@ -100,7 +104,9 @@ class ModelRequests:
         )
         notices = _file_notices(asked.files, rules) if asked else ()
         opening = (*prompt.notices, *notices, *found)
-        return PreparedRequest(sources, rules, [it for it in opening if it not in state.noticed])
+        is_large = len(path) > MOST_MESSAGES_AT_ONCE or _result_bytes(sources, calls) > MOST_BYTES_AT_ONCE
+        unseen = [it for it in opening if it not in state.noticed]
+        return PreparedRequest(sources, rules, unseen, is_large)
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
         """The latest messages of the active path, oldest first, with the question."""
@@ -127,11 +133,10 @@ class ModelRequests:
         return role_id if isinstance(role_id, str) else None
 
     async def _large_values(
-        self, conversation: Conversation, path: Sequence[Message], shortened: Collection[str]
+        self, conversation: Conversation, calls: Sequence[ToolCall], shortened: Collection[str]
     ) -> Mapping[PayloadId, bytes | Lost]:
-        """The values of the path's calls in the payload store, if the model receives them."""
-        calls = [call for message in path for call in message.tool_calls if call.refs]
-        if not calls:
+        """The values of calls in the payload store, if the model receives them."""
+        if not any(call.refs for call in calls):
             return {}
         refs = (ref for call in calls for ref in read_refs(call, is_short=call.sent_id in shortened))
         return await self._store.payloads.load(conversation.id, refs)
@@ -176,8 +181,7 @@ def _file_notices(files: Sequence[FilePart], rules: ContextRules) -> Iterator[No
         yield Notice("PDF_WITHOUT_TEXT", _UNREAD.format(", ".join(scans)))
 
 
-def _result_bytes(sources: Sources) -> int:
+def _result_bytes(sources: Sources, calls: Sequence[ToolCall]) -> int:
     """The approximate size of a request's results; structured ones in rows are small."""
     loaded = (len(content) for content in (sources.payloads or {}).values() if isinstance(content, bytes))
-    calls = (call for message in sources.path for call in message.tool_calls)
     return sum(loaded) + sum(len(call.result) for call in calls if isinstance(call.result, str))

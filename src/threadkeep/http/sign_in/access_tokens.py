@@ -1,7 +1,9 @@
 """Access tokens: checks and creates them."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import jwt
 
@@ -10,6 +12,7 @@ from threadkeep.domain.user import AdminClaim, User, UserRole, signed_in_user
 from threadkeep.settings import Settings
 
 LEEWAY_S = 30
+MOST_REMEMBERED = 1024
 
 # A token can't choose how it is checked: secrets and public keys share no algorithm.
 SECRET_ALGORITHMS = ["HS256"]
@@ -64,13 +67,25 @@ def issue_token(secret: str, user: User, ttl_s: int, expected: Expected | None =
         ) from None
 
 
-def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected: Expected) -> User:
+def token_user(token: str, key: jwt.PyJWK | str, algorithms: Sequence[str], expected: Expected) -> User:
     """The user that a token signs in; checks every claim and the signature."""
+    user, expires_at = _checked(token, key, tuple(algorithms), expected)
+    if expires_at <= time.time() - LEEWAY_S:
+        raise refused(jwt.ExpiredSignatureError())
+    return user
+
+
+# A client sends its token with every request, and nothing about it changes except that it expires.
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _checked(
+    token: str, key: jwt.PyJWK | str, algorithms: tuple[str, ...], expected: Expected
+) -> tuple[User, int]:
+    """A token's user, and when it expires."""
     try:
         claims = _jwt.decode(
             token,
             key,
-            algorithms,
+            list(algorithms),
             # PyJWT refuses every `aud` if none is expected; we accept any then.
             {"verify_aud": bool(expected.audience)},
             issuer=expected.issuer or None,
@@ -81,7 +96,8 @@ def token_user(token: str, key: jwt.PyJWK | str, algorithms: list[str], expected
         raise refused(exc) from None
     is_admin = expected.admin is not None and expected.admin.is_in(claims)
     user = signed_in_user(claims["sub"], UserRole.ADMIN if is_admin else UserRole.USER)
-    return replace(user, token_issued_at=int(claims.get("iat", claims.get("nbf", 0))) * 1000)
+    issued_at = int(claims.get("iat", claims.get("nbf", 0))) * 1000
+    return replace(user, token_issued_at=issued_at), int(claims["exp"])
 
 
 def refused(error: jwt.PyJWTError) -> Unauthenticated:
