@@ -134,8 +134,6 @@ class ServerContender(ABC):
     """Whose versions are reported."""
     turn_ends: ClassVar[bytes] = b"0\r\n\r\n"
     """The last bytes of a turn on its connection."""
-    answers: ClassVar[Mapping[bytes, bytes]] = {}
-    """What a client must reply to during a turn, such as a ping."""
     keeps: ClassVar[bool] = True
     """Whether it has a history at all."""
 
@@ -150,6 +148,10 @@ class ServerContender(ABC):
     @abstractmethod
     def question(self, conversation: Conversation, text: str) -> bytes:
         """The bytes that begin a turn."""
+
+    def answer(self, data: bytes) -> bytes:
+        """What a client must reply to what it received, such as to a ping."""
+        return b""
 
     @abstractmethod
     def history(self, api: Api, conversation_id: str) -> Sequence[Said]:

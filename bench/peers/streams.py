@@ -102,9 +102,8 @@ def answer_waiting(contender: ServerContender, connection: socket.socket) -> Non
 
 
 def _answer(contender: ServerContender, connection: socket.socket, data: bytes) -> None:
-    for asked, answer in contender.answers.items():
-        if asked in data:
-            connection.sendall(answer)
+    if answer := contender.answer(data):
+        connection.sendall(answer)
 
 
 class Reader:

@@ -11,6 +11,7 @@ import base64
 import json
 import logging
 import os
+import re
 import sqlite3
 import uuid
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from bench.peers.contender import Api, Conversation, Launch, Place, Said, Server
 from bench.peers.sqlite_files import use_wal
 
 MODEL_URL, DATABASE = "BENCH_MODEL_URL", "chainlit.db"
+
+_PING = re.compile(rb"\x89\x04(.{4})", re.DOTALL)
 
 # The tables that its data layer expects, for SQLite, which needs no types.
 TABLES = """
@@ -46,9 +49,6 @@ class Chainlit(ServerContender):
     lock = "chainlit"
     packages = ("chainlit", "openai", "fastapi", "uvicorn", "uvloop")
     turn_ends = b'["task_end"'
-
-    def __init__(self) -> None:
-        self.answers = {b"\x81\x012": _frame("3")}
 
     def launch(self, place: Place) -> Launch:
         (place.folder / "app.py").write_text(f"from {__name__} import set_up\n\nset_up()\n")
@@ -105,6 +105,11 @@ class Chainlit(ServerContender):
         }
         payload = {"message": message, "fileReferences": []}
         return _frame(f"42{json.dumps(['client_message', payload])}")
+
+    def answer(self, data: bytes) -> bytes:
+        """Engine.IO's pings are texts, uvicorn's are control frames of four bytes that are sent back."""
+        pongs = [_frame("3")] if b"\x81\x012" in data else []
+        return b"".join(pongs + [b"\x8a\x84" + bytes(4) + it for it in _PING.findall(data)])
 
     def history(self, api: Api, conversation_id: str) -> Sequence[Said]:
         steps = api.get(f"/project/thread/{conversation_id}")["steps"]
