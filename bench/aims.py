@@ -82,8 +82,14 @@ def find(place: Place) -> Row | None:
 
 def _cells(aimed: Aimed) -> tuple[str, ...]:
     rows = {column: find(place) for column, place in aimed.places.items()}
-    aims = {str(row.aim) for row in rows.values() if isinstance(row, Line | Times) and row.aim}
+    aims = {_aim(row) for row in rows.values() if isinstance(row, Line | Times) and row.aim}
     return (aimed.what, ", ".join(sorted(aims)), *(_measured(rows.get(it)) for it in (SQLITE, POSTGRES)))
+
+
+def _aim(row: Line | Times) -> str:
+    """An aim with its unit."""
+    is_ratio = row.aim is not None and row.aim.of == "ratio"
+    return f"{row.aim} {'×' if is_ratio else row.unit}"
 
 
 def _measured(row: Row | None) -> str:

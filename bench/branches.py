@@ -66,7 +66,7 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         conversation, rows = make_branched()
         async with loaded(rows) as url:
             store = await open_store(url)
-            times = [await _choose_the_other(store, conversation.id) for _ in range(2 * effort.read_rounds)]
+            times = [await _choose_the_other(store, conversation.id) for _ in range(2 * effort.append_rounds)]
             await store.close()
         lines.append(Times.of(f"{name}: choose a branch, {ROWS:,} rows after the fork", times, "ms", AIM))
     return lines

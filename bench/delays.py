@@ -1,18 +1,18 @@
 """How long a piece takes from the model to the page: of one turn alone, of 50 and of 500 at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.databases import empty_database
 from bench.measure import Effort
-from bench.sse import Stream, Streams
+from bench.servers import Server
+from bench.sse import Streams
 from bench.table import Aim, Row, Times
 from bench.turns import ask, make_conversations, serve_with_speaker
 
-RATE, PIECES = 20, 160
-BEGUN_TOGETHER, BETWEEN_S = 25, 0.1
-"""People do not all begin in the same millisecond; `begin` measures what happens if they do."""
+RATE, SECONDS = 20, 6
 AIMS = {1: Aim("≤", 1.5, "P50"), 50: Aim("≤", 10, "P50"), 500: Aim("≤", 200, "P99")}
+BEGUN_A_SECOND = 50
 
 
 def measure(effort: Effort, database: str, beside: Path | None) -> Iterator[Row]:
@@ -20,14 +20,7 @@ def measure(effort: Effort, database: str, beside: Path | None) -> Iterator[Row]
     with empty_database(database) as url, serve_with_speaker(url) as server:
         conversations = make_conversations(server, max(AIMS))
         for turns, aim in AIMS.items():
-            streams = Streams(server.port)
-            opened: list[Stream] = []
-            for first in range(0, turns, BEGUN_TOGETHER):
-                some = conversations[first : min(first + BEGUN_TOGETHER, turns)]
-                opened += streams.open(ask(it, PIECES, RATE) for it in some)
-                streams.read_for(BETWEEN_S)
-            streams.read_all()
-            yield Times.of(row_name(turns), _lags_ms(opened), aim=aim)
+            yield Times.of(row_name(turns), _delays(server, conversations[:turns]), aim=aim)
 
 
 def row_name(turns: int) -> str:
@@ -35,6 +28,20 @@ def row_name(turns: int) -> str:
     return f"a piece, {turns} turn{'s' if turns > 1 else ''} at {RATE}/s, model to page"
 
 
-def _lags_ms(streams: list[Stream]) -> list[float]:
-    """Of all pieces of all streams, without those of the time in which other turns begin."""
-    return [lag for stream in streams for lag in list(stream.lags_ms)[PIECES // 3 :]]
+def _delays(server: Server, conversations: Sequence[str]) -> list[float]:
+    """Milliseconds of each piece, from when the last turn has begun until the first one ends."""
+    pieces = RATE * (SECONDS + 1 + len(conversations) // BEGUN_A_SECOND)
+    streams = Streams(server.port)
+    turns = streams.open_one_by_one((ask(it, pieces, RATE) for it in conversations), BEGUN_A_SECOND)
+    streams.read_all()
+    begun, ended = max(it.came_at[0] for it in turns), min(it.sent_at[-1] for it in turns)
+    if begun >= ended:
+        raise RuntimeError(
+            f"the first of {len(turns)} turns ended before the last began: the machine is too busy"
+        )
+    return [
+        (came - sent) * 1000
+        for turn in turns
+        for sent, came in zip(turn.sent_at, turn.came_at, strict=True)
+        if begun <= sent <= ended
+    ]

@@ -75,6 +75,8 @@ class Axis:
 
     name: str
     is_logarithmic: bool = False
+    ticks: Sequence[float] = ()
+    """Which values it names, if not round ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,10 @@ def draw_curves(
     drawing = Drawing(WIDTH, height, light=LIGHT, dark=DARK)
     drawing.text(MARGIN, 27, title, size=15, bold=True)
     drawing.text(MARGIN, HEAD + 8, y_axis.name, size=11, colour="faint")
-    for tick in y.ticks():
+    for tick in y_axis.ticks or y.ticks():
         drawing.line(x.begin, y(tick), x.end, y(tick))
         drawing.text(x.begin - 8, y(tick) + 4, f"{tick:g}", size=11, colour="faint", anchor="end")
-    for tick in x.ticks():
+    for tick in x_axis.ticks or x.ticks():
         drawing.text(x(tick), bottom + 18, f"{tick:g}", size=11, colour="faint", anchor="middle")
     drawing.text(x.end, bottom + 36, x_axis.name, size=11, colour="faint", anchor="end")
     for curve in curves:
@@ -159,7 +161,7 @@ def _draw_names(drawing: Drawing, curves: Sequence[Curve], x: _Scale, y: _Scale)
     lowest = math.inf
     for curve in sorted(curves, key=lambda it: -y(it.points[-1].y)):
         end = curve.points[-1]
-        at = min(y(end.y) + 4, lowest - 15)
+        at = min(y(end.y) + (16 if end.said else 4), lowest - 15)
         lowest = at
         drawing.text(x(end.x) + 10, at, curve.name, bold=curve.colour == "ours")
 

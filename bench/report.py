@@ -126,7 +126,7 @@ def _delays() -> str | None:
             ]
     if not curves:
         return None
-    turns = Axis("turns at once, 20 pieces a second each", is_logarithmic=True)
+    turns = Axis("turns at once, 20 pieces a second each", is_logarithmic=True, ticks=list(AIMS))
     delay = Axis("ms", is_logarithmic=True)
     return draw_curves("Delay of a piece, from the model to the page", turns, delay, curves)
 

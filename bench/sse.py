@@ -90,6 +90,14 @@ class Streams:
             self._read(0)
         return opened
 
+    def open_one_by_one(self, requests: Iterable[Request], a_second: int) -> list[Stream]:
+        """Asks for so many a second: people do not all begin in the same moment."""
+        opened: list[Stream] = []
+        for asked in requests:
+            opened += self.open([asked])
+            self.read_for(1 / a_second)
+        return opened
+
     def read_heads(self, streams: Sequence[Stream]) -> None:
         """Reads until each of these has been answered."""
         while not all(stream.head for stream in streams):

@@ -1,4 +1,4 @@
-"""Suites that only matter when what they look at has changed: programs of others, long fuzzing.
+"""Long suites that only matter when what they look at has changed: programs of others, crashes, fuzzing.
 
 A suite that has passed passes again while its inputs are the same, to the byte. `make compat` runs all suites
 and writes down in `compat.lock` what their inputs were. `scripts/test`, which is CI, gives pytest the option
@@ -49,9 +49,15 @@ class Suite:
 
 SUITES = (
     Suite(
-        "MCP servers of others, from npm and PyPI",
-        ("tests/mcp/test_real_promptx.py", "tests/mcp/test_real_servers.py"),
-        ("src/threadkeep/mcp", "src/threadkeep/workers", "tests/mcp"),
+        "MCP: sessions, sandboxes, servers of others from npm and PyPI",
+        ("tests/faults/test_turn_mcp.py", "tests/mcp"),
+        (
+            "src/threadkeep/engine",
+            "src/threadkeep/mcp",
+            "src/threadkeep/tools",
+            "src/threadkeep/workers",
+            "tests/faults",
+        ),
     ),
     Suite(
         "official clients of model providers",
@@ -72,15 +78,21 @@ SUITES = (
             "src/threadkeep/cli",
             "src/threadkeep/gateways",
             "src/threadkeep/retrieval",
+            "tests/browser/*.py",
             "tests/gateways",
             "web",
         ),
     ),
     Suite(
-        "whole servers, killed at random or replaced by another release's",
-        ("tests/faults/test_killed_servers.py", "tests/faults/test_rolling_upgrade.py"),
+        "nodes that die at every commit, are killed at random, or are of the last release",
+        (
+            "tests/faults/test_every_boundary.py",
+            "tests/faults/test_killed_servers.py",
+            "tests/faults/test_rolling_upgrade.py",
+        ),
         (
             "src/threadkeep/bootstrap",
+            "src/threadkeep/context",
             "src/threadkeep/engine",
             "src/threadkeep/log",
             "src/threadkeep/runtime",
@@ -88,6 +100,11 @@ SUITES = (
             "src/threadkeep/storage",
             "tests/faults",
         ),
+    ),
+    Suite(
+        "the documentation, carried out as written",
+        ("tests/docs/test_hosting.py", "tests/docs/test_pages.py", "tests/docs/test_postgresql.py"),
+        ("README.md", "deploy", "docs", "src/threadkeep", "tests/docs"),
     ),
     Suite(
         "every parser and every route, fuzzed",

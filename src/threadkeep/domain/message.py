@@ -20,6 +20,7 @@ from threadkeep.domain.parts import (
     card_of,
     citations_of,
     content_of,
+    is_one_text,
     thought_process_of,
     tool_calls_of,
 )
@@ -188,6 +189,8 @@ class Message:
     @property
     def files(self) -> tuple[FilePart, ...]:
         """The files that a user attached, or the images that tools returned."""
+        if is_one_text(self.parts):
+            return ()
         is_user = self.role is MessageRole.USER
         files = (part for part in self.parts if isinstance(part, FilePart))
         return tuple(part for part in files if is_user or part.tool_call_id)

@@ -6,7 +6,7 @@ artifacts) is a view of its parts, computed only here.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from threadkeep.domain.approval import CallApproval, Decision
 from threadkeep.domain.briefing import BriefingCard
@@ -233,10 +233,14 @@ def card_of(parts: Parts) -> BriefingCard | None:
     return parts[0].card if parts and isinstance(parts[0], CardPart) else None
 
 
+def is_one_text(parts: Parts) -> TypeGuard[tuple[TextPart]]:
+    """Whether there is only a text. Asked first because most messages are, and pages have many messages."""
+    return len(parts) == 1 and isinstance(parts[0], TextPart)
+
+
 def content_of(parts: Parts) -> str:
     """A message's text."""
-    # Most messages are one text, and pages have many messages.
-    if len(parts) == 1 and isinstance(parts[0], TextPart) and not parts[0].superseded:
+    if is_one_text(parts) and not parts[0].superseded:
         return parts[0].text
     return "".join(text for _, text in joined_texts(parts))
 
@@ -256,6 +260,8 @@ def joined_texts(parts: Iterable[Part]) -> Iterator[tuple[TextPart, str]]:
 
 def tool_calls_of(parts: Parts) -> tuple[ToolCall, ...]:
     """The tool calls, in the order in which the model made them."""
+    if is_one_text(parts):
+        return ()
     return tuple(part.call for part in _counting(parts) if isinstance(part, ToolCallPart))
 
 

@@ -116,7 +116,9 @@ class Provider:
             events = self.ask(sent, begin)
             try:
                 async for event in events:
-                    has_begun = has_begun or not isinstance(event, Retrying)
+                    if not has_begun and not isinstance(event, Retrying):
+                        # Contains the whole context, which nobody sends again once the reply has begun.
+                        has_begun, sent = True, b""
                     yield event
                 return
             except Refused as exc:
@@ -138,7 +140,7 @@ class Provider:
             events = self._ask_once(body, begin())
             try:
                 async for event in events:
-                    has_begun = True
+                    has_begun, body = True, b""
                     yield event
                 return
             except NoReply as exc:
@@ -155,6 +157,7 @@ class Provider:
 
     async def _ask_once(self, body: bytes, reply: ReplyReader) -> AsyncGenerator[ModelEvent]:
         response = await self._send(body)
+        del body
         try:
             if not response.is_success:
                 raise await self._refusal(response)

@@ -7,6 +7,7 @@ import struct
 from collections.abc import AsyncIterator, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,7 @@ from threadkeep.http.sign_in import accounts as accounts_module
 from threadkeep.http.sign_in import methods
 from threadkeep.http.sign_in.accounts import Accounts, Address
 from threadkeep.http.sign_in.local_token import is_token_required, make_token, read_token
+from threadkeep.http.sign_in.socket_owner import socket_owner
 from threadkeep.mcp.processes.programs import ServerKey
 
 PROGRAM = {"settings": {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}}
@@ -58,6 +60,18 @@ async def test_kernel_tells_whose_process_is_at_the_other_end(family: int, host:
         assert await Accounts().of(client, server) == os.geteuid()
         assert await Accounts().of(server, ("127.0.0.1", 1)) is None
         assert await Accounts().of(("not an address", 1), server) is None
+
+
+async def test_kernel_is_asked_for_one_socket_and_its_tables_only_if_it_does_not_know(tmp_path: Path):
+    nothing = tmp_path / "tcp", tmp_path / "tcp6"
+    for table in nothing:
+        table.write_text("  sl\n")
+    with connected(socket.AF_INET, "127.0.0.1", "127.0.0.1") as (_, client, server):
+        assert await Accounts(nothing).of(client, server) == os.geteuid()
+        assert await Accounts(nothing).of(client, ("127.0.0.1", 1)) is None
+        near, far = ip_address(client[0]), ip_address(server[0])
+        with pytest.raises(OSError):
+            socket_owner(far, server[1], near, 1)  # where we listen, but nobody is connected from there
 
 
 @pytest.mark.parametrize("resets", [False, True])

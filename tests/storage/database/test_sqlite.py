@@ -120,6 +120,14 @@ async def test_writes_that_wait_together_are_committed_together(database: Sqlite
     assert commits(path) - before == 2
 
 
+async def test_writes_asked_for_in_the_same_round_of_the_event_loop_share_a_commit(
+    database: SqliteDatabase, path: Path
+):
+    before = commits(path)
+    await asyncio.gather(*(database.execute(ADD(name=f"{number}", value="")) for number in range(10)))
+    assert commits(path) - before == 1
+
+
 async def test_write_alone_is_committed_at_once(database: SqliteDatabase, path: Path):
     before = commits(path)
     for number in range(3):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
+from threadkeep.http.sign_in.socket_owner import socket_owner
+
 Address = tuple[str, int]
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -32,7 +34,10 @@ class Accounts:
         kept = self._seen.get(client)
         if kept is not None and kept[0] is client:
             return kept[1]
-        account = await asyncio.to_thread(self._find, client, server)
+        try:
+            account = _ask(client, server)
+        except (OSError, ValueError):  # not every kernel can be asked for one socket
+            account = await asyncio.to_thread(self._find, client, server)
         self._seen[client] = client, account
         self._seen.move_to_end(client)
         if len(self._seen) > MOST_CONNECTIONS:
@@ -54,6 +59,11 @@ class Accounts:
                 # The kernel reports a connection that its process has released as root's.
                 return int(fields[_UID]) if fields[_INODE] != _NO_PROCESS else None
         return None
+
+
+def _ask(client: Address, server: Address) -> int | None:
+    """The same, from the kernel directly; OSError or ValueError if it can't tell."""
+    return socket_owner(ip_address(client[0]), client[1], ip_address(server[0]), server[1])
 
 
 def _spelt(client: Address, server: Address) -> tuple[str, str]:

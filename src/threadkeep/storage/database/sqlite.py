@@ -10,6 +10,7 @@ import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
@@ -32,6 +33,10 @@ MOST_UNITS_A_COMMIT = 512
 QUICK_STEPS = 10_000
 """Steps of SQLite's virtual machine, a few milliseconds, that a read may take twice in the event loop."""
 
+MOST_READ_S = 0.001
+"""How long the event loop reads before it does other things. If it did so after each read, turns that begin
+at once would all wait for one another at every step."""
+
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
 
 
@@ -51,6 +56,7 @@ class SqliteDatabase:
         self._quick = _QuickReader(quick)
         self._writes: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Unit | None] = queue.SimpleQueue()
+        self._read_s = 0.0
         self._collected: dict[asyncio.AbstractEventLoop, list[_Unit]] = {}
         # Daemons: a host that forgets to close us can still exit, and all acknowledged work is on disk.
         self._threads = [
@@ -87,13 +93,17 @@ class SqliteDatabase:
         """Runs a plan of reading statements; a long one in a reader thread."""
         if self._closed:
             raise _closed()
+        begun = time.perf_counter()
         try:
             result = self._quick.run(plan)
         except _NotQuick:
             unit = _Unit(plan)
             self._reads.put(unit)
             return await unit.answer
-        await asyncio.sleep(0)  # a caller that keeps reading lets others run
+        self._read_s += time.perf_counter() - begun
+        if self._read_s > MOST_READ_S:  # callers that keep reading let others run
+            self._read_s = 0.0
+            await asyncio.sleep(0)
         return result
 
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
