@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,34 +54,43 @@ def main(options: argparse.Namespace) -> None:
         effort = replace(effort, rounds=options.rounds)
     whole = not options.quick and not options.only and not options.group
     output: Path = options.output or (PUBLISHED if whole else ENVIRONMENTS / "peers.json")
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="threadkeep-peers-")))
-        found = _about(effort, folder)
-        for group in GROUPS:
-            wanted = options.only or (SERVERS if group == "servers" else STORES)
-            measured = _measure(group, wanted, effort, folder) if options.group in (None, group) else {}
-            found[group] = {name: result.as_json() for name, result in measured.items()}
+    servers: dict[str, Result] = {}
+    stores: dict[str, Result] = {}
+    with TemporaryDirectory(prefix="threadkeep-peers-") as name:
+        folder = Path(name)
+        about = _about(effort, folder)
+        if options.group != "stores":
+            servers = _measure_servers(options.only or SERVERS, effort, folder)
+        if options.group != "servers":
+            stores = _measure_stores(options.only or STORES, effort, folder)
+    found = {
+        **about,
+        "rounds": max((result.rounds for result in servers.values()), default=0),
+        "servers": {name: result.as_json() for name, result in servers.items()},
+        "stores": {name: result.as_json() for name, result in stores.items()},
+    }
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     write_pages(output)
     say(f"{output} and peers.md beside it")
 
 
-def _measure(group: str, names: Sequence[str], effort: Effort, folder: Path) -> dict[str, Result]:
-    say(f"{group}:")
-    if group == "servers":
-        servers = {name: server(name) for name in SERVERS if name in names}
-        results = _prepared(servers)
-        able = {name: it for name, it in servers.items() if not results[name].failures}
-        with serve_model() as url:
-            measure_crowds(able, results, effort, url, folder)
-            measure_rounds(able, results, effort, url, folder)
-            say("kill -9 in the middle of a turn, all at once")
-            measure_crashes(able, results, url, folder)
-        return results
-    stores = {name: store(name) for name in STORES if name in names}
-    results = _prepared(stores)
-    able = {name: it for name, it in stores.items() if not results[name].failures}
+def _measure_servers(names: Sequence[str], effort: Effort, folder: Path) -> dict[str, Result]:
+    contenders = {name: server(name) for name in SERVERS if name in names}
+    results = _prepared(contenders)
+    able = {name: it for name, it in contenders.items() if not results[name].failures}
+    with serve_model() as url:
+        measure_crowds(able, results, effort, url, folder)
+        measure_rounds(able, results, effort, url, folder)
+        say("kill -9 in the middle of a turn, all at once")
+        measure_crashes(able, results, url, folder)
+    return results
+
+
+def _measure_stores(names: Sequence[str], effort: Effort, folder: Path) -> dict[str, Result]:
+    contenders = {name: store(name) for name in STORES if name in names}
+    results = _prepared(contenders)
+    able = {name: it for name, it in contenders.items() if not results[name].failures}
     measure_stores(able, results, effort, folder / "stores")
     return results
 
@@ -105,7 +113,6 @@ def _about(effort: Effort, folder: Path) -> dict[str, object]:
         "run": msgspec.to_builtins(Run.now(is_quick=effort.pieces < FULL.pieces)),
         "processor": _processor(Path("/proc/cpuinfo").read_text().splitlines()),
         "sync ms": sync_ms(folder),
-        "rounds": effort.rounds,
         "store rounds": effort.store_rounds,
         "pieces a turn": effort.pieces,
         "pieces of a turn alone": effort.alone_pieces,

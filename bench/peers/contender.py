@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-Wire = Literal["openai", "gemini"]
-
 MOST_SILENCE_S = 60
 
 _PACE = re.compile(rb"(\d+) pieces, (\d+) a second")
@@ -132,8 +130,8 @@ class ServerContender(ABC):
     """The lock file of its environment; without one it runs in this repository's."""
     packages: ClassVar[Sequence[str]] = ()
     """Whose versions are reported."""
-    turn_ends: ClassVar[bytes] = b"0\r\n\r\n"
-    """The last bytes of a turn on its connection."""
+    turn_ends: ClassVar[bytes] = b"\r\n0\r\n\r\n"
+    """The last bytes of a turn on its connection: those of a chunked response, unless it says otherwise."""
     keeps: ClassVar[bool] = True
     """Whether it has a history at all."""
 

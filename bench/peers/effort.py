@@ -8,7 +8,9 @@ class Effort:
     """What a run takes its time for."""
 
     rounds: int
-    """Of the servers."""
+    """Of the servers, at most."""
+    rounds_s: float
+    """No further round begins that would end later."""
     pieces: int
     """Of a reply, as long as it is measured what a piece costs."""
     alone_pieces: int
@@ -22,6 +24,7 @@ class Effort:
 
 FULL = Effort(
     rounds=3,
+    rounds_s=720,
     pieces=200,
     alone_pieces=100,
     crowd_pieces=10,
@@ -30,5 +33,12 @@ FULL = Effort(
     turns_a_writer=4,
 )
 QUICK = Effort(
-    rounds=1, pieces=60, alone_pieces=50, crowd_pieces=6, store_rounds=3, store_budget_s=1.5, turns_a_writer=2
+    rounds=1,
+    rounds_s=720,
+    pieces=60,
+    alone_pieces=50,
+    crowd_pieces=6,
+    store_rounds=3,
+    store_budget_s=1.5,
+    turns_a_writer=2,
 )

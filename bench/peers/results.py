@@ -22,6 +22,11 @@ class Result:
     survives: dict[str, bool | int] | None = None
     """A server's: what `kill -9` in the middle of a turn leaves."""
 
+    @property
+    def rounds(self) -> int:
+        """How many there were, however many of them failed."""
+        return max(map(len, self.figures.values()), default=0)
+
     def as_json(self) -> dict[str, object]:
         """As it is written."""
         return {

@@ -110,7 +110,12 @@ def measure_rounds(
                 servers[name] = stack.enter_context(serve(contender, folder / name, url))
             except (RuntimeError, OSError) as error:
                 results[name].fail("starting", error)
+        begun = time.monotonic()
         for number in range(effort.rounds):
+            taken = time.monotonic() - begun
+            if number and taken + taken / number > effort.rounds_s:
+                say(f"a round takes {taken / number:.0f} s: no further one")
+                break
             for name in rotated(list(servers), number):
                 say(f"round {number + 1} of {effort.rounds}: {contenders[name].title}")
                 try:
