@@ -63,6 +63,7 @@ bench: ## measure everything that docs/performance.md shows, except what has a c
 
 performance: ## fill docs/performance.md and the README with the saved figures, and draw the plots
 	@sh scripts/env dev
+	@$(PYTHON) -m bench.peers --page
 	@$(PYTHON) -m bench.report
 
 bench-peers: ## measure Threadkeep beside other servers and stores, into docs/performance/ (OPTIONS=--quick)

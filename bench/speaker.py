@@ -11,6 +11,8 @@ import uvloop
 from threadkeep.testing.script import Pause, Reply, SayTime
 from threadkeep.testing.scripted_model import Recorded, ScriptedModel
 
+FEW = 20, 200
+
 _ASKED = re.compile(rb"(\d+) pieces, (\d+) a second")
 
 
@@ -20,8 +22,8 @@ def question(pieces: int, rate: int) -> str:
 
 
 def speak(request: Recorded) -> Reply:
-    """Does what the last question says."""
-    pieces, rate = map(int, _ASKED.findall(request.content)[-1])
+    """Does what the last question says; whoever asks for something else, such as a summary, gets a few."""
+    pieces, rate = map(int, (_ASKED.findall(request.content) or [FEW])[-1])
     return [Pause(1 / rate), SayTime()] * pieces
 
 
