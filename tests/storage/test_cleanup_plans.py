@@ -20,6 +20,7 @@ from tests.making import (
     keep_conversation,
     keep_document,
     keep_file,
+    keep_receipt,
     keep_turn,
     make_receipt,
 )
@@ -120,7 +121,7 @@ async def leave_something(store: Store, database: Database) -> None:
     deleted, kept = [await keep_conversation(store, agent) for _ in range(2)]
     deleted = await keep_turn(store, deleted, "q", "a")
     ((turn, _),) = await store.turns.begun_after(deleted.id, 0, limit=1)
-    await store.receipts.add(turn, make_receipt(), {"a" * 64: "text"})
+    await keep_receipt(store, turn, make_receipt(), {"a" * 64: "text"})
     await store.conversations.delete(ALICE, deleted.id, NOW)
     kept = await keep_turn(store, kept, "q", "a")
     ((turn, _),) = await store.turns.begun_after(kept.id, 0, limit=1)
@@ -322,7 +323,7 @@ async def test_cleanup_removes_everything_though_a_little_at_a_time(
         )
         talk = await keep_turn(store, await keep_conversation(store, agent), "q", "a")
         ((turn, _),) = await store.turns.begun_after(talk.id, 0, limit=1)
-        await store.receipts.add(turn, make_receipt(), {f"{number:064}": "text"})
+        await keep_receipt(store, turn, make_receipt(), {f"{number:064}": "text"})
         await keep_approval(store, talk.id, turn.id, "Call it?")
         await store.conversations.delete(ALICE, talk.id, NOW)
     assert await store.approvals.close_of_ended(MUCH_LATER) == 5
