@@ -17,7 +17,9 @@ from tests.making import (
 )
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.turn import Turn
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.testing.waiting import PATIENCE_S, until
 
@@ -155,3 +157,12 @@ async def test_many_who_keep_and_forget_the_same_texts_at_once_all_succeed(store
 
 async def _is_kept_waiting(database: Database) -> bool:
     return bool(await database.fetch(WAITING()))
+
+
+async def test_receipt_is_stored_even_if_another_turns_events_are_refused(store: Store):
+    agent = await keep_agent(store)
+    turn, lost = [await keep_turn_in(store, await keep_conversation(store, agent)) for _ in range(2)]
+    receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
+    somebody_elses = LogChunk(lost.id, 2, 2, "{}"), 99
+    assert await store.log.append([somebody_elses], [receipt]) == set()
+    assert await store.receipts.get(turn.conversation_id, turn.id) == (make_receipt(), {"a": "prompt"})

@@ -30,23 +30,35 @@ class Siblings:
     def __init__(self, number: int, lines: Lines) -> None:
         self.number = number
         self._lines = lines
+        self._text: Callable[[], str] = str
+        self._responding: set[asyncio.Task[None]] = set()
 
     def respond_with(self, text: Callable[[], str]) -> None:
         """Responds with this from now on when a worker asks."""
+        self._text = text
         _, asked = self._lines[self.number - 1]
-        asyncio.get_running_loop().add_reader(asked, _respond, asked, text)
+        asyncio.get_running_loop().add_reader(asked, self._respond, asked)
 
     async def ask(self) -> dict[int, str]:
         """What each worker responds, this one included, by their numbers."""
-        responses = await asyncio.gather(*(_ask(asking) for asking, _ in self._lines))
-        return {number: text for number, text in enumerate(responses, start=1) if text}
+        others = {at: line for at, (line, _) in enumerate(self._lines, start=1) if at != self.number}
+        responses = await asyncio.gather(*map(_ask, others.values()))
+        texts = {self.number: self._text(), **dict(zip(others, responses, strict=True))}
+        return {number: texts[number] for number in sorted(texts) if texts[number]}
+
+    def _respond(self, asked: socket.socket) -> None:
+        _, files, _, _ = socket.recv_fds(asked, 1, 1)
+        for file in files:
+            task = asyncio.create_task(_send(socket.socket(fileno=file), self._text()))
+            self._responding.add(task)
+            task.add_done_callback(self._responding.discard)
 
 
-def _respond(asked: socket.socket, text: Callable[[], str]) -> None:
-    _, files, _, _ = socket.recv_fds(asked, 1, 1)
-    for file in files:
-        with socket.socket(fileno=file) as line, suppress(OSError):  # whoever asked waits no longer
-            line.sendall(text().encode())
+async def _send(line: socket.socket, text: str) -> None:
+    line.setblocking(False)
+    with line, suppress(TimeoutError, OSError):  # whoever asked may wait no longer
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.get_running_loop().sock_sendall(line, text.encode())
 
 
 async def _ask(asking: socket.socket) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from threadkeep.domain.errors import StorageConflict
@@ -186,7 +187,15 @@ class SqlTurnLog:
         if written is not None and len(written) == len(chunks):
             return {chunk.turn_id for chunk, _ in chunks}
         receipt_of = {it.turn_id: it for it in receipts}
-        return {it[0].turn_id for it in chunks if await self._append_alone(it, receipt_of.get(it[0].turn_id))}
+        accepted = {
+            chunk.turn_id
+            for chunk, fence in chunks
+            if await self._append_alone((chunk, fence), receipt_of.pop(chunk.turn_id, None))
+        }
+        for receipt in receipt_of.values():  # of turns without a chunk
+            with suppress(StorageConflict):
+                await self._write((), [receipt])
+        return accepted
 
     async def _append_alone(self, chunk: tuple[LogChunk, int], receipt: TurnReceipt | None = None) -> bool:
         try:

@@ -93,7 +93,7 @@ async def _serve(
     worker: Worker | None,
 ) -> None:
     filter_uvicorns_lines()
-    stopping = _Stopping(app, server, grace_s)
+    stopping = _Stopping(app, server, grace_s, has_siblings=worker is not None)
     if worker is None:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopping.hear_signal)
@@ -110,10 +110,13 @@ async def _serve(
 class _Stopping:
     """Ends the server when running turns have ended, their time is up, or there is none left."""
 
-    def __init__(self, app: Threadkeep, server: uvicorn.Server, grace_s: float) -> None:
+    def __init__(
+        self, app: Threadkeep, server: uvicorn.Server, grace_s: float, *, has_siblings: bool
+    ) -> None:
         self._app = app
         self._server = server
         self._grace_s = grace_s
+        self._has_siblings = has_siblings
         self._draining: asyncio.Task[None] | None = None
 
     def hear_signal(self) -> None:
@@ -137,6 +140,9 @@ class _Stopping:
             self._draining = asyncio.create_task(self._drain(grace_s))
 
     async def _drain(self, grace_s: float) -> None:
+        if self._has_siblings:  # they accept new connections on the same port
+            for listening in getattr(self._server, "servers", ()):  # none before it has started
+                listening.close()
         try:
             await (await self._app.services()).turns.drain(grace_s)
         finally:

@@ -32,6 +32,7 @@ DRAIN = b"drain"
 STABLE_S = 30.0
 """A worker that ends later is restarted at once; one that keeps dying sooner, after growing pauses."""
 LONGEST_PAUSE_S = 30.0
+RETRY_S = 5.0
 
 
 class Worker:
@@ -114,7 +115,7 @@ class Supervisor:
             self._bury(child)
         else:
             log.info("worker %d (process %d) is ready", child.number, child.pid)
-            if not self._is_serving:
+            if not self._is_serving and not self._signals_count:
                 self._is_serving = True
                 self._when_ready()
                 self._due |= dict.fromkeys(range(2, self._count + 1), 0.0)
@@ -163,7 +164,11 @@ class Supervisor:
         now = time.monotonic()
         for number in [number for number, at in self._due.items() if at <= now]:
             del self._due[number]
-            self._start(number)
+            try:
+                self._start(number)
+            except OSError as exc:  # there is no memory, or no process number, just now
+                log.warning("couldn't start worker %d, retrying in %.0f s: %s", number, RETRY_S, exc)
+                self._due[number] = now + RETRY_S
 
     def _start(self, number: int) -> None:
         ours, theirs = socket.socketpair()
