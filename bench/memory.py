@@ -11,10 +11,10 @@ from bench.sse import Streams
 from bench.table import Aim, Row, Times
 from bench.turns import ask, make_conversations, serve_with_speaker
 
-STREAMS = 500
+STREAMS = 400
 IDLE_AIM, STREAM_AIM = Aim("≤", 120, "P50"), Aim("≤", 60, "P50")
 SETTLE_S = 2
-PIECES, BEGUN_A_SECOND = 120, 50
+PIECES, BEGUN_A_SECOND = 120, 25
 
 
 def measure(effort: Effort, database: str) -> Iterator[Row]:
