@@ -24,6 +24,7 @@ LOCK = Path(__file__).with_suffix(".lock")
 SHARED = (
     "pyproject.toml",
     "requirements/dev.lock",
+    "src/threadkeep/*.py",
     "src/threadkeep/domain",
     "src/threadkeep/ports",
     "src/threadkeep/testing",
@@ -54,6 +55,9 @@ SUITES = (
         (
             "src/threadkeep/engine",
             "src/threadkeep/mcp",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "src/threadkeep/storage",
             "src/threadkeep/tools",
             "src/threadkeep/workers",
             "tests/faults",
@@ -67,7 +71,16 @@ SUITES = (
     Suite(
         "applications that mount Threadkeep",
         ("tests/browser/test_todo_example.py", "tests/conformance/test_todo_example.py", "tests/hosts"),
-        ("examples", "src/threadkeep/bootstrap", "src/threadkeep/http", "src/threadkeep/settings", "web"),
+        (
+            "examples",
+            "src/threadkeep/bootstrap",
+            "src/threadkeep/http",
+            "src/threadkeep/protocols",
+            "src/threadkeep/services",
+            "src/threadkeep/settings",
+            "src/threadkeep/storage",
+            "web",
+        ),
     ),
     Suite(
         "the model that runs here, of llama.cpp",
@@ -94,6 +107,7 @@ SUITES = (
             "src/threadkeep/bootstrap",
             "src/threadkeep/context",
             "src/threadkeep/engine",
+            "src/threadkeep/jobs",
             "src/threadkeep/log",
             "src/threadkeep/runtime",
             "src/threadkeep/services",

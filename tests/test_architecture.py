@@ -103,6 +103,7 @@ SHORT_LIVED = {
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",
     "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
     "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",
     "threadkeep.mcp.pool.Pool._close": "the end of a connection",

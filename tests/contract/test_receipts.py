@@ -14,8 +14,11 @@ from tests.making import (
     keep_conversation,
     keep_receipt,
     make_receipt,
+    said,
 )
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
@@ -166,3 +169,17 @@ async def test_receipt_is_stored_even_if_another_turns_events_are_refused(store:
     somebody_elses = LogChunk(lost.id, 2, 2, "{}"), 99
     assert await store.log.append([somebody_elses], [receipt]) == set()
     assert await store.receipts.get(turn.conversation_id, turn.id) == (make_receipt(), {"a": "prompt"})
+
+
+async def test_receipt_that_is_not_stored_yet_is_stored_with_the_turns_end(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    receipt = TurnReceipt(begun.turn.id, conversation.id, make_receipt(), {"a": "prompt"})
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said("."), NOW)
+    ended = begun.conversation.end_turn(begun.turn, reply, NOW)
+    with pytest.raises(StorageConflict):
+        await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, "{}"), 99, receipt=receipt)
+    assert await store.receipts.get(conversation.id, begun.turn.id) is None
+    await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, "{}"), 1, receipt=receipt)
+    assert await store.receipts.get(conversation.id, begun.turn.id) == (make_receipt(), {"a": "prompt"})

@@ -111,6 +111,7 @@ class FaultyTurns(SqlTurns):
         chunk: LogChunk,
         fence: int,
         *,
+        receipt: TurnReceipt | None = None,
         queue_version: int = 0,
         next_turn: NextTurn | None = None,
     ) -> None:
@@ -119,7 +120,9 @@ class FaultyTurns(SqlTurns):
         what = self._fault.next()
         if what == "before":
             raise AWAY
-        await super().end(ended, chunk, fence, queue_version=queue_version, next_turn=next_turn)
+        await super().end(
+            ended, chunk, fence, receipt=receipt, queue_version=queue_version, next_turn=next_turn
+        )
         if what == "after":
             raise AWAY
 
@@ -216,7 +219,9 @@ async def stored_events(store: Store, turn_id: TurnId) -> list[TurnEvent]:
 
 def shown_events(live: LiveLog, after: int = 0) -> list[TurnEvent]:
     """All that a follower has been shown."""
-    return [event for chunk in live.since(after) for event in decode_chunk(chunk.events)]
+    chunks = live.since(after)
+    assert chunks is not None, "only the store has all of them"
+    return [event for chunk in chunks for event in decode_chunk(chunk.events)]
 
 
 async def open_log(node: Node, turn: Turn, after: int = 0) -> Follower:

@@ -16,10 +16,9 @@ def sendable(messages: Iterable[ModelMessage], signed_by: str | None) -> list[Mo
         blocks = [block for block in message.blocks if _is_sendable(block, signed_by)]
         if kept and kept[-1].role == message.role:
             kept[-1] = ModelMessage(message.role, (*kept[-1].blocks, *blocks))
-        elif len(blocks) == len(message.blocks):
-            kept.append(message)
         elif blocks:
-            kept.append(ModelMessage(message.role, tuple(blocks)))
+            is_whole = len(blocks) == len(message.blocks)
+            kept.append(message if is_whole else ModelMessage(message.role, tuple(blocks)))
     return kept
 
 

@@ -9,6 +9,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.ports.idempotency import IdempotencyKey
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import Lease, LogChunk
 
 
@@ -98,10 +99,12 @@ class TurnStore(Protocol):
         chunk: LogChunk,
         fence: int,
         *,
+        receipt: TurnReceipt | None = None,
         queue_version: int = 0,
         next_turn: NextTurn | None = None,
     ) -> None:
-        """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn.
+        """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
+        and its receipt, if that isn't stored yet.
 
         All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
         queue behind a completed turn has another version (0: nothing was queued).

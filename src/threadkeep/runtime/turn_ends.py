@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from threadkeep.clock import Clock
@@ -13,6 +14,7 @@ from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import cut_off, last_events, stopped
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, LogChunk
 from threadkeep.ports.turns import WaitingEnd
@@ -62,13 +64,11 @@ class TurnEnds:
         If a message is queued behind a completed turn, its turn begins in the same commit.
         """
         await self._writer.settle(turn_log)
-        if turn_log.receipt is not None:  # it ended before its model call began
-            await self._writer.flush(turn_log)
         chunk = turn_log.take(*last)
         assert chunk is not None
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        next_turn = await self._store_end(held, ended, chunk, prepare_next)
+        next_turn = await self._store_end(held, ended, chunk, turn_log.receipt, prepare_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
@@ -78,13 +78,28 @@ class TurnEnds:
         await self._signals.ended(ended, chunk)
 
     async def _store_end(
-        self, held: HeldTurn, ended: EndedTurn, chunk: LogChunk, prepare_next: PrepareNextTurn | None
+        self,
+        held: HeldTurn,
+        ended: EndedTurn,
+        chunk: LogChunk,
+        receipt: TurnReceipt | None,
+        prepare_next: PrepareNextTurn | None,
     ) -> OpenedTurn | None:
         """Stores the end, with the queue's next turn if there is one; retries while the queue changes."""
         version, next_turn = 0, None
         for tries in count(1):
+            stored = next_turn and next_turn.as_next
+            end = partial(
+                self._store.turns.end,
+                ended,
+                chunk,
+                held.fence,
+                receipt=receipt,
+                queue_version=version,
+                next_turn=stored,
+            )
             try:
-                await self._store_once(ended, chunk, held.fence, version, next_turn)
+                await persist(end)
                 return next_turn
             except StorageConflict as exc:
                 # The first try may have stored it, and only the response was lost.
@@ -101,14 +116,6 @@ class TurnEnds:
             if state.first is not None and prepare_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
                 next_turn = await self._next_turns.open(held, ended, state.first, prepare_next)
         return None
-
-    async def _store_once(
-        self, ended: EndedTurn, chunk: LogChunk, fence: int, version: int, next_turn: OpenedTurn | None
-    ) -> None:
-        stored = next_turn and next_turn.as_next
-        await persist(
-            lambda: self._store.turns.end(ended, chunk, fence, queue_version=version, next_turn=stored)
-        )
 
     async def _is_stored(self, chunk: LogChunk) -> bool:
         written = await persist(lambda: self._store.log.read(chunk.turn_id, chunk.first_seq - 1))

@@ -12,6 +12,7 @@ from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.idempotency import IdempotencyKey
+from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
 from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
@@ -22,6 +23,7 @@ from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued
+from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 # Besides being unchanged, the conversation must be free: it runs one turn at a time.
@@ -209,16 +211,17 @@ class SqlTurns:
         chunk: LogChunk,
         fence: int,
         *,
+        receipt: TurnReceipt | None = None,
         queue_version: int = 0,
         next_turn: NextTurn | None = None,
     ) -> None:
         """Stores a turn's end with the last of its log, all or nothing; refused if the fence has moved."""
         values = _end_values(ended, chunk, fence, queue_version)
-        is_plain = next_turn is None and not calls_in(ended.assistant_message.parts)
+        is_plain = next_turn is None and receipt is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
             done = await self._database.execute(Query(_END_IN_ONE, values))
         else:
-            done = await self._database.write(lambda: _end(ended, values, next_turn))
+            done = await self._database.write(lambda: _end(ended, values, receipt, next_turn))
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
@@ -311,7 +314,7 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 def _begin_after_waiting(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
     if (waiting_end := new.waiting_end) is not None:
         ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
-        if not (yield from _end(waiting_end.ended, ended, None)):
+        if not (yield from _end(waiting_end.ended, ended, None, None)):
             raise _moved_on()
     yield from _begin(new, values)
 
@@ -377,10 +380,14 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
     }
 
 
-def _end(ended: EndedTurn, values: dict[str, Any], next_turn: NextTurn | None) -> Plan[Rows]:
+def _end(
+    ended: EndedTurn, values: dict[str, Any], receipt: TurnReceipt | None, next_turn: NextTurn | None
+) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
         yield Query(_ADD_CHUNK, values)
+        if receipt is not None:
+            yield from add_receipts([receipt])
         yield Query(_END_REPLY, values)
         yield from _add_tool_calls(ended)
         yield Query(_CLOSE_REQUESTS, values)
