@@ -125,7 +125,7 @@ def compare(floor: Sequence[float], ours: Sequence[float]) -> Comparison:
     """Two rows of figures from the same rounds."""
     ratios = [mine / theirs for theirs, mine in zip(floor, ours, strict=True)]
     tenths = quantiles(ratios, n=10, method="inclusive") if len(ratios) > 1 else ratios
-    return Comparison(median(floor), median(ours), median(ours) / median(floor), (tenths[0], tenths[-1]))
+    return Comparison(median(floor), median(ours), median(ratios), (tenths[0], tenths[-1]))
 
 
 def compare_blocks(floor: Sequence[Block], ours: Sequence[Block]) -> Comparison:

@@ -34,9 +34,9 @@ class Server:
     pid: int
 
     def memory_kb(self) -> int:
-        """What it and its workers hold in memory (PSS: what they share counts once)."""
-        maps = (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in family(self.pid))
-        return sum(int(it.partition("\nPss:")[2].split()[0]) for it in maps)
+        """What it holds in memory (RSS)."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("\nVmRSS:")[2].split()[0])
 
     def cpu_s(self) -> float:
         """The processor time that all its threads, and those of its workers, have used so far (Linux)."""

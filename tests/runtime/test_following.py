@@ -86,7 +86,7 @@ async def test_lost_signals_only_cost_time(nodes: Nodes, store: Store):
 async def test_reader_who_is_far_behind_a_running_turn_gets_the_rest_from_the_store(
     nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(live, "MOST_KEPT", 2)
+    monkeypatch.setattr(live, "LEAST_KEPT", 2)
     bus = LocalBus()
     here, there = nodes.start(bus=bus), nodes.start(bus=bus)
     begun, script = await run(there, store)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from threadkeep.domain.ids import TurnId
 from threadkeep.ports.turn_log import LogChunk
 
-MOST_KEPT = 32
+LEAST_KEPT = 32
 """How many chunks of a running turn stay in memory, at least; all of them are in the store."""
 
 
@@ -35,8 +35,8 @@ class LiveLog:
     def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
         """Shows stored chunks; skips those already shown."""
         self._chunks += [chunk for chunk in chunks if chunk.first_seq > self.last_seq and chunk.has_events]
-        if len(self._chunks) >= 2 * MOST_KEPT and not ended:
-            del self._chunks[:-MOST_KEPT]
+        if len(self._chunks) >= 2 * LEAST_KEPT and not ended:
+            del self._chunks[:-LEAST_KEPT]
         self.ended = self.ended or ended
         self.closed = self.closed or ended
         self.wake()

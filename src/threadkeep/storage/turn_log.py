@@ -319,11 +319,12 @@ def _trim(ended_before: int) -> Plan[list[int]]:
 
 
 def _append_with_receipts(query: Query, count: int, receipts: Sequence[TurnReceipt]) -> Plan[Rows]:
-    """Appends so many chunks, and stores receipts if this node may write all of their turns."""
+    """Stores receipts and appends so many chunks, if this node may write all of their turns."""
+    # First: they lock the conversation and then the turn, as deleting a conversation does.
+    yield from add_receipts(receipts)
     written = (yield query) if count else ()
     if len(written) < count:
         raise StorageConflict("A turn has already ended, or another node runs it.")
-    yield from add_receipts(receipts)
     return written
 
 

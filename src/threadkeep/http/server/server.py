@@ -108,7 +108,7 @@ async def _serve(
 
 
 class _Stopping:
-    """Ends the server when running turns have ended, their time is up, or there is none left."""
+    """Ends the server when running turns have ended or their time is up."""
 
     def __init__(
         self, app: Threadkeep, server: uvicorn.Server, grace_s: float, *, has_siblings: bool

@@ -112,7 +112,7 @@ class Supervisor:
 
     def _hear(self, child: _Child) -> None:
         if not _receive(child.line):
-            self._bury(child)
+            self._replace_ended(child)
         else:
             log.info("worker %d (process %d) is ready", child.number, child.pid)
             if not self._is_serving and not self._signals_count:
@@ -120,7 +120,7 @@ class Supervisor:
                 self._when_ready()
                 self._due |= dict.fromkeys(range(2, self._count + 1), 0.0)
 
-    def _bury(self, child: _Child) -> None:
+    def _replace_ended(self, child: _Child) -> None:
         """A worker has ended: starts another one, unless we are ending, too."""
         del self._children[child.number]
         child.line.close()
@@ -177,12 +177,12 @@ class Supervisor:
         if pid == 0:
             for line in (ours, *(child.line for child in self._children.values())):
                 line.close()  # as long as anybody has it open, its worker believes in its parent
-            _become(self._work, Worker(number, theirs))
+            _run_as_worker(self._work, Worker(number, theirs))
         theirs.close()
         self._children[number] = _Child(number, pid, ours, time.monotonic())
 
 
-def _become(work: Callable[[Worker], int], worker: Worker) -> None:
+def _run_as_worker(work: Callable[[Worker], int], worker: Worker) -> None:
     """Is a worker until it ends; never returns to what the parent was doing."""
     status = 1
     try:
