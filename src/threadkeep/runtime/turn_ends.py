@@ -69,6 +69,7 @@ class TurnEnds:
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
         next_turn = await self._store_end(held, ended, chunk, turn_log.receipt, prepare_next)
+        turn_log.receipt = None
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)

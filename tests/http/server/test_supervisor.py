@@ -5,13 +5,13 @@ import sys
 import textwrap
 
 PARENT = """
-    import asyncio, os, signal, sys, threading, time
+    import asyncio, sys
     from threadkeep.http.server.supervisor import Supervisor, Worker
 
     def work(worker: Worker) -> int:
         async def wait() -> None:
             ended = asyncio.Event()
-            worker.obey(drain=ended.set, end=ended.set)
+            worker.obey(drain=ended.set, retire=ended.set, end=ended.set)
             print("started", worker.number, flush=True)
             sys.stdin.readline()  # until the test has sent its signal
             worker.report_ready()

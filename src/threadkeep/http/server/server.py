@@ -93,12 +93,12 @@ async def _serve(
     worker: Worker | None,
 ) -> None:
     filter_uvicorns_lines()
-    stopping = _Stopping(app, server, grace_s, has_siblings=worker is not None)
+    stopping = _Stopping(app, server, grace_s)
     if worker is None:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopping.hear_signal)
     else:
-        worker.obey(drain=stopping.drain, end=stopping.end)
+        worker.obey(drain=stopping.drain, retire=stopping.retire, end=stopping.end)
     # Start-up errors appear as sentences here; within uvicorn they would be stack traces.
     async with app.lifespan():
         # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
@@ -110,13 +110,10 @@ async def _serve(
 class _Stopping:
     """Ends the server when running turns have ended or their time is up."""
 
-    def __init__(
-        self, app: Threadkeep, server: uvicorn.Server, grace_s: float, *, has_siblings: bool
-    ) -> None:
+    def __init__(self, app: Threadkeep, server: uvicorn.Server, grace_s: float) -> None:
         self._app = app
         self._server = server
         self._grace_s = grace_s
-        self._has_siblings = has_siblings
         self._draining: asyncio.Task[None] | None = None
 
     def hear_signal(self) -> None:
@@ -130,6 +127,12 @@ class _Stopping:
         """Ends the server when running turns have ended or their time is up."""
         self._begin(self._grace_s)
 
+    def retire(self) -> None:
+        """The same for one of several workers: the others accept new connections on the same port."""
+        for listening in getattr(self._server, "servers", ()):  # none before it has started
+            listening.close()
+        self.drain()
+
     def end(self) -> None:
         """Ends the server without delay; running turns are handed off as they are."""
         self._begin(0)
@@ -140,9 +143,6 @@ class _Stopping:
             self._draining = asyncio.create_task(self._drain(grace_s))
 
     async def _drain(self, grace_s: float) -> None:
-        if self._has_siblings:  # they accept new connections on the same port
-            for listening in getattr(self._server, "servers", ()):  # none before it has started
-                listening.close()
         try:
             await (await self._app.services()).turns.drain(grace_s)
         finally:

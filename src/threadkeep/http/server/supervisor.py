@@ -48,7 +48,7 @@ class Worker:
         with suppress(OSError):  # the parent has died; `obey` notices
             self._line.send(READY)
 
-    def obey(self, drain: Callable[[], None], end: Callable[[], None]) -> None:
+    def obey(self, *, drain: Callable[[], None], retire: Callable[[], None], end: Callable[[], None]) -> None:
         """Drains when the parent says so, and ends without delay when it says nothing more or is dead."""
         loop = asyncio.get_running_loop()
 
@@ -61,7 +61,7 @@ class Worker:
 
         loop.add_reader(self._line, hear)
         # From an operator: this worker alone ends, and another takes its place.
-        loop.add_signal_handler(signal.SIGTERM, drain)
+        loop.add_signal_handler(signal.SIGTERM, retire)
 
 
 @dataclass(slots=True)
