@@ -34,9 +34,9 @@ class Server:
     pid: int
 
     def memory_kb(self) -> int:
-        """What it holds in memory (RSS)."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(status.partition("\nVmRSS:")[2].split()[0])
+        """What it and the programs that it runs hold in memory (RSS)."""
+        all_status = (Path(f"/proc/{pid}/status").read_text() for pid in family(self.pid))
+        return sum(int(it.partition("\nVmRSS:")[2].split()[0]) for it in all_status)
 
     def cpu_s(self) -> float:
         """The processor time that all its threads, and those of its workers, have used so far (Linux)."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -99,9 +100,10 @@ async def test_clocks_of_nodes_may_differ(nodes: Nodes, store: Store, hours: int
     begun, script = await run(there, store)
     script.say(Thought("Hm."), ToolCalled("1", "add", "", {}))
     await until_shown(there, begun.turn, 2)
-    dead = await begin(store, DEAD)
+    dead = await begin(store, replace(DEAD, length_ms=60_000))
     thinking = chunk_of(dead.turn.id, 2, Thought("Hm."), ToolCalled("1", "add", "", {}), at=system_clock())
     assert await store.log.append([(thinking, 1)])
+    await store.log.renew(DEAD.node_id, [dead.turn.id], 0)
     here = nodes.start(clock=lambda: system_clock() + hours * 3_600_000)
     assert kinds(await follow(here, dead.turn))[-1] == "error"
     steps = (await reply_of(store, dead)).thought_process

@@ -66,10 +66,10 @@ class TurnEnds:
         await self._writer.settle(turn_log)
         chunk = turn_log.take(*last)
         assert chunk is not None
+        receipt, turn_log.receipt = turn_log.receipt, None  # so that the writer doesn't store it, too
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        next_turn = await self._store_end(held, ended, chunk, turn_log.receipt, prepare_next)
-        turn_log.receipt = None
+        next_turn = await self._store_end(held, ended, chunk, receipt, prepare_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)

@@ -114,8 +114,6 @@ def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Res
         response.headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.RangeNotSatisfiable):
         response.headers["Content-Range"] = f"bytes */{error.size}"
-    if isinstance(error, errors.ShuttingDown):
-        response.headers["Connection"] = "close"  # the next request may reach another process
     if code in _PASSING:
         response.headers["Retry-After"] = "1"
     return response

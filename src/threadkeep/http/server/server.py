@@ -131,6 +131,8 @@ class _Stopping:
         """The same for one of several workers: the others accept new connections on the same port."""
         for listening in getattr(self._server, "servers", ()):  # none before it has started
             listening.close()
+        for connection in list(self._server.server_state.connections):
+            connection.shutdown()  # after the response in progress
         self.drain()
 
     def end(self) -> None:
