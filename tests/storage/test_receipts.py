@@ -8,7 +8,7 @@ from tests.making import NOW, keep_agent, keep_begun, keep_conversation, make_re
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database.connector import Database, Plan
+from threadkeep.storage.database.connector import Database, Plan, Rows
 from threadkeep.storage.turn_log import SqlTurnLog
 
 
@@ -19,19 +19,19 @@ class Watched:
         self._database = database
         self.sent: list[Any] = []
 
-    async def write(self, plan: Callable[[], Plan[None]], *, urgent: bool) -> None:
+    async def write(self, plan: Callable[[], Plan[Rows]], *, urgent: bool) -> Rows:
         """Runs a plan."""
-        await self._database.write(lambda: self._watch(plan()), urgent=urgent)
+        return await self._database.write(lambda: self._watch(plan()), urgent=urgent)
 
-    def _watch(self, plan: Plan[None]) -> Plan[None]:
+    def _watch(self, plan: Plan[Rows]) -> Plan[Rows]:
         query = next(plan)
         while True:
             self.sent.append(query.values.get("texts"))
             rows = yield query
             try:
                 query = plan.send(rows)
-            except StopIteration:
-                return
+            except StopIteration as stop:
+                return stop.value
 
 
 async def test_texts_that_the_database_has_are_not_sent_again(store: Store, database: Database):
