@@ -131,28 +131,6 @@ async def test_idle_writer_stores_immediately_and_what_comes_while_it_rests_goes
     assert len(writing.announced) == 3
 
 
-@pytest.mark.usefixtures("long_rest")
-async def test_turn_faster_than_the_flushes_waits_and_what_it_then_reads_is_not_late(
-    writing: Writing,
-):
-    fast, slow = await writing.open(), await writing.open()
-    await fast.add(Text("a"))
-    await fast.live.changed()
-    await asyncio.wait_for(slow.let_gather(), 5)  # the last flush had nothing of it
-    await fast.add(Text("b"))
-
-    async def read_on() -> None:
-        await fast.let_gather()
-        await fast.add(Text("c"))
-
-    reading = asyncio.create_task(read_on())
-    await asyncio.sleep(0.01)
-    assert not reading.done()
-    await slow.add(Text("x"), at_once=True)
-    assert reading.done()
-    assert await writing.bodies(fast) == [Text("a"), Text("bc")]
-
-
 async def test_receipt_is_stored_with_the_next_events_or_alone(writing: Writing):
     with_events, alone = await writing.open(), await writing.open()
     conversation_ids: dict[TurnLog, ConversationId] = {}

@@ -3,8 +3,7 @@
 An event that arrives while the writer is idle is stored immediately. Text arrives hundreds of times a second
 from many turns, so after each flush the writer rests: the longer, the longer the flush took and the more
 turns run. The next flush stores everything that arrived meanwhile, from all turns. So a turn that runs alone
-is shown without delay, and with many the writer is busy for a small share of the time. A turn whose model is
-faster than the flushes lets its text gather at the model's connection while the writer rests.
+is shown without delay, and with many the writer is busy for a small share of the time.
 
 A tool's result or a finished model call ends the rest; the latter is stored with all its tool calls before
 they run. A turn's first event is stored with its start, and what is pending when it ends with its end. The
@@ -80,8 +79,6 @@ class TurnLog:
         """When the oldest event of the last taken chunk arrived."""
         self._clock = clock
         self._writer = writer
-        self._last_flush = -1
-        """The number of the last flush that stored some of it."""
         self._pending: list[tuple[int, Written]] = []
         self._held_from: int | None = None
         """The pending index where the end of a model call begins; it is stored whole or not at all."""
@@ -98,11 +95,6 @@ class TurnLog:
             await self._writer.flush(self)
         else:
             self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResultStored))
-
-    async def let_gather(self) -> None:
-        """Waits for the next flush if text arrives faster than it is stored."""
-        if self._last_flush == self._writer.flush_count:
-            await self._writer.next_flush()
 
     def _append(self, body: Written) -> None:
         """Joins adjacent pieces of text that are stored together into one event."""
@@ -125,7 +117,6 @@ class TurnLog:
         if not due:
             return None
         self._pending = self._pending[len(due) :]
-        self._last_flush = self._writer.flush_count
         self._held_from = 0 if self._pending else None
         first = self.folding.last_seq + 1
         self.taken_at = due[0][0]
@@ -200,10 +191,6 @@ class LogWriter:
         self._storing: dict[TurnLog, asyncio.Future[None] | None] = {}
         """The same for events on their way to the database."""
         self._something_due = asyncio.Event()
-        self._flush_begins = asyncio.Event()
-        self._is_awaited = False
-        """Whether turns wait for the next flush to begin."""
-        self.flush_count = 0
         self._hurry = asyncio.Event()
         self._rested_at = 0.0
         """When the rest after the last flush is over."""
@@ -219,12 +206,6 @@ class LogWriter:
         self._something_due.set()
         if urgent:
             self._hurry.set()
-
-    async def next_flush(self) -> None:
-        """Returns when the next flush begins; immediately unless the writer rests."""
-        if self._rested_at > asyncio.get_running_loop().time():
-            self._is_awaited = True
-            await self._flush_begins.wait()
 
     async def flush(self, turn_log: TurnLog) -> None:
         """Stores pending events immediately; raises if that fails."""
@@ -253,12 +234,6 @@ class LogWriter:
         if not self._hurry.is_set() and self._rested_at > now():
             await _wait_at_most(self._hurry, self._rested_at - now())
         begun_at = now()
-        self.flush_count += 1
-        if self._is_awaited:
-            self._is_awaited = False
-            self._flush_begins.set()
-            self._flush_begins.clear()
-            await asyncio.sleep(0)  # the turns that wait for it add what has gathered
         await self._flush()
         flushed_at = now()
         others = max(self._running_count() - 1, 0)

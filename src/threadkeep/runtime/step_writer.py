@@ -49,7 +49,6 @@ class StepWriter:
                 match step:
                     case Text() | Thought():  # nearly all
                         await turn_log.add(step)
-                        await turn_log.let_gather()
                     case Done() | Failed():
                         await self._turn_ends.end(
                             held, turn_log, step, prepare_next=turn.prepare_next, run_next=run_next
