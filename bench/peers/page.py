@@ -24,7 +24,7 @@ LINE = 120
 Results = Mapping[str, Mapping[str, Any]]
 Cell = Callable[[str], str]
 
-GENERATED = """This page is generated. `make bench-peers` measures everything again and writes it anew
+GENERATED = """This page is generated. `make bench-peers` measures everything again and replaces it
     (`python -m bench.peers --help`: some contenders only, a short run). The figures of every round are
     in [peers.json](peers.json)."""
 RULES = """Every contender runs in an environment of its own, installed from a lock file. The model is a

@@ -1,4 +1,4 @@
-"""The floor of whoever keeps nothing before the reply is complete: the same with one commit a turn."""
+"""The floor for stores that save a turn only once its reply is complete: the same with one commit a turn."""
 
 from bench.peers.stores.sqlite import Sqlite
 
