@@ -13,8 +13,8 @@ from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.ports.retriever import LARGE_COLLECTION
 from threadkeep.retrieval.embed import bundled_embedder
 from threadkeep.retrieval.index import DocumentIndex
+from threadkeep.storage.documents.vector_index import FOLLOWED_AT_ONCE, vector_index_on
 from threadkeep.storage.store import open_database, store_on
-from threadkeep.storage.vector_index import FOLLOWED_AT_ONCE, vector_index_on
 
 
 async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:

@@ -42,7 +42,7 @@ from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.settings import Settings
-from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
 SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"

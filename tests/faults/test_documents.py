@@ -39,7 +39,7 @@ from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
 from threadkeep.testing import Say, ScriptedModel, closed_port
 from threadkeep.testing.waiting import PATIENCE_S
 

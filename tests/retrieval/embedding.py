@@ -12,7 +12,7 @@ from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.extractor import ProcessExtractor
-from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
 
 DIMENSIONS = 32
 

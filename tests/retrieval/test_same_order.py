@@ -19,7 +19,7 @@ from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.search.terms import terms
-from threadkeep.storage import chunk_index
+from threadkeep.storage.documents import chunk_index
 from threadkeep.storage.store import open_store
 
 AGENT = AgentId("00000000-0000-7000-8000-000000000001")

@@ -55,13 +55,15 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
     },
     "database.host_users.tie_users": "changes the schema",
     "database.migrate._statements": "the migrations",
-    "vector_index._create": "changes the schema",
-    "vector_index.PgVector.__init__": "needs an extension; tests/storage/test_vector_index.py",
-    "vector_index.PgVector._nearest": "needs an extension; tests/storage/test_vector_index.py",
-    "vector_index.PgVector._index": "changes the schema",
+    "documents.vector_index._create": "changes the schema",
+    "documents.vector_index.PgVector.__init__": "needs an extension; documents/test_vector_index.py",
+    "documents.vector_index.PgVector._nearest": "needs an extension; documents/test_vector_index.py",
+    "documents.vector_index.PgVector._index": "changes the schema",
 }
 # Only PostgreSQL has what these ask for.
-ONLY_POSTGRES = re.compile(r"allowances\.|vector_index\.|database\.host_users\.|turns\._(BEGIN|END)_IN_ONE$")
+ONLY_POSTGRES = re.compile(
+    r"allowances\.|documents\.vector_index\.|database\.host_users\.|turns\._(BEGIN|END)_IN_ONE$"
+)
 # They change the schema, or need the tables of an extension.
 NOT_PLANNED = re.compile(r"CREATE |ALTER |.* tk_near")
 

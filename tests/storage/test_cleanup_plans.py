@@ -36,7 +36,6 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LEASE_MS
 from threadkeep.storage import (
     approvals,
-    chunk_index,
     conversations,
     history,
     receipts,
@@ -44,6 +43,7 @@ from threadkeep.storage import (
     users,
 )
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
+from threadkeep.storage.documents import chunk_index
 from threadkeep.storage.jobs import SqlJobs
 
 T = TypeVar("T")

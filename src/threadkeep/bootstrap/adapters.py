@@ -25,9 +25,9 @@ from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
+from threadkeep.storage.documents.vector_index import vector_index_on
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import store_on
-from threadkeep.storage.vector_index import vector_index_on
 
 log = logging.getLogger("threadkeep.bootstrap")
 

@@ -18,7 +18,7 @@ from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.history import History
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
-from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
 
 HOUR_MS = 60 * 60 * 1000
 

@@ -22,7 +22,7 @@ from threadkeep.services.exchange.imports import Import
 from threadkeep.services.exchange.reassignment import reassign
 from threadkeep.services.exchange.report import ImportReport
 from threadkeep.settings import Settings
-from threadkeep.storage.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
 MOST_LISTED = 20

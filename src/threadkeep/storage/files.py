@@ -16,7 +16,7 @@ from threadkeep.ports.exchange import WholeConversation
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.documents import document_totals
+from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import (
     FILE_BYTES,

@@ -13,14 +13,14 @@ from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
-from threadkeep.storage.chunk_index import SqlChunkIndex
 from threadkeep.storage.compactions import SqlCompactions
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.database.migrate import check_migrated, migrations
 from threadkeep.storage.database.snapshot import Snapshot, sqlite_snapshot
 from threadkeep.storage.database.sqlite import SqliteDatabase
-from threadkeep.storage.documents import SqlDocuments
+from threadkeep.storage.documents.chunk_index import SqlChunkIndex
+from threadkeep.storage.documents.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.file_contents import FileContents, TableFileContents

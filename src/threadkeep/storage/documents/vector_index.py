@@ -13,8 +13,8 @@ from math import isnan
 
 from threadkeep.domain.ids import AgentId
 from threadkeep.ports.retriever import ChunkIndex, Collection
-from threadkeep.storage.chunk_index import COLLECTION
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement
+from threadkeep.storage.documents.chunk_index import COLLECTION
 
 FOLLOWED_AT_ONCE = 500
 # How many neighbours the index looks at, hence finds at most.

@@ -18,10 +18,10 @@ from threadkeep.ports.retriever import Candidates
 from threadkeep.ports.store import Store
 from threadkeep.retrieval import index as index_module
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.storage import vector_index as vector_index_module
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.documents import vector_index as vector_index_module
+from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
 from threadkeep.storage.store import open_database, store_on
-from threadkeep.storage.vector_index import PgVector, vector_index_on
 
 CHUNKS, SMALL = 120, 3
 

@@ -10,7 +10,7 @@ import pytest
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.storage.document_files import COPIED_AT_ONCE, FolderDocumentFiles
+from threadkeep.storage.documents.document_files import COPIED_AT_ONCE, FolderDocumentFiles
 
 AGENT = AgentId(new_uuid())
 DOCUMENT = DocumentId(new_uuid())

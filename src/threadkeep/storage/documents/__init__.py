@@ -1,0 +1,1 @@
+"""Documents in the database: their files, their chunks, and what finds them."""
