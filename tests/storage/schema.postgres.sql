@@ -222,6 +222,20 @@ CREATE TABLE tk_executions (
     CONSTRAINT tk_executions_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
     CONSTRAINT tk_executions_pkey PRIMARY KEY (conversation_id, run_id, event_id)
 );
+CREATE TABLE tk_feedback (
+    agent_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    created_at bigint NOT NULL,
+    message_id uuid NOT NULL,
+    note text NOT NULL,
+    rating text NOT NULL,
+    share_text boolean NOT NULL,
+    updated_at bigint NOT NULL,
+    CONSTRAINT tk_feedback_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_feedback_message_id_fkey FOREIGN KEY (message_id) REFERENCES tk_messages(id) ON DELETE CASCADE,
+    CONSTRAINT tk_feedback_pkey PRIMARY KEY (message_id),
+    CONSTRAINT tk_feedback_rating_check CHECK ((rating = ANY (ARRAY['up'::text, 'down'::text])))
+);
 CREATE TABLE tk_file_forms (
     content_id uuid NOT NULL,
     file_id uuid NOT NULL,
@@ -256,6 +270,19 @@ CREATE TABLE tk_files (
     CONSTRAINT tk_files_pkey PRIMARY KEY (id),
     CONSTRAINT tk_files_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
+CREATE TABLE tk_gateways (
+    api_key text,
+    created_at bigint NOT NULL,
+    default_model text,
+    kind text NOT NULL,
+    models text NOT NULL,
+    name text NOT NULL,
+    updated_at bigint NOT NULL,
+    url text,
+    version bigint NOT NULL,
+    CONSTRAINT tk_gateways_kind_check CHECK ((kind = ANY (ARRAY['anthropic'::text, 'openai'::text, 'responses'::text, 'local'::text]))),
+    CONSTRAINT tk_gateways_pkey PRIMARY KEY (name)
+);
 CREATE TABLE tk_jobs (
     arguments text NOT NULL,
     attempts bigint NOT NULL,
@@ -267,6 +294,45 @@ CREATE TABLE tk_jobs (
     lease_until bigint,
     run_at bigint NOT NULL,
     CONSTRAINT tk_jobs_pkey PRIMARY KEY (id)
+);
+CREATE TABLE tk_keys (
+    agents text,
+    budget_month bigint,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    hash text NOT NULL,
+    id uuid NOT NULL,
+    last_used_at bigint,
+    name text NOT NULL,
+    prefix text NOT NULL,
+    role text NOT NULL,
+    scopes text NOT NULL,
+    user_id text NOT NULL,
+    CONSTRAINT tk_keys_hash_key UNIQUE (hash),
+    CONSTRAINT tk_keys_name_check CHECK ((TRIM(BOTH :blank::text FROM name) <> ''::text)),
+    CONSTRAINT tk_keys_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_keys_role_check CHECK ((role = ANY (ARRAY['user'::text, 'admin'::text]))),
+    CONSTRAINT tk_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
+CREATE TABLE tk_ledger (
+    agent_id uuid,
+    at bigint NOT NULL,
+    cache_read_tokens bigint NOT NULL,
+    cache_write_tokens bigint NOT NULL,
+    cost bigint,
+    currency text,
+    estimated boolean NOT NULL,
+    id uuid NOT NULL,
+    input_tokens bigint NOT NULL,
+    key_id uuid,
+    model text NOT NULL,
+    output_tokens bigint NOT NULL,
+    purpose text NOT NULL,
+    turns bigint NOT NULL,
+    user_id text NOT NULL,
+    CONSTRAINT tk_ledger_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_ledger_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text]))),
+    CONSTRAINT tk_ledger_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
 CREATE TABLE tk_let_go_texts (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -358,6 +424,7 @@ CREATE TABLE tk_queued (
     files text,
     idempotency_key text,
     message_id uuid NOT NULL,
+    model text,
     position bigint NOT NULL,
     request_hash text,
     steers_turn_id uuid,
@@ -388,6 +455,14 @@ CREATE TABLE tk_refused_chunks (
     CONSTRAINT tk_refused_chunks_chunk_id_fkey FOREIGN KEY (chunk_id) REFERENCES tk_chunks(id) ON DELETE CASCADE,
     CONSTRAINT tk_refused_chunks_pkey PRIMARY KEY (chunk_id)
 );
+CREATE TABLE tk_reservations (
+    amount bigint NOT NULL,
+    held_by text NOT NULL,
+    id uuid NOT NULL,
+    made_at bigint NOT NULL,
+    turn_id uuid,
+    CONSTRAINT tk_reservations_pkey PRIMARY KEY (id)
+);
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL,
     title text,
@@ -402,6 +477,15 @@ CREATE TABLE tk_seen_tools (
     server text NOT NULL,
     CONSTRAINT tk_seen_tools_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES tk_agents(id) ON DELETE CASCADE,
     CONSTRAINT tk_seen_tools_pkey PRIMARY KEY (agent_id, server)
+);
+CREATE TABLE tk_spending (
+    period text NOT NULL,
+    reserved bigint NOT NULL,
+    scope text NOT NULL,
+    scope_id text NOT NULL,
+    spent bigint NOT NULL,
+    CONSTRAINT tk_spending_pkey PRIMARY KEY (scope, scope_id, period),
+    CONSTRAINT tk_spending_scope_check CHECK ((scope = ANY (ARRAY['user'::text, 'agent'::text, 'key'::text])))
 );
 CREATE TABLE tk_terms (
     chunks bigint NOT NULL,
@@ -462,6 +546,7 @@ CREATE TABLE tk_turns (
     id uuid NOT NULL,
     idempotency_key text,
     input_tokens bigint,
+    key_id uuid,
     last_event_seq bigint NOT NULL DEFAULT 0,
     lease_until bigint,
     log_version bigint NOT NULL DEFAULT 0,
@@ -547,6 +632,9 @@ CREATE UNIQUE INDEX tk_entries_message_id_key ON public.tk_entries USING btree (
 CREATE UNIQUE INDEX tk_entries_pkey ON public.tk_entries USING btree (id);
 CREATE INDEX tk_entry_terms ON public.tk_entries USING gin (array_to_tsvector(string_to_array(terms, ' '::text))) WITH (fastupdate=off);
 CREATE UNIQUE INDEX tk_executions_pkey ON public.tk_executions USING btree (conversation_id, run_id, event_id);
+CREATE INDEX tk_feedback_agent ON public.tk_feedback USING btree (agent_id, updated_at, message_id);
+CREATE INDEX tk_feedback_conversation ON public.tk_feedback USING btree (conversation_id);
+CREATE UNIQUE INDEX tk_feedback_pkey ON public.tk_feedback USING btree (message_id);
 CREATE INDEX tk_file_forms_by_content ON public.tk_file_forms USING btree (content_id);
 CREATE INDEX tk_file_forms_by_file ON public.tk_file_forms USING btree (file_id);
 CREATE UNIQUE INDEX tk_file_forms_pkey ON public.tk_file_forms USING btree (id);
@@ -556,9 +644,17 @@ CREATE INDEX tk_files_by_user ON public.tk_files USING btree (user_id);
 CREATE UNIQUE INDEX tk_files_pkey ON public.tk_files USING btree (id);
 CREATE INDEX tk_files_unsent ON public.tk_files USING btree (unsent_since) WHERE (unsent_since IS NOT NULL);
 CREATE INDEX tk_files_unsent_of_user ON public.tk_files USING btree (user_id) WHERE (unsent_since IS NOT NULL);
+CREATE UNIQUE INDEX tk_gateways_pkey ON public.tk_gateways USING btree (name);
 CREATE INDEX tk_jobs_alike ON public.tk_jobs USING btree (kind, arguments);
 CREATE INDEX tk_jobs_due ON public.tk_jobs USING btree (kind, run_at);
 CREATE UNIQUE INDEX tk_jobs_pkey ON public.tk_jobs USING btree (id);
+CREATE INDEX tk_key_user ON public.tk_keys USING btree (user_id, created_at);
+CREATE UNIQUE INDEX tk_keys_hash_key ON public.tk_keys USING btree (hash);
+CREATE UNIQUE INDEX tk_keys_pkey ON public.tk_keys USING btree (id);
+CREATE INDEX tk_ledger_agent ON public.tk_ledger USING btree (agent_id, at);
+CREATE UNIQUE INDEX tk_ledger_pkey ON public.tk_ledger USING btree (id);
+CREATE INDEX tk_ledger_time ON public.tk_ledger USING btree (at);
+CREATE INDEX tk_ledger_user ON public.tk_ledger USING btree (user_id, at);
 CREATE UNIQUE INDEX tk_let_go_texts_pkey ON public.tk_let_go_texts USING btree (id);
 CREATE INDEX tk_memories_by_agent ON public.tk_memories USING btree (agent_id);
 CREATE INDEX tk_memories_by_user ON public.tk_memories USING btree (user_id, agent_id, id);
@@ -583,8 +679,11 @@ CREATE UNIQUE INDEX tk_receipt_texts_pkey ON public.tk_receipt_texts USING btree
 CREATE INDEX tk_receipts_by_conversation ON public.tk_receipts USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_receipts_pkey ON public.tk_receipts USING btree (turn_id);
 CREATE UNIQUE INDEX tk_refused_chunks_pkey ON public.tk_refused_chunks USING btree (chunk_id);
+CREATE INDEX tk_reservation_turn ON public.tk_reservations USING btree (turn_id);
+CREATE UNIQUE INDEX tk_reservations_pkey ON public.tk_reservations USING btree (id);
 CREATE UNIQUE INDEX tk_searchable_pkey ON public.tk_searchable USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_seen_tools_pkey ON public.tk_seen_tools USING btree (agent_id, server);
+CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period);
 CREATE UNIQUE INDEX tk_terms_pkey ON public.tk_terms USING btree (collection, term);
 CREATE INDEX tk_tool_calls_by_conversation ON public.tk_tool_calls USING btree (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON public.tk_tool_calls USING btree (conversation_id, tool_call_id, created_at DESC);

@@ -22,6 +22,8 @@ CREATE INDEX tk_conversations_pinned ON tk_conversations (user_id, updated_at DE
 CREATE INDEX tk_creation_keys_by_conversation ON tk_creation_keys (conversation_id);
 CREATE INDEX tk_documents_processing ON tk_documents (updated_at) WHERE status = 'processing';
 CREATE INDEX tk_entries_by_conversation ON tk_entries (conversation_id, message_id);
+CREATE INDEX tk_feedback_agent ON tk_feedback (agent_id, updated_at, message_id);
+CREATE INDEX tk_feedback_conversation ON tk_feedback (conversation_id);
 CREATE INDEX tk_file_forms_by_content ON tk_file_forms (content_id);
 CREATE INDEX tk_file_forms_by_file ON tk_file_forms (file_id);
 CREATE INDEX tk_file_uses_by_file ON tk_file_uses (file_id);
@@ -30,6 +32,10 @@ CREATE INDEX tk_files_unsent ON tk_files (unsent_since) WHERE unsent_since IS NO
 CREATE INDEX tk_files_unsent_of_user ON tk_files (user_id) WHERE unsent_since IS NOT NULL;
 CREATE INDEX tk_jobs_alike ON tk_jobs (kind, arguments);
 CREATE INDEX tk_jobs_due ON tk_jobs (kind, run_at);
+CREATE INDEX tk_key_user ON tk_keys (user_id, created_at);
+CREATE INDEX tk_ledger_agent ON tk_ledger (agent_id, at);
+CREATE INDEX tk_ledger_time ON tk_ledger (at);
+CREATE INDEX tk_ledger_user ON tk_ledger (user_id, at);
 CREATE INDEX tk_memories_by_agent ON tk_memories (agent_id);
 CREATE INDEX tk_memories_by_user ON tk_memories (user_id, agent_id, id);
 CREATE INDEX tk_messages_by_parent ON tk_messages (parent_id, conversation_id);
@@ -42,6 +48,7 @@ CREATE INDEX tk_queued_by_key ON tk_queued (conversation_id, idempotency_key) WH
 CREATE INDEX tk_queued_waiting ON tk_queued (conversation_id, position) WHERE taken_at IS NULL;
 CREATE INDEX tk_receipt_texts_by_text ON tk_receipt_texts (sha256);
 CREATE INDEX tk_receipts_by_conversation ON tk_receipts (conversation_id);
+CREATE INDEX tk_reservation_turn ON tk_reservations (turn_id);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -234,6 +241,16 @@ CREATE TABLE tk_executions (
     event text NOT NULL,
     PRIMARY KEY (conversation_id, run_id, event_id)
 );
+CREATE TABLE tk_feedback (
+    message_id uuid NOT NULL PRIMARY KEY REFERENCES tk_messages (id) ON DELETE CASCADE,
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    agent_id uuid NOT NULL,
+    rating text NOT NULL CHECK (rating IN ('up', 'down')),
+    note text NOT NULL,
+    share_text boolean NOT NULL,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL
+);
 CREATE TABLE tk_file_forms (
     id uuid NOT NULL PRIMARY KEY,
     file_id uuid NOT NULL REFERENCES tk_files (id) ON DELETE CASCADE,
@@ -260,6 +277,17 @@ CREATE TABLE tk_files (
     created_at bigint NOT NULL,
     unsent_since bigint
 );
+CREATE TABLE tk_gateways (
+    name text NOT NULL PRIMARY KEY,
+    kind text NOT NULL CHECK (kind IN ('anthropic', 'openai', 'responses', 'local')),
+    url text,
+    api_key text,
+    models text NOT NULL,
+    default_model text,
+    version bigint NOT NULL,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL
+);
 CREATE TABLE tk_jobs (
     id uuid NOT NULL PRIMARY KEY,
     kind text NOT NULL,
@@ -270,6 +298,37 @@ CREATE TABLE tk_jobs (
     lease_until bigint,
     error text,
     created_at bigint NOT NULL
+);
+CREATE TABLE tk_keys (
+    id uuid NOT NULL PRIMARY KEY,
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    name text NOT NULL CHECK (trim(name, :blank) <> ''),
+    prefix text NOT NULL,
+    hash text NOT NULL UNIQUE,
+    scopes text NOT NULL,
+    agents text,
+    role text NOT NULL CHECK (role IN ('user', 'admin')),
+    budget_month bigint,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    last_used_at bigint
+);
+CREATE TABLE tk_ledger (
+    id uuid NOT NULL PRIMARY KEY,
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    agent_id uuid,
+    key_id uuid,
+    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
+    model text NOT NULL,
+    input_tokens bigint NOT NULL,
+    output_tokens bigint NOT NULL,
+    cache_read_tokens bigint NOT NULL,
+    cache_write_tokens bigint NOT NULL,
+    estimated boolean NOT NULL,
+    cost bigint,
+    currency text,
+    turns bigint NOT NULL,
+    at bigint NOT NULL
 );
 CREATE TABLE tk_let_go_texts (
     id integer NOT NULL PRIMARY KEY,
@@ -346,6 +405,7 @@ CREATE TABLE tk_queued (
     request_hash text,
     created_at bigint NOT NULL,
     taken_at bigint,
+    model text,
     CHECK (trim(content, :blank) <> '' OR files IS NOT NULL)
 );
 CREATE TABLE tk_receipt_texts (
@@ -363,6 +423,13 @@ CREATE TABLE tk_refused_chunks (
     embedder text NOT NULL,
     tries bigint NOT NULL
 );
+CREATE TABLE tk_reservations (
+    id uuid NOT NULL PRIMARY KEY,
+    turn_id uuid,
+    amount bigint NOT NULL,
+    held_by text NOT NULL,
+    made_at bigint NOT NULL
+);
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
     to_seq bigint NOT NULL,
@@ -374,6 +441,14 @@ CREATE TABLE tk_seen_tools (
     accepted text NOT NULL,
     seen text NOT NULL,
     PRIMARY KEY (agent_id, server)
+);
+CREATE TABLE tk_spending (
+    scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),
+    scope_id text NOT NULL,
+    period text NOT NULL,
+    spent bigint NOT NULL,
+    reserved bigint NOT NULL,
+    PRIMARY KEY (scope, scope_id, period)
 );
 CREATE TABLE tk_terms (
     collection bigint NOT NULL REFERENCES tk_collections (number) ON DELETE CASCADE,
@@ -440,7 +515,8 @@ CREATE TABLE tk_turns (
     queue_version bigint NOT NULL DEFAULT 0,
     has_log boolean NOT NULL DEFAULT TRUE,
     held_key text,
-    held_request_hash text
+    held_request_hash text,
+    key_id uuid
 );
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
