@@ -10,8 +10,7 @@ from tests.making import make_agent
 
 from bench.measure import Effort, block
 from bench.table import Aim, Times
-from threadkeep.domain.prompt import PromptComponent
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.ports.gateway import Models
 from threadkeep.services.prompts import Prompts
 from threadkeep.storage.prompt_files import SETTLED_NS, FolderPromptFiles

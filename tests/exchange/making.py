@@ -33,11 +33,11 @@ from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Failure, MessageStatus, Usage
 from threadkeep.domain.parts import FilePart, RetrievalPart, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
-from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.tool_rules import ToolAccess, ToolEffect, ToolRule
+from threadkeep.domain.workspace import PromptComponent
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store

@@ -8,8 +8,7 @@ import pytest
 from tests.making import keep_agent
 from threadkeep.clock import system_clock
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.domain.prompt import PromptComponent
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.ports.gateway import Models
 from threadkeep.ports.store import Store

@@ -9,8 +9,7 @@ import pytest
 
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.domain.prompt import PromptComponent
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.storage import prompt_files
 from threadkeep.storage.prompt_files import FolderPromptFiles
 

@@ -17,6 +17,9 @@ ThreadkeepError
 │   ├── DocumentNotFound
 │   ├── ArtifactNotFound
 │   ├── UserNotFound
+│   ├── ModelNotFound              no gateway has it
+│   ├── GatewayNotFound
+│   ├── KeyNotFound
 │   ├── RoleNotFound               the agent has no such role; the message lists those it has
 │   ├── McpServerNotFound
 │   └── RouteNotFound              no route has this path
@@ -33,6 +36,7 @@ ThreadkeepError
 ├── UnsupportedDocument            an unsupported file type, or an empty file
 ├── UnsupportedFile                a file that messages don't accept: wrong type, too many pixels, or damaged
 ├── ModelNotAllowed                the operator does not allow this model
+├── BudgetExceeded                 a budget has no room; `details` has the budget
 ├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
 │   ├── TurnInProgress
@@ -40,6 +44,7 @@ ThreadkeepError
 │   ├── PathChanged                the client shows an outdated path
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
+│   ├── NotRerunnable              what the turn's model received is not stored
 │   └── IllegalTransition          the current state doesn't allow this step
 ├── ApprovalExpired                nobody answered in time, or the turn has ended
 ├── EventsExpired                  the events of an old turn have been deleted
@@ -163,6 +168,18 @@ class UserNotFound(NotFound):
     code, noun = "USER_NOT_FOUND", "user"
 
 
+class ModelNotFound(NotFound):
+    code, noun = "MODEL_NOT_FOUND", "model"
+
+
+class GatewayNotFound(NotFound):
+    code, noun = "GATEWAY_NOT_FOUND", "gateway"
+
+
+class KeyNotFound(NotFound):
+    code, noun = "KEY_NOT_FOUND", "key"
+
+
 class RoleNotFound(NotFound):
     """The agent has no such role; the message lists those it has."""
 
@@ -267,6 +284,12 @@ class ModelNotAllowed(ThreadkeepError):
     code = "MODEL_NOT_ALLOWED"
 
 
+class BudgetExceeded(ThreadkeepError):
+    """A budget has no room for this; the details name it, what it has spent and when it starts anew."""
+
+    code = "BUDGET_EXCEEDED"
+
+
 class LimitNotAllowed(ThreadkeepError):
     """The value exceeds the operator's limit; `details` has the limit's name and maximum."""
 
@@ -307,6 +330,12 @@ class TooFewMessages(Conflict):
     """There are too few messages to compact."""
 
     code = "TOO_FEW_MESSAGES"
+
+
+class NotRerunnable(Conflict):
+    """The turn can't be run again because what its model received is not stored."""
+
+    code = "NOT_RERUNNABLE"
 
 
 class IllegalTransition(Conflict):

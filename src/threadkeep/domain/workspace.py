@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from threadkeep.domain.choice import Choice
 from threadkeep.domain.ids import AgentId
 
 AGENTS = "agents"
@@ -14,6 +15,17 @@ RESOURCES = ".promptx/resource"
 LAYOUTS = ("domain", "role")
 LINKED_FOLDERS = tuple(f"{RESOURCES}/{layout}" for layout in LAYOUTS)
 """An agent's roles, which a user's folder links to."""
+
+
+class PromptComponent(Choice):
+    """The files that make up a system prompt, in its order."""
+
+    IDENTITY = "IDENTITY.md"
+    ROLE = "ROLE.md"
+    RULES = "RULES.md"
+    TOOLS = "TOOLS.md"
+    USER = "USER.md"
+    MEMORY = "MEMORY.md"
 
 
 @dataclass(frozen=True, slots=True)

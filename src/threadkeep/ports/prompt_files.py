@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.ids import AgentId
-from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.workspace import PromptComponent
 
 
 @dataclass(frozen=True, slots=True)

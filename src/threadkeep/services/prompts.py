@@ -19,9 +19,9 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import InvalidRequest, NotFound, StorageUnavailable
 from threadkeep.domain.events import Notice
 from threadkeep.domain.ids import AgentId
-from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.user import User
+from threadkeep.domain.workspace import PromptComponent
 from threadkeep.jobs.hourly import ORPHANED_S
 from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.prompt_files import PromptFiles

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
-from threadkeep.domain.prompt import PromptComponent
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.ports.prompt_files import PromptFile
 
 # More than a component may have, in any script; the middle of a larger file is dropped anyway.

@@ -23,9 +23,8 @@ from threadkeep.domain.data_folder import KINDS, PAYLOADS, RESTORING, SECRET_KEY
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import AgentId, ContentId, ConversationId, DocumentId, UserId, new_uuid
 from threadkeep.domain.payload import content_hash
-from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.secret import Secret
-from threadkeep.domain.workspace import Workspaces
+from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.http.sign_in.local_token import make_token, require_token
 from threadkeep.mcp.personal import prepare
 from threadkeep.mcp.processes.programs import _private_folders  # pyright: ignore[reportPrivateUsage]

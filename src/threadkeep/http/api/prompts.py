@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from threadkeep.context.prompt import Prompt, joined
-from threadkeep.domain.prompt import PromptComponent
+from threadkeep.domain.workspace import PromptComponent
 from threadkeep.http.requests.routing import Call
 from threadkeep.wire.view import View
 

@@ -7,9 +7,9 @@ from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import check_server_names
-from threadkeep.domain.prompt import PromptComponent
 from threadkeep.domain.tool_rules import check_rules
 from threadkeep.domain.user import User
+from threadkeep.domain.workspace import PromptComponent
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.exchange import KnownAgent, OwnAgent
 from threadkeep.ports.prompt_files import PromptFiles

@@ -1,0 +1,93 @@
+"""Money: amounts, prices and costs, exact to the last digit.
+
+An amount is a whole number of trillionths of the currency's unit. A price per million tokens with at most six
+decimals is then a whole number per token, and sums of costs are sums of whole numbers.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from threadkeep.domain.errors import InvalidRequest
+
+UNIT = 10**12
+"""The trillionths in one unit of the currency."""
+MOST = 9_000_000
+"""The largest amount, in units: a budget's trillionths fit the database's whole numbers."""
+TOKENS_PRICED = 1_000_000
+"""Prices are for this many tokens."""
+MOST_DECIMALS = 6
+"""Of a price; an amount has up to twelve."""
+
+
+def parse_amount(value: str | int | float, *, param: str | None = None, decimals: int = 12) -> int:
+    """An amount in trillionths, from a decimal text or a number; InvalidRequest if it is neither."""
+    try:
+        parsed = Decimal(str(value)) if not isinstance(value, bool) else None
+    except InvalidOperation:
+        parsed = None
+    if parsed is None or not parsed.is_finite() or not 0 <= parsed <= MOST:
+        raise InvalidRequest(f"An amount of money is a decimal from 0 to {MOST}.", param=param)
+    scaled = parsed * UNIT
+    if parsed * 10**decimals % 1:
+        raise InvalidRequest(f"An amount of money here has at most {decimals} decimals.", param=param)
+    return int(scaled)
+
+
+def amount_text(amount: int) -> str:
+    """An amount as a decimal text, without trailing zeros but with at least two decimals."""
+    sign, whole, rest = "-" if amount < 0 else "", *divmod(abs(amount), UNIT)
+    return f"{sign}{whole}.{f'{rest:012d}'.rstrip('0'):0<2}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What something has cost, as clients, logs and exports have it."""
+
+    amount: str
+    currency: str
+
+    @staticmethod
+    def of(amount: int, currency: str) -> "Cost":
+        """The cost of an amount in trillionths."""
+        return Cost(amount_text(amount), currency)
+
+    @property
+    def trillionths(self) -> int:
+        """The amount for sums."""
+        return int(Decimal(self.amount) * UNIT)
+
+
+def add_costs(one: Cost | None, other: Cost | None) -> Cost | None:
+    """The sum of two costs; unknown if one of them is, or if their currencies differ."""
+    if one is None or other is None or one.currency != other.currency:
+        return None
+    return Cost.of(one.trillionths + other.trillionths, one.currency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model charges for each token, in trillionths."""
+
+    input: int
+    output: int
+    cached_input: int | None = None
+    cache_write: int | None = None
+
+    def of(self, *, input_tokens: int, output_tokens: int, cache_read: int = 0, cache_write: int = 0) -> int:
+        """What a call costs; `input_tokens` includes what was read from and written to the cache."""
+        plain = input_tokens - cache_read - cache_write
+        return (
+            plain * self.input
+            + cache_read * _or(self.cached_input, self.input)
+            + cache_write * _or(self.cache_write, self.input)
+            + output_tokens * self.output
+        )
+
+    def most(self, *, input_tokens: int, output_tokens: int) -> int:
+        """What a call can cost at most, however much of it is cached."""
+        highest = max(self.input, self.cached_input or 0, self.cache_write or 0)
+        return input_tokens * highest + output_tokens * self.output
+
+
+def _or(price: int | None, otherwise: int) -> int:
+    return otherwise if price is None else price
