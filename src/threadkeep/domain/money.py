@@ -15,22 +15,25 @@ MOST = 9_000_000
 """The largest amount, in units: a budget's trillionths fit the database's whole numbers."""
 TOKENS_PRICED = 1_000_000
 """Prices are for this many tokens."""
-MOST_DECIMALS = 6
-"""Of a price; an amount has up to twelve."""
+PRICE_DECIMALS, AMOUNT_DECIMALS = 6, 12
+MOST_CHARACTERS = 28
+"""Of an amount as text: more would be rounded."""
 
 
-def parse_amount(value: str | int | float, *, param: str | None = None, decimals: int = 12) -> int:
+def parse_amount(
+    value: str | int | float, *, param: str | None = None, decimals: int = AMOUNT_DECIMALS
+) -> int:
     """An amount in trillionths, from a decimal text or a number; InvalidRequest if it is neither."""
+    text = str(value)
     try:
-        parsed = Decimal(str(value)) if not isinstance(value, bool) else None
+        parsed = Decimal(text) if len(text) <= MOST_CHARACTERS else None
     except InvalidOperation:
         parsed = None
     if parsed is None or not parsed.is_finite() or not 0 <= parsed <= MOST:
         raise InvalidRequest(f"An amount of money is a decimal from 0 to {MOST}.", param=param)
-    scaled = parsed * UNIT
     if parsed * 10**decimals % 1:
         raise InvalidRequest(f"An amount of money here has at most {decimals} decimals.", param=param)
-    return int(scaled)
+    return int(parsed * UNIT)
 
 
 def amount_text(amount: int) -> str:
