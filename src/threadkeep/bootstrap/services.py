@@ -27,6 +27,7 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_replies import ModelReplies
@@ -184,6 +185,7 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         compactions=background.compactions,
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
+        feedback=Feedbacks(store, agents, clock),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, clock),
         users=Users(store, running_turns, prompts, personal_servers, clock),

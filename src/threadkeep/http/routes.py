@@ -54,6 +54,7 @@ from threadkeep.http.api import (
     conversations,
     documents,
     executions,
+    feedback,
     files,
     mcp_servers,
     operations,
@@ -216,6 +217,13 @@ _TABLE = (
         "Documents",
         errors=(*_AGENT, Forbidden),
     ),
+    Route(
+        "GET",
+        "/api/agents/{agent_id}/feedback",
+        feedback.list_feedback,
+        "Agents",
+        errors=(*_AGENT, Forbidden),
+    ),
     # Conversations
     Route(
         "POST",
@@ -302,6 +310,14 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+    ),
+    Route(
+        "POST",
+        "/api/messages/{message_id}/feedback",
+        feedback.rate_message,
+        "Messages",
+        errors=(MessageNotFound,),
+        also=(204,),
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(

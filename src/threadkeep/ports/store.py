@@ -16,6 +16,7 @@ from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
+from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.mcp import SeenTools
@@ -48,6 +49,7 @@ class Store:
     briefings: BriefingStore
     executions: ExecutionStore
     memories: MemoryStore
+    feedback: FeedbackStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex
