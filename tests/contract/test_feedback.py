@@ -19,7 +19,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.feedback import MOST_NOTE_CHARACTERS, Feedback, Rating
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, new_uuid
-from threadkeep.ports.feedback import FeedbackFilter, RatedReply
+from threadkeep.ports.feedback import FeedbackFilter, RatedReply, SharedTurn
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 
@@ -39,8 +39,9 @@ async def listed(
     before: tuple[int, str] | None = None,
     limit: int = 10,
 ) -> list[RatedReply]:
+    which = replace(which, agent_id=agent.id)
     page = await store.feedback.page(
-        agent.id, which, reader=ALICE, reads_shared=reads_shared, before=before, offset=0, limit=limit
+        which, reader=ALICE, reads_shared=reads_shared, before=before, offset=0, limit=limit
     )
     return [*page]
 
@@ -131,8 +132,9 @@ async def test_texts_are_ones_own_and_those_that_others_share_with_the_owner(
     theirs = {("Shared?", "Because: Shared?")} if reads_shared else set[tuple[str, str]]()
     assert found == {("Own?", "Because: Own?"), (None, None), *theirs}
     (it,) = (it for it in await listed(store, agent) if it.question == "Shared?")
-    assert it.turn_id and await store.feedback.is_shared(it.turn_id, agent.id)
-    assert not await store.feedback.is_shared(it.turn_id, (await keep_agent(store)).id)
+    assert it.turn_id and await store.feedback.shared_turn(it.turn_id) == SharedTurn(agent.id, BOB)
+    (own,) = (it for it in await listed(store, agent, FeedbackFilter(user_id=ALICE)))
+    assert own.turn_id and await store.feedback.shared_turn(own.turn_id) is None
 
 
 async def test_feedback_is_hidden_with_its_conversation_and_goes_with_it(store: Store):
@@ -143,7 +145,7 @@ async def test_feedback_is_hidden_with_its_conversation_and_goes_with_it(store: 
     assert it.turn_id
     await store.conversations.delete(BOB, conversation.id, NOW)
     assert await listed(store, agent) == []
-    assert not await store.feedback.is_shared(it.turn_id, agent.id)
+    assert await store.feedback.shared_turn(it.turn_id) is None
     await store.conversations.restore(BOB, conversation.id)
     assert len(await listed(store, agent)) == 1
     await store.conversations.purge(BOB, conversation.id)

@@ -55,10 +55,12 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
         for name in call_filters
         for filters in dict.fromkeys([(name,), tuple(dict.fromkeys([name, "before_time"]))])
     },
+    # An agent's with each filter, and a user's.
     "feedback._page": {
         ", ".join(filters): feedback_page(*filters)
         for name in feedback_filters
-        for filters in dict.fromkeys([(name,), tuple(dict.fromkeys([name, "before_time"]))])
+        for whose in (("user_id",), ("agent_id",))
+        for filters in [tuple(dict.fromkeys([*whose, name]))]
     },
     "database.host_users.tie_users": "changes the schema",
     "database.migrate._statements": "the migrations",

@@ -13,8 +13,10 @@ FeedbackByMessage = Mapping[MessageId, Feedback]
 
 @dataclass(frozen=True, slots=True)
 class FeedbackFilter:
-    """A filter for an agent's feedback; `since` is inclusive, `until` exclusive."""
+    """Which feedback: on an agent's replies, of a user; `since` is inclusive, `until` exclusive."""
 
+    agent_id: AgentId | None = None
+    user_id: UserId | None = None
     rating: Rating | None = None
     model: str | None = None
     since: int | None = None
@@ -26,6 +28,7 @@ class RatedReply:
     """Feedback with the reply that it is about."""
 
     feedback: Feedback
+    agent_id: AgentId
     user_id: UserId
     """Who rated it; not for the agent's owner."""
     turn_id: TurnId | None
@@ -35,6 +38,14 @@ class RatedReply:
     question: str | None
     """None if the reader may not read the turn."""
     reply: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTurn:
+    """A turn that its user shares with the owner of the agent."""
+
+    agent_id: AgentId
+    user_id: UserId
 
 
 class FeedbackStore(Protocol):
@@ -61,7 +72,6 @@ class FeedbackStore(Protocol):
 
     async def page(
         self,
-        agent_id: AgentId,
         which: FeedbackFilter,
         *,
         reader: UserId,
@@ -70,13 +80,13 @@ class FeedbackStore(Protocol):
         offset: int,
         limit: int,
     ) -> Sequence[RatedReply]:
-        """An agent's feedback by `(updated_at, message_id)`, newest first, after a position.
+        """Feedback by `(updated_at, message_id)`, newest first, after a position.
 
         It has the texts of the reader's own turns and, if `reads_shared`, of those that users share.
         Feedback in deleted conversations is left out.
         """
         ...
 
-    async def is_shared(self, turn_id: TurnId, agent_id: AgentId) -> bool:
-        """Whether a turn's user lets the agent's owner read it, in a conversation that is not deleted."""
+    async def shared_turn(self, turn_id: TurnId) -> SharedTurn | None:
+        """A turn that its user shares with the agent's owner, in a conversation that is not deleted."""
         ...

@@ -1,6 +1,7 @@
 """Feedback: users rate replies, and the owners of agents read what they say."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import InvalidRequest, MessageNotFound
@@ -57,8 +58,7 @@ class Feedbacks:
         """An agent's feedback, newest first; texts that users share are for the agent's owner alone."""
         agent = await self._agents.get_open(user, agent_id)
         return await self._store.feedback.page(
-            agent.id,
-            which,
+            replace(which, agent_id=agent.id),
             reader=user.id,
             reads_shared=agent.is_owned_by(user),
             before=before,

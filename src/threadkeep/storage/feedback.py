@@ -6,9 +6,9 @@ from functools import cache
 import msgspec
 
 from threadkeep.domain.feedback import Feedback, Rating
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, Usage
-from threadkeep.ports.feedback import FeedbackByMessage, FeedbackFilter, RatedReply
+from threadkeep.ports.feedback import FeedbackByMessage, FeedbackFilter, RatedReply, SharedTurn
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 
@@ -46,14 +46,15 @@ _OF_MESSAGES = Statement(f"SELECT {_COLUMNS} FROM tk_feedback WHERE message_id I
 _OF_CONVERSATION = Statement(
     f"SELECT {_COLUMNS} FROM tk_feedback WHERE conversation_id = :conversation_id ORDER BY message_id"
 )
-_IS_SHARED = Statement(
-    """SELECT 1 FROM tk_turns AS turn
+_SHARED_TURN = Statement(
+    """SELECT feedback.agent_id, conversation.user_id FROM tk_turns AS turn
     JOIN tk_feedback AS feedback ON feedback.message_id = turn.assistant_message_id
     JOIN tk_conversations AS conversation ON conversation.id = feedback.conversation_id
-    WHERE turn.id = :turn_id AND feedback.agent_id = :agent_id AND feedback.share_text
-        AND conversation.deleted_at IS NULL"""
+    WHERE turn.id = :turn_id AND feedback.share_text AND conversation.deleted_at IS NULL"""
 )
 _FILTERS = {
+    "agent_id": "feedback.agent_id = :agent_id",
+    "user_id": "conversation.user_id = :user_id",
     "rating": "feedback.rating = :rating",
     "model": "reply.model = :model",
     "since": "feedback.updated_at >= :since",
@@ -69,15 +70,15 @@ _decode_usage = msgspec.json.Decoder(Usage).decode
 def _page(*names: str) -> Statement:
     """The statement for the filters in use."""
     return Statement(
-        f"""SELECT {_OF_FEEDBACK}, conversation.user_id, reply.turn_id, reply.model, reply.usage,
-            reply.created_at,
+        f"""SELECT {_OF_FEEDBACK}, feedback.agent_id, conversation.user_id, reply.turn_id, reply.model,
+            reply.usage, reply.created_at,
             CASE WHEN {_MAY_READ} THEN question.content END, CASE WHEN {_MAY_READ} THEN reply.content END
         FROM tk_feedback AS feedback
         JOIN tk_conversations AS conversation ON conversation.id = feedback.conversation_id
         JOIN tk_messages AS reply ON reply.id = feedback.message_id
         LEFT JOIN tk_turns AS turn ON turn.id = reply.turn_id
         LEFT JOIN tk_messages AS question ON question.id = turn.user_message_id
-        WHERE feedback.agent_id = :agent_id AND conversation.deleted_at IS NULL
+        WHERE conversation.deleted_at IS NULL
             {" ".join(f"AND {_FILTERS[name]}" for name in names)}
         ORDER BY feedback.updated_at DESC, feedback.message_id DESC
         LIMIT :limit OFFSET :offset"""
@@ -111,7 +112,6 @@ class SqlFeedback:
 
     async def page(
         self,
-        agent_id: AgentId,
         which: FeedbackFilter,
         *,
         reader: UserId,
@@ -120,7 +120,7 @@ class SqlFeedback:
         offset: int,
         limit: int,
     ) -> Sequence[RatedReply]:
-        """An agent's feedback, newest first, after a position."""
+        """Feedback, newest first, after a position."""
         values = {name: getattr(which, name) for name in FeedbackFilter.__slots__}
         if before is not None:
             values["before_time"], values["before_id"] = before
@@ -128,7 +128,6 @@ class SqlFeedback:
         rows = await self._database.fetch(
             _page(*used)(
                 **values,
-                agent_id=agent_id,
                 reader=reader,
                 reads_shared=reads_shared,
                 offset=offset,
@@ -137,9 +136,10 @@ class SqlFeedback:
         )
         return [_rated(row) for row in rows]
 
-    async def is_shared(self, turn_id: TurnId, agent_id: AgentId) -> bool:
-        """Whether a turn's user lets the agent's owner read it."""
-        return bool(await self._database.fetch(_IS_SHARED(turn_id=turn_id, agent_id=agent_id)))
+    async def shared_turn(self, turn_id: TurnId) -> SharedTurn | None:
+        """A turn that its user shares with the agent's owner."""
+        rows = await self._database.fetch(_SHARED_TURN(turn_id=turn_id))
+        return SharedTurn(*rows[0]) if rows else None
 
 
 def put_feedback(feedback: Feedback) -> Plan[Sequence[Row]]:
@@ -169,9 +169,10 @@ def _feedback(row: Row) -> Feedback:
 
 
 def _rated(row: Row) -> RatedReply:
-    user_id, turn_id, model, usage, replied_at, question, reply = row[7:]
+    agent_id, user_id, turn_id, model, usage, replied_at, question, reply = row[7:]
     return RatedReply(
         feedback=_feedback(row[:7]),
+        agent_id=agent_id,
         user_id=user_id,
         turn_id=turn_id,
         model=model,

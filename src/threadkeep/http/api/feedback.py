@@ -57,7 +57,7 @@ async def list_feedback(call: Call, *, agent_id: str, query: FeedbackQuery) -> P
     owner, such as the default one.
     """
     since, until = milliseconds(query.since, "from"), milliseconds(query.until, "to")
-    which = FeedbackFilter(query.rating, query.model, since, until)
+    which = FeedbackFilter(rating=query.rating, model=query.model, since=since, until=until)
     pager = Pager(call.cursors, call.user, f"feedback {agent_id.lower()} {which}", query)
     found = await call.services.feedback.page(
         call.user,
