@@ -176,4 +176,7 @@ class BlockingClient:
     abort = _waited(Client.abort)
     turn = _waited(Client.turn)
     receipt = _waited(Client.receipt)
+    feedback = _waited(Client.feedback)
+    agent_feedback = _iterated(Client.agent_feedback)
+    rerun = _waited(Client.rerun)
     usage = _waited(Client.usage)
