@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.making import NOW
 from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.engine.recorded_calls import RecordedCall, RecordedCalls, call_key
+from threadkeep.engine.recorded_calls import RecordedCall, RecordedCalls, call_key, in_both
 from threadkeep.ports.gateway import ImageBlock, ToolResultBlock, ToolUse
 
 TURN, MESSAGE = TurnId("01"), MessageId("02")
@@ -79,3 +79,9 @@ def test_order_of_names_does_not_matter(arguments: dict[str, Any]):
 @pytest.mark.parametrize("other", [{"a": [1, 2]}, {"a": [2, 1, 3]}, {"a": {"0": 1}}])
 def test_different_values_have_different_keys(other: dict[str, Any]):
     assert call_key("t", {"a": [1, 2, 3]}) != call_key("t", other)
+
+
+def test_calls_of_both_runs_are_matched_one_by_one():
+    a, b = call_key("t", {"a": 1}), call_key("t", {"b": 1})
+    assert in_both([a, b, a], [a, a]) == [True, False, True]
+    assert in_both([a, a], [b, a]) == [True, False]

@@ -21,6 +21,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import UserTextPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.engine.loop import TurnLimits
 from threadkeep.engine.recorded_calls import RecordedCall
 from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
 from threadkeep.ports.gateway import (
@@ -93,7 +94,8 @@ async def run(
     max_iterations: int = 0,
 ) -> list[EventBody]:
     original = Original(turn=TURN, request=REQUEST, calls=calls, steered=steered)
-    events = rerun(original, model, model="new", signed_by="s", max_iterations=max_iterations)
+    limits = TurnLimits(max_iterations, 0)
+    events = rerun(original, model, limits, model="new", signed_by="s")
     return [event async for event in events]
 
 
@@ -108,11 +110,11 @@ async def test_recorded_results_stand_in_for_tools():
         TurnStart("c", "q", "a", "new"),
         IterationStart(1),
         ToolCalled("n1", "find", "web", {"q": "a"}, model_name="search"),
-        UsageReported(10, 2),
+        UsageReported(10, 2, model="new"),
         ToolResultStored("n1", "find", "ok", result="A is so.", duration_ms=7),
         IterationStart(2),
         Text("So."),
-        UsageReported(20, 3),
+        UsageReported(20, 3, model="new"),
         Done("COMPLETED", "a", Usage(30, 5), "end_turn"),
     ]
     assert model.requests[0] == REQUEST
@@ -132,7 +134,7 @@ async def test_other_call_ends_the_rerun_with_all_that_was_said():
         ),
     ]
     assert Text("Let me look.") in events
-    assert UsageReported(10, 2) in events
+    assert UsageReported(10, 2, model="new") in events
 
 
 async def test_failed_call_fails_again():

@@ -1,6 +1,6 @@
 """The tool calls of a turn that has ended, as another run of its request can take their results; pure."""
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -31,6 +31,16 @@ def _canonical(value: Any) -> Any:
             return [_canonical(it) for it in cast("list[Any]", value)]
         case _:
             return value
+
+
+def in_both(own: Iterable[CallKey], others: Iterable[CallKey]) -> list[bool]:
+    """For each call of one run, whether the other run made it, too, as often."""
+    left = Counter(others)
+    found: list[bool] = []
+    for key in own:
+        found.append(left[key] > 0)
+        left[key] -= found[-1]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """The request of a turn that has ended, run again beside it: nothing is stored and no tool is called."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
+from threadkeep.context.attachments import with_contents
 from threadkeep.context.call_ids import CallIds
 from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.domain.errors import ThreadkeepError
@@ -21,13 +23,17 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import UserTextPart
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.ending import MAX_ITERATIONS, completed, failed, last_events
+from threadkeep.engine.ending import MAX_ITERATIONS, completed, failed, last_events, stopped
+from threadkeep.engine.loop import TurnLimits
 from threadkeep.engine.model_call import FinishedCall, ModelCall, with_user_text
 from threadkeep.engine.recorded_calls import RecordedCall, RecordedCalls
+from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import clean_use
 from threadkeep.ports.gateway import (
     ModelEvent,
@@ -41,6 +47,8 @@ from threadkeep.ports.gateway import (
     ThoughtSigned,
     ToolUse,
 )
+
+log = logging.getLogger("threadkeep.engine")
 
 NEEDS_TOOL = "NEEDS_TOOL"
 """The outcome of a rerun whose model makes a call that the turn has no result for."""
@@ -59,6 +67,8 @@ class Original:
     calls: Sequence[RecordedCall]
     steered: Sequence[UserTextPart]
     """What the user sent while the turn ran; each belongs after the model call of its iteration."""
+    contents: Mapping[PayloadId, bytes] = field(default_factory=dict[PayloadId, bytes])
+    """The files of the request and of the calls' results."""
 
 
 class _NeedsTool(Exception):
@@ -69,20 +79,31 @@ class _NeedsTool(Exception):
 
 
 async def rerun(
-    original: Original, call_model: CallModel, *, model: str, signed_by: str, max_iterations: int
+    original: Original, call_model: CallModel, limits: TurnLimits, *, model: str, signed_by: str
 ) -> AsyncGenerator[EventBody]:
     """Runs a turn's request again; ends in exactly one Done or Failed, like a turn."""
-    run = _Rerun(original, call_model, signed_by, max_iterations)
-    yield replace(TurnStart.of(original.turn), model=model)
+    turn, stop, timeout_s = original.turn, Stop(), limits.generation_timeout_s
+    run = _Rerun(original, call_model, model, signed_by, limits.max_iterations)
+    timer = TurnTimer(timeout_s, 0, lambda: stop.request("timeout"))
+    steps = run.steps()
     try:
-        async with aclosing(run.steps()) as steps:
-            async for step in steps:
-                yield step
-        end = completed(original.turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
+        yield replace(TurnStart.of(turn), model=model)
+        while True:
+            yield await stop.guard(steps.__anext__)
+    except StopAsyncIteration:
+        end = completed(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
+    except Stopped as exc:
+        end = stopped(turn, exc.reason, timeout_s=timeout_s)
     except _NeedsTool as exc:
         end = Failed(NEEDS_TOOL, _needed(exc.called))
     except ThreadkeepError as exc:
         end = failed(exc)
+    except Exception as exc:
+        log.exception("a rerun of turn %s failed", turn.id)
+        end = failed(exc)
+    finally:
+        timer.stop()
+        await steps.aclose()
     for event in last_events(
         end, open_calls=run.open_calls, why=_NOT_RECORDED, reported=run.usage, unreported=run.unreported
     ):
@@ -98,9 +119,11 @@ class _Rerun:
     """A rerun: its requests and usage so far."""
 
     def __init__(
-        self, original: Original, call_model: CallModel, signed_by: str, max_iterations: int
+        self, original: Original, call_model: CallModel, model: str, signed_by: str, max_iterations: int
     ) -> None:
         self._request = original.request
+        self._contents = original.contents
+        self._model = model
         self._call_model = call_model
         self._signed_by = signed_by
         self._max_iterations = max_iterations
@@ -160,6 +183,7 @@ class _Rerun:
         return due
 
     async def _events_of(self, call: ModelCall) -> AsyncGenerator[EventBody]:
+        self._request = with_contents(self._request, self._contents)
         async with aclosing(self._call_model(self._request)) as stream:
             async for event in stream:
                 match event:
@@ -194,7 +218,7 @@ class _Rerun:
     def _report(self, call: ModelCall) -> UsageReported:
         spent = self._spent(call)
         self._call, self.usage, self.stop_reason = None, self.usage + spent, call.stop_reason
-        return UsageReported.of(spent)
+        return UsageReported.of(spent, self._model)
 
     def _spent(self, call: ModelCall) -> Usage:
         if call.usage is None:
