@@ -7,8 +7,17 @@ from urllib.parse import urlsplit
 from threadkeep.bootstrap import build_gateway
 from threadkeep.doctor.finding import Finding
 from threadkeep.gateways.llama import demonstration_weights
-from threadkeep.gateways.refusals import KEY_REFUSED, NoReply, Refused
-from threadkeep.ports.gateway import Gateway, GatewayError, ModelMessage, ModelRequest, Retrying, TextBlock
+from threadkeep.gateways.refusals import KEY_REFUSED, Refused
+from threadkeep.ports.gateway import (
+    Gateway,
+    GatewayError,
+    GatewayUnavailable,
+    GatewayUnreachable,
+    ModelMessage,
+    ModelRequest,
+    Retrying,
+    TextBlock,
+)
 from threadkeep.settings import PREFIX, Settings
 
 GATEWAY_S = 30.0
@@ -45,7 +54,7 @@ async def _ask(gateway: Gateway) -> None:
     try:
         async for event in stream:
             if isinstance(event, Retrying):  # the gateway retries by itself; the operator wants to know why
-                raise NoReply(event.message.partition(" Asking again")[0], code=event.code)
+                raise event.error
             return
     finally:
         await stream.aclose()
@@ -58,10 +67,10 @@ def _advice(error: GatewayError, settings: Settings, model: str) -> str:
         return (
             f"Check {PREFIX}MODEL ({model}) and {PREFIX}GATEWAY_URL: the provider doesn't know one of them."
         )
-    if isinstance(error, NoReply) and error.notice_code == "MODEL_UNREACHABLE":
+    if isinstance(error, GatewayUnreachable):
         where = _host(settings)
         return f"Check {PREFIX}GATEWAY_URL, and whether {where} can be reached from here (firewall, proxy)."
-    if isinstance(error, NoReply):
+    if isinstance(error, GatewayUnavailable):
         return "Wait a moment. If it persists, ask the provider about this key's limits."
     return f"Check {PREFIX}MODEL and {PREFIX}GATEWAY_URL."
 
