@@ -205,8 +205,8 @@ class _Rerun:
                         yield called
                     case ModelUsage():
                         call.usage = event.plausible()
-                    case Retrying(code, message):
-                        yield Notice(code, message)
+                    case Retrying():
+                        yield Notice("MODEL_RETRIED", event.message)
                     case ModelStopped(reason):
                         call.stop_reason = reason
 
