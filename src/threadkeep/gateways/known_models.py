@@ -1,4 +1,4 @@
-"""The best-known models: what they accept and what they cost, as read from their providers' pages on a date."""
+"""The best-known models: what they accept and what they cost, as their providers' pages say."""
 
 import re
 import tomllib
