@@ -11,10 +11,11 @@ from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
+from threadkeep.gateways.responses import RESPONSES
 from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.settings import Settings
 
-PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
+PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
 
 
 def has_model(settings: Settings) -> bool:

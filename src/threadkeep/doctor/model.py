@@ -19,6 +19,7 @@ from threadkeep.ports.gateway import (
     TextBlock,
 )
 from threadkeep.settings import PREFIX, Settings
+from threadkeep.settings.sources import KEY_VARIABLES
 
 GATEWAY_S = 30.0
 
@@ -30,7 +31,7 @@ async def check_model(settings: Settings) -> Finding:
     gateway = build_gateway(settings)
     if gateway is None:
         advice = (
-            f"Set {settings.gateway.upper()}_API_KEY, or {PREFIX}GATEWAY_URL for a server that needs no key."
+            f"Set {KEY_VARIABLES[settings.gateway]}, or {PREFIX}GATEWAY_URL for a server that needs no key."
         )
         return Finding("model", "problem", f"The gateway {settings.gateway} has no key.", advice)
     try:

@@ -15,10 +15,11 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Which model answers."""
 
     gateway: Annotated[
-        Literal["anthropic", "openai", "local"],
+        Literal["anthropic", "openai", "responses", "local"],
         Meta(
             description="Model gateway: anthropic (Messages API), openai (chat completions, any compatible "
-            "server) or local (the small demonstration model in this process)."
+            "server), responses (OpenAI's Responses API) or local (the small demonstration model in this "
+            "process)."
         ),
     ] = "local"
     gateway_url: Annotated[
