@@ -69,7 +69,7 @@ from threadkeep.testing.provider_rules import (
 
 def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():
     assert anthropic_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "max_tokens": 4096,
         "system": [{"type": "text", "text": "You are brief."}],
         "messages": [
@@ -97,7 +97,7 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
     call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
     assert openai_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "messages": [
             {"role": "system", "content": "You are brief."},
             {"role": "user", "content": "你好, how are you?"},
@@ -113,7 +113,7 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
 def test_responses_gets_instructions_apart_and_everything_else_as_items():
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
     assert responses_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "instructions": "You are brief.",
         "input": [
             {"type": "message", "role": "user", "content": "你好, how are you?"},
