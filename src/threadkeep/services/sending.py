@@ -117,7 +117,7 @@ class Sending:
                 if key and (found := await self._begun_before(conversation, key)):
                     return found
                 raise MessageNotFound("This message isn't in the queue.")
-            begun = self._starts.of_queued(agent, conversation, message)
+            begun = self._starts.of_queued(agent, conversation, message, key_id=user.key_id)
             try:
                 return await self._starts.begin(user, agent, NewTurn(begun, key, QueueChange(message)))
             except StorageConflict:
@@ -151,7 +151,11 @@ class Sending:
             if replaced is None or branch is None:
                 raise NothingToRegenerate("This reply doesn't answer a question.")
             begun = conversation.regenerate(
-                replaced.user_message_id, branch, self._clock(), model=self._starts.model(agent)
+                replaced.user_message_id,
+                branch,
+                self._clock(),
+                model=self._starts.model(agent),
+                key_id=user.key_id,
             )
             try:
                 return await self._starts.begin(user, agent, NewTurn(begun, key))
@@ -172,14 +176,14 @@ class Sending:
         if conversation.active_turn_id is not None:
             waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
             if waiting_end is None:
-                return await self._send_while_busy(conversation, message, key)
+                return await self._send_while_busy(user, conversation, message, key)
             conversation = waiting_end.ended.conversation  # a user who continues no longer decides
         branch = await self._branch(conversation, message)
         # A message with its own position is sent there; held messages come after it.
         held = await self._store.queue.waiting(conversation.id) if message.parent_id is UNSET else ()
         if held:
-            added = self._queued(conversation, message)
-            begun = self._starts.of_queued(agent, conversation, held[0])
+            added = self._queued(user, conversation, message)
+            begun = self._starts.of_queued(agent, conversation, held[0], key_id=user.key_id)
             change = QueueChange(held[0], added, key)
             await self._starts.begin(user, agent, NewTurn(begun, queue=change, waiting_end=waiting_end))
             return added
@@ -190,11 +194,12 @@ class Sending:
             branch=branch,
             model=self._starts.model(agent),
             title=title_of(message.content, message.files),
+            key_id=user.key_id,
         )
         return await self._starts.begin(user, agent, NewTurn(begun, key, waiting_end=waiting_end))
 
     async def _send_while_busy(
-        self, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None
+        self, user: User, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None
     ) -> QueuedMessage:
         """Queues a message behind the active turn; StorageConflict if that turn has ended."""
         turn_id = conversation.active_turn_id
@@ -208,7 +213,7 @@ class Sending:
                 "A message with files can't steer a turn. Queue it instead.", param="whenBusy"
             )
         queued = self._queued(
-            conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
+            user, conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
         )
         await self._store.queue.add(queued, turn_id, key)
         await self._node.announce(
@@ -217,10 +222,15 @@ class Sending:
         return queued
 
     def _queued(
-        self, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None
+        self, user: User, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None
     ) -> QueuedMessage:
         return QueuedMessage.of(
-            conversation.id, message.content, self._clock(), steers_turn_id=steers, files=message.files
+            conversation.id,
+            message.content,
+            self._clock(),
+            steers_turn_id=steers,
+            files=message.files,
+            key_id=user.key_id,
         )
 
     async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:

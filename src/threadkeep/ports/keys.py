@@ -1,0 +1,40 @@
+"""Storage of API keys."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from threadkeep.domain.ids import KeyId, UserId
+from threadkeep.domain.key import Key
+from threadkeep.ports.agents import AuditEntry
+
+
+class KeyStore(Protocol):
+    """Users' API keys, each found by the hash of its value."""
+
+    async def add(self, key: Key, key_hash: str, entry: AuditEntry, *, most: int) -> bool:
+        """Stores a new key; False if its user has `most` already. The user becomes known."""
+        ...
+
+    async def find(self, key_hash: str) -> Key | None:
+        """The key whose value has this hash, expired or not."""
+        ...
+
+    async def of_user(self, user_id: UserId) -> Sequence[Key]:
+        """A user's keys, newest first."""
+        ...
+
+    async def remove(self, user_id: UserId, key_id: KeyId, entry: AuditEntry) -> bool:
+        """Deletes a user's key; False if there is none."""
+        ...
+
+    async def note_use(self, key_id: KeyId, now: int) -> None:
+        """Records that a key was used."""
+        ...
+
+    async def has_admin_keys(self, user_id: UserId) -> bool:
+        """Whether a key of the user acts with the admin role."""
+        ...
+
+    async def take_admin_role(self, user_id: UserId) -> None:
+        """Takes the admin role from the user's keys."""
+        ...
