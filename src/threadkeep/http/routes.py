@@ -23,6 +23,7 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    KeyNotFound,
     LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
@@ -46,6 +47,7 @@ from threadkeep.domain.errors import (
     UnsupportedFile,
     UserNotFound,
 )
+from threadkeep.domain.key import Scope
 from threadkeep.http.api import (
     agents,
     approvals,
@@ -55,6 +57,7 @@ from threadkeep.http.api import (
     documents,
     executions,
     files,
+    keys,
     mcp_servers,
     operations,
     prompts,
@@ -114,6 +117,10 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    # Keys
+    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
+    Route("GET", "/api/keys", keys.list_keys, "Keys"),
+    Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
     Route(
         "POST",
@@ -145,6 +152,7 @@ _TABLE = (
         "Agents",
         201,
         (*_AGENT, *_SAVING, Forbidden),
+        within_agents=False,
         gives=_ETAG,
     ),
     Route(
@@ -230,6 +238,7 @@ _TABLE = (
         },
         also=(200,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -246,6 +255,7 @@ _TABLE = (
         errors=_AGENT,
         also=(201,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -261,6 +271,7 @@ _TABLE = (
         conversations.patch_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -269,6 +280,7 @@ _TABLE = (
         "Conversations",
         204,
         (*_CONVERSATION, PreconditionFailed),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -276,6 +288,7 @@ _TABLE = (
         conversations.restore_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -283,6 +296,7 @@ _TABLE = (
         conversations.rotate_session,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     # Messages
     Route(
@@ -302,6 +316,7 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -310,6 +325,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        scope=Scope.CHAT,
     ),
     Route(
         "PATCH",
@@ -325,6 +341,7 @@ _TABLE = (
             ModelNotAllowed,
         ),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -333,6 +350,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, MessageNotFound),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -343,6 +361,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -361,6 +380,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -368,6 +388,7 @@ _TABLE = (
         conversations.choose_path,
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -377,6 +398,7 @@ _TABLE = (
         201,
         errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, Conflict, TurnInProgress),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -384,6 +406,7 @@ _TABLE = (
         turns.abort,
         "Turns",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -392,6 +415,7 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -429,6 +453,7 @@ _TABLE = (
             GenerationTimeout,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -444,6 +469,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, CompactionNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     # Briefings
     Route(
@@ -453,6 +479,7 @@ _TABLE = (
         "Briefings",
         201,
         (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+        within_agents=True,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
@@ -462,6 +489,7 @@ _TABLE = (
         briefings.start_conversation,
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -469,6 +497,7 @@ _TABLE = (
         briefings.read_briefing,
         "Briefings",
         errors=(BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -477,6 +506,7 @@ _TABLE = (
         "Briefings",
         204,
         (BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -488,8 +518,9 @@ _TABLE = (
         also=(202,),
         gives=_SENT_LOCATION,
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
-    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
+    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
     Route(
@@ -528,6 +559,7 @@ _TABLE = (
         "Messages",
         201,
         (UnsupportedFile, LimitNotAllowed, RateLimited),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",

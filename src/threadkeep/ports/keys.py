@@ -1,11 +1,14 @@
 """Storage of API keys."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
-from threadkeep.domain.ids import KeyId, UserId
+from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key
 from threadkeep.ports.agents import AuditEntry
+
+OfAgents = Literal["conversation_id", "turn_id", "message_id", "briefing_id", "artifact_id", "file_id"]
+"""Ids of things that belong to agents, as routes call them."""
 
 
 class KeyStore(Protocol):
@@ -25,6 +28,12 @@ class KeyStore(Protocol):
 
     async def remove(self, user_id: UserId, key_id: KeyId, entry: AuditEntry) -> bool:
         """Deletes a user's key; False if there is none."""
+        ...
+
+    async def agents_of(self, name: OfAgents, id_: str) -> Sequence[AgentId]:
+        """The agents that a thing belongs to, any user's, deleted or not. A file that was sent to several
+        agents belongs to all of them; one that wasn't sent, like an unknown id, to none.
+        """
         ...
 
     async def note_use(self, key_id: KeyId, now: int) -> None:

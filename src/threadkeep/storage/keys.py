@@ -1,10 +1,11 @@
 """API keys in the database: never their values, only the hashes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key, Scope
 from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.keys import OfAgents
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
@@ -33,6 +34,31 @@ _NOTE_USE = Statement(
 _HAS_ADMIN = Statement("SELECT 1 FROM tk_keys WHERE user_id = :user_id AND is_admin LIMIT 1")
 _TAKE_ADMIN = Statement("UPDATE tk_keys SET is_admin = FALSE WHERE user_id = :user_id AND is_admin")
 
+# A file belongs to the agents of all conversations that use it, and so does what a tool returned as one.
+_AGENTS_OF: Mapping[OfAgents, Statement] = {
+    "conversation_id": Statement("SELECT agent_id FROM tk_conversations WHERE id = :id"),
+    "turn_id": Statement(
+        """SELECT agent_id FROM tk_conversations
+        WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :id)"""
+    ),
+    "message_id": Statement(
+        """SELECT agent_id FROM tk_conversations
+        WHERE id = (SELECT conversation_id FROM tk_messages WHERE id = :id)"""
+    ),
+    "briefing_id": Statement("SELECT agent_id FROM tk_briefings WHERE id = :id"),
+    "artifact_id": Statement(
+        """SELECT agent_id FROM tk_conversations WHERE id IN (
+            SELECT conversation_id FROM tk_payloads WHERE id = :id
+            UNION ALL
+            SELECT used.conversation_id FROM tk_file_forms AS form
+            JOIN tk_file_uses AS used ON used.file_id = form.file_id WHERE form.id = :id)"""
+    ),
+    "file_id": Statement(
+        """SELECT agent_id FROM tk_conversations
+        WHERE id IN (SELECT conversation_id FROM tk_file_uses WHERE file_id = :id)"""
+    ),
+}
+
 
 class SqlKeys:
     """The keys of a database."""
@@ -56,6 +82,10 @@ class SqlKeys:
     async def remove(self, user_id: UserId, key_id: KeyId, entry: AuditEntry) -> bool:
         """Deletes a user's key."""
         return await self._database.write(lambda: _remove(user_id, key_id, entry))
+
+    async def agents_of(self, name: OfAgents, id_: str) -> Sequence[AgentId]:
+        """The agents that a thing belongs to."""
+        return [agent_id for (agent_id,) in await self._database.fetch(_AGENTS_OF[name](id=id_))]
 
     async def note_use(self, key_id: KeyId, now: int) -> None:
         """Records that a key was used."""
