@@ -30,9 +30,10 @@ class KeyStore(Protocol):
         """Deletes a user's key; False if there is none."""
         ...
 
-    async def agents_of(self, name: OfAgents, id_: str) -> Sequence[AgentId]:
-        """The agents that a thing belongs to, any user's, deleted or not. A file that was sent to several
-        agents belongs to all of them; one that wasn't sent, like an unknown id, to none.
+    async def agents_of(self, user_id: UserId, name: OfAgents, id_: str) -> Sequence[AgentId]:
+        """The agents that a thing of a user belongs to, deleted or not.
+
+        A file belongs to every agent that it was sent to, and to none before that, like an unknown id.
         """
         ...
 

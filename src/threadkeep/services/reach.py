@@ -51,12 +51,13 @@ async def is_within_reach(store: Store, user: User, name: OfAgents, id_: str) ->
     """
     if user.agents is None or not is_uuid(id_):
         return True
-    agents = await store.keys.agents_of(name, id_.lower())
+    agents = await store.keys.agents_of(user.id, name, id_.lower())
     return not agents or any(map(user.may_use, agents))
 
 
 async def concerns(store: Store, user: User, event: UserEvent) -> bool:
     """Whether an event is about something within the user's reach; not if that is gone for good."""
     name: OfAgents = "conversation_id" if event.conversation_id else "briefing_id"
-    agents = await store.keys.agents_of(name, event.conversation_id or event.briefing_id or FIRST_UUID)
+    id_ = event.conversation_id or event.briefing_id or FIRST_UUID
+    agents = await store.keys.agents_of(user.id, name, id_)
     return any(map(user.may_use, agents))
