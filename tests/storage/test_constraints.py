@@ -117,6 +117,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_entries": lambda at: {
         "id": next(NUMBERS), "conversation_id": at.conversation, "message_id": at.message, "terms": "t",
     },
+    "tk_keys": lambda at: {
+        "id": new_uuid(), "user_id": at.user, "name": "n", "prefix": "tk_", "hash": new_uuid(),
+        "scopes": "[]", "is_admin": False, "may_run_programs": False, "created_at": NOW,
+    },
     "tk_allowances": lambda at: {"user_id": at.user, "paced_to": 0, "beginning": "{}"},
     "tk_searchable": lambda at: {"conversation_id": at.conversation, "to_seq": 1},
 }  # fmt: skip
@@ -219,6 +223,7 @@ async def test_blank_text_is_refused(database: Database, place: Place):
         ("tk_briefings", "summary"),
         ("tk_compactions", "summary"),
         ("tk_memories", "content"),
+        ("tk_keys", "name"),
     ):
         for text in (*BLANK_CHARACTERS, *mixtures):
             await refused(database, table, place, **{column: text})

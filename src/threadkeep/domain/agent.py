@@ -150,7 +150,8 @@ class Agent:
 
     def is_visible_to(self, user: User) -> bool:
         """Whether a user may see this agent and talk to it."""
-        return self.deleted_at is None and (self.visibility is Visibility.PUBLIC or self.is_open_to(user))
+        is_shown = self.visibility is Visibility.PUBLIC or self.is_open_to(user)
+        return self.deleted_at is None and is_shown and user.may_use(self.id)
 
     def is_open_to(self, user: User) -> bool:
         """Whether a user may see its prompt and change it: its owner and admins."""

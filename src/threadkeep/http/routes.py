@@ -23,6 +23,7 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    KeyNotFound,
     LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
@@ -47,6 +48,7 @@ from threadkeep.domain.errors import (
     UnsupportedFile,
     UserNotFound,
 )
+from threadkeep.domain.key import Scope
 from threadkeep.http.api import (
     agents,
     approvals,
@@ -56,6 +58,7 @@ from threadkeep.http.api import (
     documents,
     executions,
     files,
+    keys,
     mcp_servers,
     models,
     operations,
@@ -118,6 +121,10 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    # Keys
+    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
+    Route("GET", "/api/keys", keys.list_keys, "Keys"),
+    Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
     Route(
         "POST",
@@ -149,6 +156,7 @@ _TABLE = (
         "Agents",
         201,
         (*_AGENT, *_SAVING, Forbidden),
+        within_agents=False,
         gives=_ETAG,
     ),
     Route(
@@ -234,6 +242,7 @@ _TABLE = (
         },
         also=(200,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -250,6 +259,7 @@ _TABLE = (
         errors=_AGENT,
         also=(201,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -265,6 +275,7 @@ _TABLE = (
         conversations.patch_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -273,6 +284,7 @@ _TABLE = (
         "Conversations",
         204,
         (*_CONVERSATION, PreconditionFailed),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -280,6 +292,7 @@ _TABLE = (
         conversations.restore_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -287,6 +300,7 @@ _TABLE = (
         conversations.rotate_session,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     # Messages
     Route(
@@ -306,6 +320,7 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -314,6 +329,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        scope=Scope.CHAT,
     ),
     Route(
         "PATCH",
@@ -330,6 +346,7 @@ _TABLE = (
             ModelNotFound,
         ),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -338,6 +355,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, MessageNotFound),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -348,6 +366,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -366,6 +385,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -373,6 +393,7 @@ _TABLE = (
         conversations.choose_path,
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -382,6 +403,7 @@ _TABLE = (
         201,
         errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, Conflict, TurnInProgress),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -389,6 +411,7 @@ _TABLE = (
         turns.abort,
         "Turns",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -397,6 +420,7 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -435,6 +459,7 @@ _TABLE = (
             GenerationTimeout,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -450,6 +475,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, CompactionNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     # Briefings
     Route(
@@ -459,6 +485,7 @@ _TABLE = (
         "Briefings",
         201,
         (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+        within_agents=True,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
@@ -468,6 +495,7 @@ _TABLE = (
         briefings.start_conversation,
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -475,6 +503,7 @@ _TABLE = (
         briefings.read_briefing,
         "Briefings",
         errors=(BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -483,6 +512,7 @@ _TABLE = (
         "Briefings",
         204,
         (BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -494,8 +524,9 @@ _TABLE = (
         also=(202,),
         gives=_SENT_LOCATION,
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
-    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
+    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
     Route(
@@ -534,6 +565,7 @@ _TABLE = (
         "Messages",
         201,
         (UnsupportedFile, LimitNotAllowed, RateLimited),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",

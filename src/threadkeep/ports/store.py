@@ -18,6 +18,7 @@ from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.history import HistoryIndex
+from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.messages import MessageStore
@@ -48,6 +49,7 @@ class Store:
     briefings: BriefingStore
     executions: ExecutionStore
     memories: MemoryStore
+    keys: KeyStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex

@@ -18,6 +18,7 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
+from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
@@ -56,6 +57,7 @@ class Services:
     reports: Reports
     usages: Usages
     users: Users
+    keys: Keys
     user_events: UserEvents
     metrics: Metrics
     loops: Loops

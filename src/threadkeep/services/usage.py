@@ -36,7 +36,8 @@ class Usages:
         if agent_id is not None and not is_uuid(agent_id):
             return ()
         wanted = AgentId(agent_id.lower()) if agent_id else None
-        return await self._store.turns.usage(user.id, wanted, since=since, until=until)
+        used = await self._store.turns.usage(user.id, wanted, since=since, until=until)
+        return [it for it in used if user.may_use(it.agent_id)]
 
 
 def _begin(day: date) -> int:

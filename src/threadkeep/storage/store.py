@@ -27,6 +27,7 @@ from threadkeep.storage.file_contents import FileContents, TableFileContents
 from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
+from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
@@ -144,6 +145,7 @@ async def store_reading(
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
+        keys=SqlKeys(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
