@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from threadkeep.bootstrap.documents import build_embedder
-from threadkeep.bootstrap.limits import build_allowances
+from threadkeep.bootstrap.limits import build_allowances, build_spending
 from threadkeep.bootstrap.models import build_gateway, build_models
 from threadkeep.bootstrap.servers import build_pool
 from threadkeep.bootstrap.storage import build_secret_box, open_timed
@@ -23,6 +23,7 @@ from threadkeep.ports.gateway import Models
 from threadkeep.ports.jobs import JobStore
 from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import vector_index_on
@@ -39,6 +40,7 @@ class Adapters:
     store: Store
     jobs: JobStore
     allowances: Allowances
+    spending: Spending
     bus: Bus
     models: Models
     embedder: Embedder | None
@@ -77,6 +79,7 @@ async def open_adapters(
         store=store,
         jobs=SqlJobs(database),
         allowances=build_allowances(settings, database),
+        spending=build_spending(settings, store.ledger, system_clock),
         bus=bus,
         models=build_models(settings, gateway),
         embedder=embedder,

@@ -1,10 +1,13 @@
 """The operator's limits."""
 
 from threadkeep.bootstrap.models import has_guide
+from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.ledger import LedgerStore
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.settings import Settings
 from threadkeep.storage.allowances import SqlAllowances
@@ -25,6 +28,18 @@ def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
         documents=settings.user_documents,
         bytes=settings.user_bytes,
         publish=settings.publish,
+    )
+
+
+def build_spending(settings: Settings, ledger: LedgerStore, clock: Clock) -> Spending:
+    """What model calls may cost."""
+    return Spending(
+        ledger,
+        clock,
+        settings.zone,
+        currency=settings.currency,
+        user_day=settings.user_budget_day,
+        user_month=settings.user_budget_month,
     )
 
 

@@ -54,7 +54,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     catalog, caps = build_catalog(settings), build_caps(settings, adapters.models.gateway)
     agents = await _start_agents(settings, adapters, catalog, caps)
     background = await start_background(settings, adapters, caps, started)
-    node = _build_node(adapters, background)
+    node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
     parts = _build_parts(settings, adapters, catalog, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
@@ -76,7 +76,7 @@ async def _start_agents(
     return agents
 
 
-def _build_node(adapters: Adapters, background: Background) -> Node:
+def _build_node(settings: Settings, adapters: Adapters, background: Background) -> Node:
     return Node(
         adapters.store,
         adapters.bus,
@@ -85,6 +85,7 @@ def _build_node(adapters: Adapters, background: Background) -> Node:
         adapters.metrics,
         adapters.loops,
         alone=adapters.alone,
+        zone=settings.zone,
     )
 
 
@@ -185,7 +186,8 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, clock),
-        usages=Usages(store, clock),
+        usages=Usages(store, adapters.spending),
+        spending=adapters.spending,
         users=Users(store, running_turns, prompts, personal_servers, clock),
         user_events=background.user_events,
         metrics=adapters.metrics,

@@ -8,6 +8,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.money import amount_text, parse_amount
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
@@ -87,6 +88,12 @@ class AgentSettings:
     """Whether the model may ask the user a question in the middle of a turn."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
     """Rules by `server.tool`, `server.*` or `*`."""
+    budget_month: str | float = "0.00"
+    """How much all users together can spend on the agent's model calls in a month."""
+
+    def __post_init__(self) -> None:
+        amount = parse_amount(self.budget_month, param="settings.budgetMonth")
+        object.__setattr__(self, "budget_month", amount_text(amount))
 
     @property
     def runs_programs(self) -> bool:

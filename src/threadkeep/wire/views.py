@@ -77,6 +77,13 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
         Mapping[str, ToolRuleView],
         Meta(description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies."),
     ]
+    budget_month: Annotated[
+        str,
+        Meta(
+            description="How much all its users together can spend on its model calls in a month, as a "
+            "decimal number."
+        ),
+    ] = "0.00"
 
 
 class AgentView(View, frozen=True, kw_only=True):
