@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 from threadkeep.domain.errors import Forbidden, InvalidRequest
 from threadkeep.domain.ids import is_uuid
@@ -35,7 +35,7 @@ class Usages:
     ) -> Sequence[UsageSum]:
         """Model calls from the first day to the last, in groups. Only admins group by user: they see all."""
         last = last or date.fromisoformat(self._spending.today)
-        first = first or last - timedelta(days=DEFAULT_DAYS - 1)
+        first = first or date.fromordinal(max(last.toordinal() - DEFAULT_DAYS + 1, 1))
         if first > last:
             raise InvalidRequest("`from` can't be later than `to`.", param="from")
         if (last - first).days >= MOST_DAYS:
