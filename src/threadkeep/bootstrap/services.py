@@ -27,6 +27,7 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
@@ -193,6 +194,7 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         compactions=background.compactions,
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
+        feedback=Feedbacks(store, agents, clock),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,

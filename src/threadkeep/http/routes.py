@@ -57,6 +57,7 @@ from threadkeep.http.api import (
     conversations,
     documents,
     executions,
+    feedback,
     files,
     keys,
     mcp_servers,
@@ -228,6 +229,13 @@ _TABLE = (
         "Documents",
         errors=(*_AGENT, Forbidden),
     ),
+    Route(
+        "GET",
+        "/api/agents/{agent_id}/feedback",
+        feedback.list_feedback,
+        "Agents",
+        errors=(*_AGENT, Forbidden),
+    ),
     # Conversations
     Route(
         "POST",
@@ -321,6 +329,14 @@ _TABLE = (
         also=(202,),
         most_body_bytes=None,
         scope=Scope.CHAT,
+    ),
+    Route(
+        "POST",
+        "/api/messages/{message_id}/feedback",
+        feedback.rate_message,
+        "Messages",
+        errors=(MessageNotFound,),
+        also=(204,),
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(

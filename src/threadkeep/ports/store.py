@@ -16,6 +16,7 @@ from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
+from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.keys import KeyStore
@@ -52,6 +53,7 @@ class Store:
     executions: ExecutionStore
     memories: MemoryStore
     keys: KeyStore
+    feedback: FeedbackStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex

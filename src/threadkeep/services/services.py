@@ -17,6 +17,7 @@ from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.keys import Keys
@@ -55,6 +56,7 @@ class Services:
     compactions: Compactions
     briefings: Briefings
     receipts: Receipts
+    feedback: Feedbacks
     reports: Reports
     usages: Usages
     spending: Spending
