@@ -27,6 +27,7 @@ from threadkeep.storage.documents.vector_index import vector_index_on
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import store_on
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
     """The open adapters that the services use."""

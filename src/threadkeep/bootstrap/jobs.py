@@ -16,8 +16,8 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.history import History
-from threadkeep.services.services import Services
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 

@@ -79,7 +79,7 @@ class Price:
     @staticmethod
     def per_million(
         *,
-        input: str | float,
+        input: str | float,  # noqa: A002 - as providers call it
         output: str | float,
         cached_input: str | float | None = None,
         cache_write: str | float | None = None,

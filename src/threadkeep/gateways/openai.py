@@ -48,9 +48,7 @@ _STOP_REASONS = {
 }
 
 
-def openai_body(
-    request: ModelRequest, _signer: str, quirks: ProviderQuirks | None = None
-) -> dict[str, Any]:
+def openai_body(request: ModelRequest, _signer: str, quirks: ProviderQuirks | None = None) -> dict[str, Any]:
     """A request in the form of chat completions, which carry no reasoning."""
     quirks = quirks or ProviderQuirks()
     body: dict[str, Any] = {"model": request.model, "stream": True}

@@ -130,8 +130,10 @@ class GatewayRegistry:
         having = [it for it in self.gateways.values() if model in it.listed]
         if len(having) == 1:
             return having[0], model
-        # A name that no gateway or several list: the default gateway's, if it takes names that it doesn't list.
+        # None or several list it: then it is the default gateway's, unless only others list it.
         if default in having or not having:
             return default, model
         ids = ", ".join(f"{it.config.name}/{model}" for it in having)
-        raise ModelNotFound(f"Several gateways have the model {model!r}. Choose one of: {ids}.", param="model")
+        raise ModelNotFound(
+            f"Several gateways have the model {model!r}. Choose one of: {ids}.", param="model"
+        )

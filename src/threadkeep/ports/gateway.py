@@ -161,21 +161,10 @@ class ModelUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrying:
-    """The provider was busy before the first token; the request is retried."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class ModelStopped:
     """The reply is complete. `stop_reason` is one of end_turn, tool_use, max_tokens, refusal, other."""
 
     stop_reason: str
-
-
-ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
 
 
 class GatewayError(ThreadkeepError):
@@ -188,6 +177,42 @@ class GatewayError(ThreadkeepError):
     def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+
+class GatewayUnavailable(GatewayError):
+    """Nothing of a reply arrived: the provider is busy or failed. Another model may reply instead."""
+
+    def __init__(self, message: str, *, after_s: float | None = None) -> None:
+        super().__init__(message, retryable=True)
+        self.after_s = after_s
+        """How long the provider asks us to wait; None if it doesn't."""
+
+
+class GatewayUnreachable(GatewayUnavailable):
+    """There is no connection to the provider."""
+
+
+class ReplyBrokeOff(GatewayError):
+    """The reply failed in the middle, after some of it had arrived; the same call may succeed next time."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """Nothing of a reply has arrived yet; after a pause, the request is sent again."""
+
+    error: GatewayUnavailable
+    pause_s: float
+
+    @property
+    def message(self) -> str:
+        """What happened and what happens now, for people."""
+        return f"{self.error.message} Retrying in {self.pause_s:.1f} s."
+
+
+ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,7 @@ class Passages:
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
 
-    async def before(
-        self, agent: Agent, asked: Message | None, model: Model
-    ) -> Sequence[Notice | Retrieval]:
+    async def before(self, agent: Agent, asked: Message | None, model: Model) -> Sequence[Notice | Retrieval]:
         """The passages that match the user's message, and problems with the search."""
         by_itself = agent.settings.retrieval_mode is RetrievalMode.AUTO or not model.supports_tools
         if not by_itself or asked is None or not isinstance(asked.content, str):

@@ -16,7 +16,14 @@ from threadkeep.context.prompt import (
     role_in_force,
 )
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.errors import GatewayNotConfigured, InvalidRequest, ModelNotAllowed, ModelNotFound, NotFound, StorageUnavailable
+from threadkeep.domain.errors import (
+    GatewayNotConfigured,
+    InvalidRequest,
+    ModelNotAllowed,
+    ModelNotFound,
+    NotFound,
+    StorageUnavailable,
+)
 from threadkeep.domain.events import Notice
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.model import Model

@@ -4,6 +4,7 @@ from datetime import UTC, tzinfo
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
+import msgspec
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest, SettingsError
@@ -79,9 +80,7 @@ class GatewayTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             kind=GatewayKind(self.kind),
             url=self.url,
             api_key=HiddenValue(self.api_key) if self.api_key else None,
-            models=tuple(
-                ListedModel(name=it) if isinstance(it, str) else it.listed() for it in self.models
-            ),
+            models=tuple(ListedModel(name=it) if isinstance(it, str) else it.listed() for it in self.models),
             default_model=self.default_model,
             is_fixed=True,
         )
@@ -115,7 +114,7 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "docs/models.md.",
             extra={"secret": True},
         ),
-    ] = {}
+    ] = msgspec.field(default_factory=dict[str, GatewayTable])
     model_images: Annotated[
         Literal["auto", "on", "off"],
         Meta(
