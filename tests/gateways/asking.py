@@ -37,10 +37,10 @@ WIRES = ("anthropic", "openai")
 
 ADD = ToolSpec("add", "Adds numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = ModelRequest(
-    None, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
+    MODEL, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
 )
 AFTER_A_TOOL = ModelRequest(
-    None,
+    MODEL,
     "You are brief.",
     (
         *QUESTION.messages,
@@ -79,8 +79,8 @@ def make_gateway(
     naps = naps or Naps()
     patience = RetryPolicy(silence_s, naps, lambda: now, naps.elapsed, lambda: 0.5)
     api = ANTHROPIC if wire == "anthropic" else OPENAI
-    endpoint = Endpoint(url=url, api_key=key, model=MODEL)
-    return ProviderGateway(api, endpoint, transport=transport, patience=patience)
+    endpoint = Endpoint(url=url, api_key=key)
+    return ProviderGateway(api, endpoint, name=wire, transport=transport, patience=patience)
 
 
 async def ask(
