@@ -180,3 +180,6 @@ class BlockingClient:
     agent_feedback = _iterated(Client.agent_feedback)
     rerun = _waited(Client.rerun)
     usage = _waited(Client.usage)
+    keys = _iterated(Client.keys)
+    create_key = _waited(Client.create_key)
+    revoke_key = _waited(Client.revoke_key)

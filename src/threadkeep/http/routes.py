@@ -24,6 +24,7 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    KeyNotFound,
     LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
@@ -49,6 +50,7 @@ from threadkeep.domain.errors import (
     UnsupportedFile,
     UserNotFound,
 )
+from threadkeep.domain.key import Scope
 from threadkeep.http.api import (
     agents,
     approvals,
@@ -59,6 +61,7 @@ from threadkeep.http.api import (
     executions,
     feedback,
     files,
+    keys,
     mcp_servers,
     models,
     operations,
@@ -122,6 +125,10 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    # Keys
+    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
+    Route("GET", "/api/keys", keys.list_keys, "Keys"),
+    Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
     Route(
         "POST",
@@ -153,6 +160,7 @@ _TABLE = (
         "Agents",
         201,
         (*_AGENT, *_SAVING, Forbidden),
+        within_agents=False,
         gives=_ETAG,
     ),
     Route(
@@ -245,6 +253,7 @@ _TABLE = (
         },
         also=(200,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -261,6 +270,7 @@ _TABLE = (
         errors=_AGENT,
         also=(201,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -276,6 +286,7 @@ _TABLE = (
         conversations.patch_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -284,6 +295,7 @@ _TABLE = (
         "Conversations",
         204,
         (*_CONVERSATION, PreconditionFailed),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -291,6 +303,7 @@ _TABLE = (
         conversations.restore_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -298,6 +311,7 @@ _TABLE = (
         conversations.rotate_session,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     # Messages
     Route(
@@ -317,6 +331,7 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -333,6 +348,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        scope=Scope.CHAT,
     ),
     Route(
         "PATCH",
@@ -349,6 +365,7 @@ _TABLE = (
             ModelNotFound,
         ),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -357,6 +374,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, MessageNotFound),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -367,6 +385,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -385,6 +404,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -392,6 +412,7 @@ _TABLE = (
         conversations.choose_path,
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -401,6 +422,7 @@ _TABLE = (
         201,
         errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, Conflict, TurnInProgress),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -408,6 +430,7 @@ _TABLE = (
         turns.abort,
         "Turns",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -416,6 +439,7 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -473,6 +497,7 @@ _TABLE = (
             GenerationTimeout,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -488,6 +513,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, CompactionNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     # Briefings
     Route(
@@ -497,6 +523,7 @@ _TABLE = (
         "Briefings",
         201,
         (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+        within_agents=True,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
@@ -506,6 +533,7 @@ _TABLE = (
         briefings.start_conversation,
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -513,6 +541,7 @@ _TABLE = (
         briefings.read_briefing,
         "Briefings",
         errors=(BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -521,6 +550,7 @@ _TABLE = (
         "Briefings",
         204,
         (BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -532,8 +562,9 @@ _TABLE = (
         also=(202,),
         gives=_SENT_LOCATION,
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
-    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
+    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
     Route(
@@ -572,6 +603,7 @@ _TABLE = (
         "Messages",
         201,
         (UnsupportedFile, LimitNotAllowed, RateLimited),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",

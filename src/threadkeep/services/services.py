@@ -6,6 +6,7 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
@@ -19,6 +20,7 @@ from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
+from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
@@ -59,7 +61,9 @@ class Services:
     reruns: Reruns
     reports: Reports
     usages: Usages
+    spending: Spending
     users: Users
+    keys: Keys
     user_events: UserEvents
     metrics: Metrics
     loops: Loops
