@@ -69,6 +69,9 @@ export interface AgentSettingsBody {
   approvalTimeoutS?: number;
   askUser?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
+  models?: string[];
+  fallbackModels?: string[];
+  budgetMonth?: string | number;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -92,6 +95,9 @@ export interface AgentSettingsView {
   approvalTimeoutS: number;
   askUser: boolean;
   tools: Record<string, ToolRuleView>;
+  models: string[];
+  fallbackModels: string[];
+  budgetMonth?: string;
 }
 
 /** An agent. Only its owner and admins see its prompt, model and settings.
@@ -205,6 +211,18 @@ export interface BriefingView {
   messageId: string | null;
   createdAt: string;
   readAt: string | null;
+}
+
+/** A budget of yours, or of an agent or API key of yours. Running calls have `reserved` some of it. */
+export interface BudgetView {
+  scope: "agent" | "key" | "user";
+  id: string;
+  period: "day" | "month";
+  limit: string;
+  spent: string;
+  reserved: string;
+  currency: string;
+  resetsAt: string;
 }
 
 /** The request for approval of a tool call; without `action` while it is open. */
@@ -380,20 +398,6 @@ export interface ConversationView {
 export interface CostView {
   amount: string;
   currency: string;
-}
-
-/** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
-
-    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
-export interface DayUsageView {
-  date: string;
-  agentId: string;
-  turns: number;
-  inputTokens: number;
-  outputTokens: number;
-  cacheReadTokens: number;
-  cacheWriteTokens: number;
-  estimated: boolean;
 }
 
 /** A document is processed, then ready or failed; a failed one can be retried. */
@@ -573,6 +577,28 @@ export interface HitsView {
   notice: string | null;
 }
 
+/** The key to make. */
+export interface KeyBody {
+  name: string;
+  scopes: Scope[];
+  agents?: string[] | null;
+  budgetMonth?: string | number | null;
+  expiresAt?: string | null;
+}
+
+/** An API key without its value. */
+export interface KeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+}
+
 /** Its status in lists: active or archived, or deleted until it is purged. */
 export type ListedStatus = "active" | "archived" | "deleted";
 
@@ -631,6 +657,7 @@ export interface MessageBody {
   parentId?: string | null;
   tip?: string | null;
   whenBusy?: WhenBusy;
+  model?: string | null;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -670,6 +697,39 @@ export interface MessageView {
   completedAt: string | null;
   error?: FailureView;
   feedback?: FeedbackView;
+}
+
+/** A model that can be chosen. */
+export interface ModelView {
+  id: string;
+  gateway: string;
+  name: string;
+  contextTokens: number;
+  maxOutputTokens: number | null;
+  supportsTools: boolean;
+  takesImages: boolean;
+  takesPdfs: boolean;
+  price: PriceView | null;
+  default: boolean;
+}
+
+/** The models that you can choose, the default one first. */
+export interface ModelsView {
+  items: ModelView[];
+}
+
+/** A new API key with its value. It is shown this once: Threadkeep stores only its hash. */
+export interface NewKeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  key: string;
 }
 
 /** Something is unavailable; the turn continued. */
@@ -717,6 +777,12 @@ export interface PageView_ConversationView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_DocumentView {
   items: DocumentView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_KeyView {
+  items: KeyView[];
   nextCursor: string | null;
 }
 
@@ -769,6 +835,14 @@ export interface PassagesView {
 export interface PathBody {
   messageId: string;
   tip?: string | null;
+}
+
+/** What a model costs per million tokens, in the server's currency. */
+export interface PriceView {
+  input: string;
+  cachedInput: string;
+  cacheWrite: string;
+  output: string;
 }
 
 /** How urgent a briefing is; P0 is the most urgent. */
@@ -825,6 +899,7 @@ export interface QueuedMessageView {
   messageId: string;
   content: string;
   files: FilePartView[];
+  model: string | null;
   createdAt: string;
   held: boolean;
   steers?: true;
@@ -887,6 +962,7 @@ export interface ReceiptView {
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
+  model?: string | null;
 }
 
 /** A conversation as a report; with `toolName`, only that tool's calls. */
@@ -897,6 +973,25 @@ export interface ReportView {
   exchanges: ExchangeView[];
   files: FileView[];
   madeAt: string;
+}
+
+/** What to change; the rest is as it was in the turn. */
+export interface RerunBody {
+  model?: string | null;
+  temperature?: number | null;
+  systemPrompt?: string | null;
+}
+
+/** A turn's request, run again, beside the original.
+
+    `NEEDS_TOOL`: the model made a call that the original has no result for; `error` names it. */
+export interface RerunView {
+  turnId: string;
+  question: string;
+  outcome: "COMPLETED" | "FAILED" | "NEEDS_TOOL";
+  rerun: threadkeep_wire_reruns_RunView;
+  original: threadkeep_wire_reruns_RunView;
+  error?: FailureView;
 }
 
 /** A matching passage of a document, or a memory. */
@@ -924,10 +1019,13 @@ export interface RetrievalPartView {
   superseded?: boolean;
 }
 
-/** The status of a run: its turn, once both its start and its end have arrived. */
-export interface RunView {
-  runId: string;
-  turnId: string | null;
+/** A tool call of one of two runs. */
+export interface RunCallView {
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: string;
+  inBoth: boolean;
 }
 
 /** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
@@ -944,8 +1042,11 @@ export interface RunningTurnView {
 
 /** The runs that the events belong to. */
 export interface RunsView {
-  items: RunView[];
+  items: threadkeep_wire_executions_RunView[];
 }
+
+/** What a key is for; each includes those before it. */
+export type Scope = "admin" | "chat" | "read";
 
 /** A matching message or, without `messageId`, a conversation with a matching title. */
 export interface SearchHitView {
@@ -1137,9 +1238,32 @@ export interface UploadedFilesView {
   items: UploadedFileView[];
 }
 
-/** Your usage, oldest day first. */
+/** Usage in groups, ordered by what they are grouped by, and your budgets. */
 export interface UsageReportView {
-  items: DayUsageView[];
+  items: UsageSumView[];
+  budgets?: BudgetView[];
+}
+
+/** The model calls of one group: those with the same date, agent and so on, as far as asked for.
+
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
+    `estimated` if some numbers are estimates. */
+export interface UsageSumView {
+  date?: string;
+  userId?: string;
+  agentId?: string | null;
+  keyId?: string | null;
+  model?: string | null;
+  purpose?: string;
+  turns: number;
+  calls?: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  estimated: boolean;
+  cost?: CostView | null;
+  unpricedCalls?: number;
 }
 
 /** Tokens spent; `estimated` if the provider gave no numbers.
@@ -1177,3 +1301,21 @@ export interface WaitingTurnView {
 
 /** What to do with a message that arrives while the agent replies. */
 export type WhenBusy = "queue" | "reject" | "steer";
+
+/** The status of a run: its turn, once both its start and its end have arrived. */
+export interface threadkeep_wire_executions_RunView {
+  runId: string;
+  turnId: string | null;
+}
+
+/** What a model said to a request, which tools it called, and what that took.
+
+    The duration of the original includes its tools; a rerun calls none. */
+export interface threadkeep_wire_reruns_RunView {
+  model: string | null;
+  text: string;
+  calls: RunCallView[];
+  usage: UsageView;
+  cost: CostView | null;
+  durationMs: number;
+}
