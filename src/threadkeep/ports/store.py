@@ -17,6 +17,7 @@ from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
 from threadkeep.ports.files import FileStore
+from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
@@ -54,6 +55,7 @@ class Store:
     history: HistoryIndex
     payloads: PayloadStore
     files: FileStore
+    gateways: GatewayStore
     exchange: ExchangeStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
