@@ -1,6 +1,6 @@
 """Gateways that admins save, and how gateways are doing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,11 @@ class GatewayHealth:
 
     state: GatewayState
     error: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """What anybody can know of the error: our own words. The provider's follow a colon."""
+        return self.error and f"{self.error.partition(':')[0].rstrip('.')}."
 
 
 CONNECTED, UNKNOWN = GatewayHealth(GatewayState.CONNECTED), GatewayHealth(GatewayState.UNKNOWN)
@@ -80,10 +85,34 @@ class GatewayTest:
 class GatewayTester(Protocol):
     """Connects to a gateway that may not be saved yet."""
 
-    async def check_address(self, config: GatewayConfig) -> None:
-        """Raises InvalidRequest for an address that an admin may not name."""
+    async def check(self, config: GatewayConfig) -> None:
+        """Raises InvalidRequest for an address that an admin may not name, or a key that no header carries."""
         ...
 
     async def test(self, config: GatewayConfig) -> GatewayTest:
         """Connects once and lists the models; nothing is stored."""
+        ...
+
+
+class RunningGateways(Protocol):
+    """The gateways that this process uses."""
+
+    @property
+    def fixed(self) -> Sequence[GatewayConfig]:
+        """Those of the settings."""
+        ...
+
+    def replace_added(self, configs: Iterable[GatewayConfig]) -> Mapping[str, str]:
+        """Uses these beside those of the settings; returns why some can't be used, by name.
+
+        Unchanged ones keep their connections; replies in progress finish on those that they began with.
+        """
+        ...
+
+    def health(self) -> Mapping[str, GatewayHealth]:
+        """What is known about each, by name."""
+        ...
+
+    async def look(self) -> None:
+        """Asks each provider for its models, so that `health` is up to date; costs nothing."""
         ...

@@ -17,7 +17,9 @@ from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
+from threadkeep.services.gateways import Gateways
 from threadkeep.services.history import History
+from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
@@ -40,6 +42,8 @@ class Services:
     conversations: Conversations
     documents: Documents
     files: Files
+    gateways: Gateways
+    live_gateways: LiveGateways
     history: History
     turns: Turns
     sending: Sending
