@@ -24,7 +24,7 @@ class ProviderTester:
         self._denied = denied
 
     async def check(self, config: GatewayConfig) -> None:
-        """Raises InvalidRequest for an address that an admin may not name, or a key that no header carries."""
+        """Raises InvalidRequest for an address that admins may not name, or a key that no header carries."""
         key = config.api_key.reveal() if config.api_key else ""
         endpoint = Endpoint(url=config.url or "https://provider.invalid", api_key=key)
         try:
@@ -60,7 +60,8 @@ class ProviderTester:
 
 async def _look(gateway: Gateway, config: GatewayConfig) -> Sequence[str]:
     named = config.default_model or next((it.name for it in config.models), None)
-    found, problem = (), None
+    found: Sequence[str] = ()
+    problem: Refused | None = None
     try:
         found = await gateway.list_models() if isinstance(gateway, ProviderGateway) else ()
     except Refused as exc:  # it answers, but not every server lists its models

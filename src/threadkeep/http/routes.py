@@ -607,9 +607,7 @@ _TABLE = (
         (*_GATEWAY, Conflict, PreconditionFailed),
         headers=_IF_SAME_GATEWAY,
     ),
-    Route(
-        "POST", "/api/admin/gateways/{gateway}/test", gateways.test_gateway, "Operating", errors=_GATEWAY
-    ),
+    Route("POST", "/api/admin/gateways/{gateway}/test", gateways.test_gateway, "Operating", errors=_GATEWAY),
     Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
     Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False, errors=(ShuttingDown,)),
 )

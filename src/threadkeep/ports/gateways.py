@@ -86,7 +86,7 @@ class GatewayTester(Protocol):
     """Connects to a gateway that may not be saved yet."""
 
     async def check(self, config: GatewayConfig) -> None:
-        """Raises InvalidRequest for an address that an admin may not name, or a key that no header carries."""
+        """Raises InvalidRequest for an address that admins may not name, or a key that no header carries."""
         ...
 
     async def test(self, config: GatewayConfig) -> GatewayTest:

@@ -39,9 +39,7 @@ class GatewayReport:
 class Gateways:
     """The use cases of gateways; all are for admins."""
 
-    def __init__(
-        self, store: GatewayStore, live: LiveGateways, tester: GatewayTester, clock: Clock
-    ) -> None:
+    def __init__(self, store: GatewayStore, live: LiveGateways, tester: GatewayTester, clock: Clock) -> None:
         self._store = store
         self._live = live
         self._tester = tester
@@ -170,7 +168,7 @@ def _check_admin(user: User) -> None:
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
-            "A gateway's name has up to 64 letters, digits, `-`, `_` and `.`, and begins with a letter or digit.",
+            "A gateway's name has up to 64 letters, digits, `-`, `_` and `.`, beginning with one of the first.",
             param="name",
         )
     if name in _RESERVED:

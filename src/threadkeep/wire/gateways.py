@@ -1,7 +1,7 @@
 """Views of gateways: everything but their keys."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -90,9 +90,13 @@ def price_view(price: Price) -> PriceView:
 
 def listed_model_view(model: ListedModel) -> ListedModelView:
     """A model as its gateway lists it."""
-    said = {name: getattr(model, name) for name in ListedModelView.__struct_fields__ if name != "price"}
-    known = {name: UNSET if value is None else value for name, value in said.items()}
-    return ListedModelView(price=price_view(model.price) if model.price else UNSET, **known)
+    abilities = ("context_tokens", "max_output_tokens", "supports_tools", "takes_images", "takes_pdfs")
+    said: dict[str, Any] = {name: getattr(model, name) for name in abilities}
+    return ListedModelView(
+        name=model.name,
+        price=price_view(model.price) if model.price else UNSET,
+        **{name: value for name, value in said.items() if value is not None},
+    )
 
 
 def gateway_view(config: GatewayConfig, health: GatewayHealth, saved: SavedGateway | None) -> GatewayView:

@@ -25,6 +25,7 @@ from threadkeep.wire.gateways import (
 from threadkeep.wire.view import View
 
 Amount = str | int | float
+LimitedText = Annotated[str, Meta(max_length=5000)]
 Tokens = Annotated[int, Meta(gt=0, le=10**9)]
 
 
@@ -53,8 +54,8 @@ class UnsavedGatewayBody(Struct, frozen=True, kw_only=True, rename="camel", forb
     """An account with a provider."""
 
     kind: GatewayKind
-    url: Annotated[str | None, Meta(max_length=2000, description="By default, the provider's own.")] = None
-    api_key: Annotated[str | None, Meta(max_length=5000)] = None
+    url: Annotated[LimitedText | None, Meta(description="By default, the provider's own.")] = None
+    api_key: LimitedText | None = None
     models: Annotated[
         list[str | ListedModelBody],
         Meta(description="What can be chosen: names, or objects that say more. Empty: anything it has."),
