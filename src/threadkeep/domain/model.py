@@ -1,14 +1,33 @@
 """Models that can be chosen, and the gateways that reach them."""
 
+import re
 from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.image import ImageTokenRule
 from threadkeep.domain.money import Price
 from threadkeep.domain.secret import Secret
 
 DEFAULT_GATEWAY = "default"
 """The gateway of the `THREADKEEP_GATEWAY*` settings; it wins where a bare name is ambiguous."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def check_gateway_name(name: str) -> None:
+    """Refuses a name that can't begin a model's id, or that the settings' own gateway has."""
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{name!r} can't name a gateway. Use up to 63 letters, digits, dots, dashes and underscores, "
+            "beginning with a letter or digit.",
+            param="name",
+        )
+    if name == DEFAULT_GATEWAY:
+        raise InvalidRequest(
+            f"`{name}` is the gateway of the server's own settings; choose another name.", param="name"
+        )
 
 
 class GatewayKind(Choice):

@@ -19,6 +19,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
+    IterationRestart,
     ToolCalled,
     ToolResultStored,
     TurnEvent,
@@ -153,6 +154,8 @@ class TurnLog:
         """Numbers and folds an event; a journal entry has no number."""
         if isinstance(body, JOURNAL_ENTRIES):
             return body
+        if isinstance(body, IterationRestart) and not body.from_seq:
+            body = IterationRestart(body.iteration, self.folding.call_seq)
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
         self.folding.add(event)
         return event

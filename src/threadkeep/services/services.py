@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
@@ -21,6 +21,7 @@ from threadkeep.services.gateways import Gateways
 from threadkeep.services.history import History
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
@@ -63,4 +64,5 @@ class Services:
     metrics: Metrics
     loops: Loops
     store: Store
-    gateway: Gateway | None
+    models: Models
+    choice: ModelChoice

@@ -42,16 +42,16 @@ class TurnStarts:
         """The agent that replies in a conversation, within the operator's limits."""
         return self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
-    def model(self, agent: Agent) -> str:
-        """The name of the model that replies for an agent; GatewayNotConfigured if there is none."""
-        return self._replies.model(agent)
+    def chosen_model(self, agent: Agent, wanted: str | None) -> str:
+        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
+        return self._replies.chosen_model(agent, wanted)
 
     def of_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
         """The turn of a queued message; not stored yet."""
         return conversation.begin_turn(
             message.content,
             self._clock(),
-            model=self.model(agent),
+            model=self.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
             message_id=message.id,
             files=message.files,
