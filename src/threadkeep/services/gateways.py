@@ -1,6 +1,5 @@
 """Gateways: what admins save, and how every gateway is doing."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -13,18 +12,24 @@ from threadkeep.domain.errors import (
     PreconditionFailed,
 )
 from threadkeep.domain.ids import new_uuid
-from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig, GatewayKind
+from threadkeep.domain.model import GatewayConfig, GatewayKind, check_gateway_name
 from threadkeep.domain.user import User
 from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.gateways import GatewayHealth, GatewayStore, GatewayTest, GatewayTester, SavedGateway
+from threadkeep.ports.gateways import (
+    UNKNOWN,
+    GatewayHealth,
+    GatewayStore,
+    GatewayTest,
+    GatewayTester,
+    SavedGateway,
+)
 from threadkeep.services.live_gateways import LiveGateways
 
 MOST_GATEWAYS = 50
 MOST_MODELS = 500
 MOST_NAME_CHARACTERS = 200
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_RESERVED = {DEFAULT_GATEWAY, "test"}
-"""The gateway of the `THREADKEEP_GATEWAY*` settings, and the address that tests what isn't saved yet."""
+UNSAVED_TEST = "test"
+"""No gateway's name: its address tests what isn't saved yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,8 @@ class Gateways:
         """Every gateway: those of the settings first, then those that admins saved."""
         _check_admin(user)
         self._live.look_soon()
-        fixed = [GatewayReport(it, self._live.health(it.name)) for it in self._live.fixed]
-        return [*fixed, *map(self._report, await self._store.all())]
+        fixed = [self._report(it) for it in self._live.fixed]
+        return [*fixed, *(self._report(it.config, it) for it in await self._store.all())]
 
     async def get(self, user: User, name: str) -> GatewayReport:
         """One gateway."""
@@ -62,7 +67,9 @@ class Gateways:
     async def create(self, user: User, config: GatewayConfig) -> GatewayReport:
         """Saves a new gateway; every node uses it from now on."""
         _check_admin(user)
-        _check_name(config.name)
+        check_gateway_name(config.name)
+        if config.name == UNSAVED_TEST:
+            raise InvalidRequest(f"The name {config.name!r} is reserved. Choose another.", param="name")
         if any(it.name == config.name for it in self._live.fixed):
             raise Conflict(f"The settings already have a gateway called {config.name!r}.", param="name")
         await self._check(config)
@@ -71,7 +78,7 @@ class Gateways:
         entry = self._entry(user, "create_gateway", config.name)
         await self._store.add(saved, entry, most=MOST_GATEWAYS)
         await self._live.changed()
-        return self._report(saved)
+        return self._report(config, saved)
 
     async def update(
         self,
@@ -104,7 +111,7 @@ class Gateways:
         if updated is None:
             raise GatewayNotFound
         await self._live.changed()
-        return self._report(updated)
+        return self._report(updated.config, updated)
 
     async def delete(self, user: User, name: str, *, expected_version: int | None) -> None:
         """Deletes a gateway. Replies in progress finish; agents that name its models need others."""
@@ -137,8 +144,8 @@ class Gateways:
         check_config(config)
         await self._tester.check(config)
 
-    def _report(self, saved: SavedGateway) -> GatewayReport:
-        return GatewayReport(saved.config, self._live.health(saved.config.name), saved)
+    def _report(self, config: GatewayConfig, saved: SavedGateway | None = None) -> GatewayReport:
+        return GatewayReport(config, self._live.health().get(config.name, UNKNOWN), saved)
 
     def _entry(self, user: User, action: str, name: str, **details: object) -> AuditEntry:
         return AuditEntry(new_uuid(), self._clock(), user.id, action, None, {"gateway": name, **details})
@@ -163,16 +170,6 @@ def check_config(config: GatewayConfig) -> None:
 def _check_admin(user: User) -> None:
     if not user.is_admin:
         raise Forbidden("Only an admin can see and change gateways.")
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise InvalidRequest(
-            "A gateway's name has up to 64 letters, digits, `-`, `_` and `.`, beginning with one of the first.",
-            param="name",
-        )
-    if name in _RESERVED:
-        raise InvalidRequest(f"The name {name!r} is reserved. Choose another.", param="name")
 
 
 def _check_version(saved: SavedGateway, expected: int | None) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from threadkeep.domain.model import GatewayConfig
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED, Bus, Signal
-from threadkeep.ports.gateways import UNKNOWN, GatewayHealth, GatewayState, GatewayStore, RunningGateways
+from threadkeep.ports.gateways import GatewayHealth, GatewayStore, RunningGateways
 from threadkeep.tasks import end_tasks
 
 CHANGED = "gateways"
@@ -38,7 +38,6 @@ class LiveGateways:
         self._bus = bus
         self._alone = alone
         self._clock = clock
-        self._problems: Mapping[str, str] = {}
         self._have_changed, self._is_look_wanted = asyncio.Event(), asyncio.Event()
         self._applying = asyncio.Lock()
         self._looked_at = -LOOK_S
@@ -51,15 +50,9 @@ class LiveGateways:
         """The gateways of the settings."""
         return self._running.fixed
 
-    def health(self, name: str) -> GatewayHealth:
-        """What is known about a gateway."""
-        if problem := self._problems.get(name):
-            return GatewayHealth(GatewayState.FAILING, problem)
-        return self._running.health().get(name, UNKNOWN)
-
-    def all_health(self) -> Mapping[str, GatewayHealth]:
-        """What is known about every gateway, by name."""
-        return {name: self.health(name) for name in (*self._running.health(), *self._problems)}
+    def health(self) -> Mapping[str, GatewayHealth]:
+        """What is known about each gateway, by name."""
+        return self._running.health()
 
     def look_soon(self) -> None:
         """Has the providers asked how they are, unless that is known since a minute ago."""
@@ -76,7 +69,7 @@ class LiveGateways:
         async with self._applying:  # what is read first is also used first
             self._have_changed.clear()
             saved = await self._store.all()
-            self._problems = self._running.replace_added([it.config for it in saved])
+            self._running.replace_added([it.config for it in saved])
 
     async def close(self) -> None:
         """Stops following."""

@@ -20,7 +20,7 @@ import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
 import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
-import { chosenModel, isDemonstration, modelsFor } from "../state/models";
+import { chosenModel, modelState, modelsFor } from "../state/models";
 import { outbox } from "../state/outbox";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { toast } from "../state/toasts";
@@ -59,7 +59,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const waiting = useSelected(thread.state, isWaiting);
   const held = useSelected(thread.state, (it) => it.queued.some(({ held }) => held));
   const all = useStore(agents);
-  const isDemo = useStore(isDemonstration);
+  const isDemo = useStore(modelState) === "demonstration";
   const [renaming, setRenaming] = useState(false);
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has its own draft: what was typed before returns when the edit ends.

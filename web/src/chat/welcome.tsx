@@ -2,7 +2,7 @@ import { type AgentView } from "@threadkeep/client";
 
 import { useStore } from "../hooks/use-store";
 import { agents, isGuide } from "../state/agents";
-import { isDemonstration } from "../state/models";
+import { modelState } from "../state/models";
 import { go } from "../state/route";
 import { session } from "../state/session";
 import { useWords } from "../words";
@@ -18,7 +18,9 @@ export function Welcome({ agent, onIdea }: Props) {
   const words = useWords();
   const isTour = isGuide(agent);
   const guide = useStore(agents).find(isGuide);
-  const isDemo = useStore(isDemonstration) && !isTour;
+  const state = useStore(modelState);
+  const isDemo = state === "demonstration" && !isTour;
+  const lacksModel = state !== "connected" && !isTour;
   const who = useStore(session);
   const isAdmin = who.state === "in" && who.me.role === "admin";
   const ideas = isTour ? words.guideIdeas : isDemo ? words.ideas : [];
@@ -29,9 +31,11 @@ export function Welcome({ agent, onIdea }: Props) {
       {agent && !agent.isDefault && agent.description && (
         <p className="about">{isTour ? words.guideDescription : agent.description}</p>
       )}
-      {isDemo && (
+      {lacksModel && (
         <div className="connect">
-          <p className="demonstration">{isAdmin ? words.demonstration : words.demonstrationForUsers}</p>
+          <p className="demonstration">
+            {!isDemo ? (isAdmin ? words.noModel : words.notConfigured) : isAdmin ? words.demonstration : words.demonstrationForUsers}
+          </p>
           {isAdmin && (
             <button type="button" className="primary" onClick={() => go({ name: "gateways" })}>
               {words.connectModel}

@@ -4,8 +4,9 @@ import { Store, type ModelView, type ModelsView } from "@threadkeep/client";
 
 import { api } from "../api/api";
 
-/** Whether the small embedded model replies where an agent names no other; the server says so in the page. */
-export const isDemonstration = new Store(document.documentElement.dataset["demonstration"] === "True");
+/** Which model replies where an agent names none: the small embedded one, until an admin connects another. */
+export type ModelState = "none" | "demonstration" | "connected";
+export const modelState = new Store<ModelState>((document.documentElement.dataset["model"] ?? "connected") as ModelState);
 
 const NOTHING: readonly ModelView[] = [];
 const byAgent = new Map<string, Store<readonly ModelView[]>>();
@@ -30,8 +31,13 @@ async function load(agentId: string, into: Store<readonly ModelView[]>): Promise
 /** Reads them again: an admin has connected or removed some. */
 export async function refreshModels(): Promise<void> {
   const loading = [...byAgent].map(([agentId, into]) => (agentId ? load(agentId, into) : undefined));
-  const all = api.get<ModelsView>("/api/models").then(({ items }) => isDemonstration.set(items.some((it) => it.default && it.demonstration)));
+  const all = api.get<ModelsView>("/api/models").then(({ items }) => modelState.set(stateOf(items)));
   await Promise.allSettled([all, ...loading]);
+}
+
+function stateOf(models: readonly ModelView[]): ModelState {
+  const own = models.find((it) => it.default);
+  return !own ? "none" : own.name.endsWith("(demonstration)") ? "demonstration" : "connected";
 }
 
 /** Forgets whose models they were. */

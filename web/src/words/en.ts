@@ -90,6 +90,7 @@ export const en = {
   demonstration:
     "A tiny demo model answers until you connect a real one: brief, English only, often wrong.",
   demonstrationForUsers: "This is a tiny demo model: brief, English only, often wrong. An administrator can connect a real one.",
+  noModel: "No model is connected yet.",
   connectModel: "Connect a model",
   demonstrationShort: "Demo model: short answers, often wrong.",
   ideas: ["Why is the sky blue?", "What is photosynthesis?", "What is gravity?"],

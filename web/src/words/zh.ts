@@ -91,6 +91,7 @@ export const zh: Words = {
   helloNamed: (name: string) => `和 ${name} 聊聊吧`,
   demonstration: "在接入正式模型之前，由演示用的小模型回答：只会英文，回答简短，经常出错。",
   demonstrationForUsers: "当前是演示用的小模型：只会英文，回答简短，经常出错。管理员可以接入正式模型。",
+  noModel: "还没有接入模型。",
   connectModel: "接入模型",
   demonstrationShort: "演示模型：回答简短，经常出错",
   ideas: ["Why is the sky blue?", "What is photosynthesis?", "What is gravity?"],

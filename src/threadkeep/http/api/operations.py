@@ -32,7 +32,7 @@ async def get_readiness(call: Call) -> ReadinessView:
     gateways.look_soon()
     states = [
         GatewayStateView(name=name, status=it.state, reason=it.reason or UNSET)
-        for name, it in gateways.all_health().items()
+        for name, it in gateways.health().items()
     ]
     is_degraded = failing or any(it.status is GatewayState.FAILING for it in states)
     return ReadinessView(
