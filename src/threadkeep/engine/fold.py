@@ -168,6 +168,7 @@ class Folding:
             case UsageReported() as body:
                 self._close(at)
                 self._usage, self._is_asking = self.usage + body.usage, False
+                self._model = body.model or self._model
             case Done() | Failed() as body:
                 self._close(at)
                 self._end, self._ended_at = body, at

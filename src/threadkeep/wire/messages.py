@@ -9,6 +9,7 @@ from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.money import Cost
 from threadkeep.domain.parts import TextPart, ThoughtStep, card_of
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -67,6 +68,13 @@ class UsageView(View, frozen=True, kw_only=True):
     estimated: bool
 
 
+class CostView(View, frozen=True, kw_only=True):
+    """What something has cost."""
+
+    amount: Annotated[str, Meta(description="An exact decimal number.")]
+    currency: str
+
+
 class FailureView(View, frozen=True, kw_only=True):
     """Why a message failed."""
 
@@ -121,6 +129,7 @@ class MessageView(View, frozen=True, kw_only=True):
     token_count: int | None
     usage: UsageView | None
     model: str | None
+    cost: Annotated[CostView | None, Meta(description="`null` if a price is unknown.")] = None
     archived: bool
     created_at: Time
     completed_at: Time | None
@@ -170,6 +179,7 @@ def message_view(message: Message, *, archived: bool = False, siblings: Sequence
         token_count=message.token_count,
         usage=usage_view(message.usage) if message.usage else None,
         model=message.model,
+        cost=cost_view(message.usage.cost if message.usage else None),
         archived=archived,
         created_at=rfc3339(message.created_at),
         completed_at=time_or_none(message.completed_at),
@@ -213,6 +223,11 @@ def usage_view(usage: Usage) -> UsageView:
         cache_write_tokens=usage.cache_write_tokens,
         estimated=usage.estimated,
     )
+
+
+def cost_view(cost: Cost | None) -> CostView | None:
+    """What something has cost, if that is known."""
+    return CostView(amount=cost.amount, currency=cost.currency) if cost else None
 
 
 def failure_view(failure: Failure) -> FailureView:

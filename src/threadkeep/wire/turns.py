@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.wire.messages import FailureView, UsageView
+from threadkeep.wire.messages import CostView, FailureView, UsageView
 from threadkeep.wire.view import Id, RunAlias, Time, View
 
 
@@ -32,6 +32,7 @@ class TurnView(View, frozen=True, kw_only=True):
     started_at: Time
     ended_at: Time | None
     usage: UsageView | None
+    cost: Annotated[CostView | None, Meta(description="`null` if a price is unknown.")] = None
     error: FailureView | None
 
 

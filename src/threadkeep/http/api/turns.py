@@ -26,7 +26,7 @@ from threadkeep.protocols.dialects import DIALECTS, DialectName
 from threadkeep.runtime.following import Follower
 from threadkeep.services.sending import NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
-from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
+from threadkeep.wire.messages import MessageView, cost_view, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
 from threadkeep.wire.turns import (
     AbortView,
@@ -209,6 +209,7 @@ def turn_view(turn: Turn) -> TurnView:
         started_at=rfc3339(turn.started_at),
         ended_at=time_or_none(turn.ended_at),
         usage=usage_view(turn.usage) if turn.usage else None,
+        cost=cost_view(turn.usage.cost if turn.usage else None),
         error=failure_view(turn.error) if turn.error else None,
     )
 

@@ -376,6 +376,12 @@ export interface ConversationView {
   sessionId?: string;
 }
 
+/** What something has cost. */
+export interface CostView {
+  amount: string;
+  currency: string;
+}
+
 /** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
 
     `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
@@ -725,6 +731,7 @@ export interface MessageView {
   tokenCount: number | null;
   usage: UsageView | null;
   model: string | null;
+  cost?: CostView | null;
   archived: boolean;
   createdAt: string;
   completedAt: string | null;
@@ -1169,6 +1176,7 @@ export interface TurnView {
   startedAt: string;
   endedAt: string | null;
   usage: UsageView | null;
+  cost?: CostView | null;
   error: FailureView | null;
 }
 

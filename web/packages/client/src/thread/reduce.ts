@@ -245,6 +245,7 @@ function blank(
     status: role === "user" ? "COMPLETED" : "PENDING",
     tokenCount: null,
     usage: null,
+    cost: null,
     model: null,
     archived: false,
     createdAt: new Date().toISOString(),
