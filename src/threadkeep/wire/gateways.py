@@ -6,23 +6,14 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
-from threadkeep.domain.money import TOKENS_PRICED, Price, amount_text
 from threadkeep.domain.secret import MASK
 from threadkeep.ports.gateways import GatewayHealth, GatewayState, GatewayTest, SavedGateway
+from threadkeep.wire.models import PriceView, price_view
 from threadkeep.wire.view import Time, View, rfc3339
 
 MaskedKey = Annotated[
     str | None, Meta(description="A mask in place of the key, or null. Send the mask back to keep the key.")
 ]
-
-
-class PriceView(View, frozen=True, kw_only=True):
-    """What a model charges per million tokens, as decimals in the server's currency."""
-
-    input: str
-    output: str
-    cached_input: str | UnsetType = UNSET
-    cache_write: str | UnsetType = UNSET
 
 
 class ListedModelView(View, frozen=True, kw_only=True):
@@ -74,21 +65,7 @@ class GatewayStateView(View, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
-def price_view(price: Price) -> PriceView:
-    """A price per million tokens."""
-
-    def per_million(amount: int | None) -> str | UnsetType:
-        return UNSET if amount is None else amount_text(amount * TOKENS_PRICED)
-
-    return PriceView(
-        input=amount_text(price.input * TOKENS_PRICED),
-        output=amount_text(price.output * TOKENS_PRICED),
-        cached_input=per_million(price.cached_input),
-        cache_write=per_million(price.cache_write),
-    )
-
-
-def listed_model_view(model: ListedModel) -> ListedModelView:
+def _listed_model_view(model: ListedModel) -> ListedModelView:
     """A model as its gateway lists it."""
     abilities = ("context_tokens", "max_output_tokens", "supports_tools", "takes_images", "takes_pdfs")
     said: dict[str, Any] = {name: getattr(model, name) for name in abilities}
@@ -106,7 +83,7 @@ def gateway_view(config: GatewayConfig, health: GatewayHealth, saved: SavedGatew
         kind=config.kind,
         url=config.url,
         api_key=MASK if config.api_key else None,
-        models=[listed_model_view(it) for it in config.models],
+        models=[_listed_model_view(it) for it in config.models],
         default_model=config.default_model,
         source="admin" if saved else "settings",
         status=health.state,

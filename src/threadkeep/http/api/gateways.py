@@ -1,9 +1,9 @@
 """Gateways over HTTP, for admins."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, TypeVar
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from threadkeep.domain.errors import InvalidRequest
@@ -11,19 +11,17 @@ from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.money import Price
 from threadkeep.domain.secret import MASK, Secret
 from threadkeep.http.requests.etags import etag, expected_version
-from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.routing import Call, ViewResponse
 from threadkeep.services.gateways import GatewayReport
-from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.gateways import (
     GatewayTestView,
     GatewayView,
     gateway_test_view,
     gateway_view,
-    listed_model_view,
 )
 from threadkeep.wire.view import View
 
+T = TypeVar("T")
 Amount = str | int | float
 LimitedText = Annotated[str, Meta(max_length=5000)]
 Tokens = Annotated[int, Meta(gt=0, le=10**9)]
@@ -111,11 +109,15 @@ async def patch_gateway(call: Call, *, gateway: str, body: GatewayPatch) -> View
     """
 
     def revise(config: GatewayConfig) -> GatewayConfig:
-        merged = merge_patch(_body(config), msgspec.to_builtins(body))
-        try:
-            return _config(config.name, msgspec.convert(merged, UnsavedGatewayBody), kept=config)
-        except msgspec.ValidationError as exc:
-            raise invalid_request(exc, UnsavedGatewayBody) from exc
+        given = UnsavedGatewayBody(
+            kind=_or(body.kind, config.kind),
+            url=_or(body.url, config.url),
+            api_key=_or(body.api_key, MASK if config.api_key else None),
+            models=_or(body.models, None) or [],
+            default_model=_or(body.default_model, config.default_model),
+        )
+        revised = _config(config.name, given, kept=config)
+        return replace(revised, models=config.models) if body.models is UNSET else revised
 
     return _response(
         await call.services.gateways.update(
@@ -187,12 +189,5 @@ def _listed(model: str | ListedModelBody) -> ListedModel:
         raise InvalidRequest(f"The price of {model.name}: {exc.message}", param="models") from exc
 
 
-def _body(config: GatewayConfig) -> dict[str, Any]:
-    """A gateway in the format of requests, with its key masked."""
-    return {
-        "kind": config.kind,
-        "url": config.url,
-        "apiKey": MASK if config.api_key else None,
-        "models": [msgspec.to_builtins(listed_model_view(it)) for it in config.models],
-        "defaultModel": config.default_model,
-    }
+def _or(given: T | UnsetType, kept: T) -> T:
+    return kept if isinstance(given, UnsetType) else given

@@ -69,6 +69,8 @@ export interface AgentSettingsBody {
   approvalTimeoutS?: number;
   askUser?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
+  models?: string[];
+  fallbackModels?: string[];
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -92,6 +94,8 @@ export interface AgentSettingsView {
   approvalTimeoutS: number;
   askUser: boolean;
   tools: Record<string, ToolRuleView>;
+  models: string[];
+  fallbackModels: string[];
 }
 
 /** An agent. Only its owner and admins see its prompt, model and settings.
@@ -698,6 +702,7 @@ export interface MessageBody {
   parentId?: string | null;
   tip?: string | null;
   whenBusy?: WhenBusy;
+  model?: string | null;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -736,6 +741,25 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+}
+
+/** A model that can be chosen. */
+export interface ModelView {
+  id: string;
+  gateway: string;
+  name: string;
+  contextTokens: number;
+  maxOutputTokens: number | null;
+  supportsTools: boolean;
+  takesImages: boolean;
+  takesPdfs: boolean;
+  price: PriceView | null;
+  default: boolean;
+}
+
+/** The models that you can choose, the default one first. */
+export interface ModelsView {
+  items: ModelView[];
 }
 
 /** Something is unavailable; the turn continued. */
@@ -839,12 +863,12 @@ export interface PriceBody {
   cacheWrite?: string | number | null;
 }
 
-/** What a model charges per million tokens, as decimals in the server's currency. */
+/** What a model costs per million tokens, in the server's currency. */
 export interface PriceView {
   input: string;
+  cachedInput: string;
+  cacheWrite: string;
   output: string;
-  cachedInput?: string;
-  cacheWrite?: string;
 }
 
 /** How urgent a briefing is; P0 is the most urgent. */
@@ -901,6 +925,7 @@ export interface QueuedMessageView {
   messageId: string;
   content: string;
   files: FilePartView[];
+  model: string | null;
   createdAt: string;
   held: boolean;
   steers?: true;
@@ -945,6 +970,7 @@ export interface ReceiptView {
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
+  model?: string | null;
 }
 
 /** A conversation as a report; with `toolName`, only that tool's calls. */
