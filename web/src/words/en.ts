@@ -90,7 +90,10 @@ export const en = {
   hello: "What can I help with?",
   helloNamed: (name: string) => `Ask ${name} anything`,
   demonstration:
-    "This is a tiny demo model: brief, English only, often wrong. To connect a real model, set ANTHROPIC_API_KEY or OPENAI_API_KEY and restart.",
+    "A tiny demo model answers until you connect a real one: brief, English only, often wrong.",
+  demonstrationForUsers: "This is a tiny demo model: brief, English only, often wrong. An administrator can connect a real one.",
+  noModel: "No model is connected yet.",
+  connectModel: "Connect a model",
   demonstrationShort: "Demo model: short answers, often wrong.",
   ideas: ["Why is the sky blue?", "What is photosynthesis?", "What is gravity?"],
   takeTour: "Take the tour",
@@ -254,6 +257,11 @@ export const en = {
   cacheWriteTokens: "Tokens written to cache",
   estimated: "estimated",
   model: "Model",
+  chooseModel: (name: string) => `Model: ${name}`,
+  agentsModel: "the agent’s own",
+  pricePerMillion: (input: string, output: string) => `${input} in, ${output} out per million tokens`,
+  takesNoImages: "no images",
+  takesNoTools: "no tools",
   characters: (count: string) => `${count} characters`,
   cut: "truncated",
 

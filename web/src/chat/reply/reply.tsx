@@ -1,5 +1,5 @@
 import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
-import { GitFork, History, Info, RefreshCw } from "lucide-react";
+import { GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { liveActivity, shownSegments } from "../../turn/activity";
@@ -12,6 +12,7 @@ import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
 import { RatingButtons } from "./rating-buttons";
 import { LazyRatingForm } from "./lazy-rating-form";
+import { RegenerateButton } from "./regenerate-button";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
@@ -25,7 +26,7 @@ interface Props {
   running: boolean;
   /** Whether the path can't be changed now. */
   busy: boolean;
-  onRegenerate: () => void;
+  onRegenerate: (model?: string) => void;
   onContinue: (text: string) => void;
   onDecide: Decide;
   onFork?: () => void;
@@ -85,7 +86,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
         <LazyCitations agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
       )}
       {!running && (
-        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
+        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={() => onRegenerate()} onContinue={onContinue} />
       )}
       {(!running || turnId) && (
         <div className="actions">
@@ -93,12 +94,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
             <>
               {children}
               {hasText && <CopyButton text={contentOf(parts)} />}
-              <IconButton
-                icon={RefreshCw}
-                label={words.regenerate}
-                unavailable={busy ? words.regenerateBusy : undefined}
-                onClick={onRegenerate}
-              />
+              <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
               <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
             </>
