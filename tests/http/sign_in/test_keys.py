@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -97,7 +97,7 @@ async def test_socket_takes_a_key_wherever_it_takes_a_token(talk: Talk):
         {"additional_headers": {"x-api-key": value}},
         {"subprotocols": [f"bearer.{value}"]},
     ):
-        async with agentx(talk, **options) as socket:
+        async with agentx(talk, **cast("Any", options)) as socket:
             assert "error" not in await socket.request("container_list")
     async with agentx(talk, additional_headers={"x-api-key": UNKNOWN}) as socket:
         assert (await socket.request("container_list"))["errorCode"] == "UNAUTHENTICATED"
