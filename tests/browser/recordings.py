@@ -34,6 +34,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.money import Cost
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.wire.events import encode_event
@@ -118,18 +119,20 @@ LOGS: dict[str, list[TurnEvent]] = {
         IterationStart(1),
         Text("I look at the "),
         Text("numbers first."),
-        UsageReported(10, 5, cache_write_tokens=8),
+        UsageReported(10, 5, cache_write_tokens=8, model="scripted", cost=Cost("0.000105", "USD")),
         ToolCalled("t1", "sales", "shop", {"year": 2026}),
         ToolResultStored("t1", "sales", "ok", {"total": 635}, duration_ms=8, chart_data=CHART),
         IterationStart(2),
         Thought("Now the "),
         Thought("handbook."),
-        UsageReported(20, 3, cache_read_tokens=8, cache_write_tokens=9),
+        UsageReported(
+            20, 3, cache_read_tokens=8, cache_write_tokens=9, model="other", cost=Cost("9.9999", "USD")
+        ),
         ToolCalled("t2", "read", "docs", {"name": "handbook"}),
         ToolResultStored("t2", "read", "ok", "Growth is …", duration_ms=3),
         IterationStart(3),
         Text("Revenue grew."),
-        UsageReported(30, 4, cache_read_tokens=17),
+        UsageReported(30, 4, cache_read_tokens=17, model="other", cost=Cost("1.00", "USD")),
         COMPLETED,
     ),
     "parallel calls that end in another order": turn(

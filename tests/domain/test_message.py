@@ -16,6 +16,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage, check_user_content
+from threadkeep.domain.money import Cost
 from threadkeep.domain.parts import FilePart, text_parts
 from threadkeep.domain.text import BLANK_CHARACTERS
 
@@ -128,3 +129,19 @@ def test_limit_counts_characters_and_zero_means_none():
 def test_text_that_no_database_keeps_is_refused(text: str):
     with pytest.raises(ThreadkeepError, match=r"NUL|surrogate"):
         check_user_content(text, most=0)
+
+
+def test_the_sum_of_usages_costs_their_sum() -> None:
+    one, other = Usage(3, 4, cost=Cost("0.1", "USD")), Usage(5, 6, cost=Cost("0.2", "USD"))
+    assert (one + other).cost == Cost("0.30", "USD")
+
+
+def test_what_used_nothing_costs_nothing() -> None:
+    paid = Usage(3, 4, cost=Cost("0.1", "USD"))
+    assert (Usage(0, 0) + paid).cost == (paid + Usage(0, 0)).cost == paid.cost
+
+
+@pytest.mark.parametrize("other", [None, Cost("1.00", "EUR")])
+def test_a_sum_with_an_unknown_cost_or_another_currency_has_no_cost(other: Cost | None) -> None:
+    one, two = Usage(3, 4, cost=Cost("0.1", "USD")), Usage(5, 6, cost=other)
+    assert (one + two).cost is None and (two + one).cost is None

@@ -39,10 +39,10 @@ WIRES = tuple(APIS)
 
 ADD = ToolSpec("add", "Adds numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = ModelRequest(
-    None, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
+    MODEL, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
 )
 AFTER_A_TOOL = ModelRequest(
-    None,
+    MODEL,
     "You are brief.",
     (
         *QUESTION.messages,
@@ -80,8 +80,8 @@ def make_gateway(
     """A gateway that does not wait."""
     naps = naps or Naps()
     patience = RetryPolicy(silence_s, naps, lambda: now, naps.elapsed, lambda: 0.5)
-    endpoint = Endpoint(url=url, api_key=key, model=MODEL)
-    return ProviderGateway(APIS[wire], endpoint, transport=transport, patience=patience)
+    endpoint = Endpoint(url=url, api_key=key)
+    return ProviderGateway(APIS[wire], endpoint, name=wire, transport=transport, patience=patience)
 
 
 async def ask(

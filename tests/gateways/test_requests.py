@@ -21,6 +21,8 @@ from tests.gateways.asking import (
     text_of,
 )
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.model import ListedModel
+from threadkeep.domain.money import FREE
 from threadkeep.engine.model_call import ModelCall
 from threadkeep.gateways.anthropic import ANTHROPIC, anthropic_body
 from threadkeep.gateways.encoding import encode
@@ -46,7 +48,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
     ToolUseBlock,
-    signer,
 )
 from threadkeep.testing import (
     Fail,
@@ -68,7 +69,7 @@ from threadkeep.testing.provider_rules import (
 
 def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():
     assert anthropic_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "max_tokens": 4096,
         "system": [{"type": "text", "text": "You are brief."}],
         "messages": [
@@ -96,7 +97,7 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
     call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
     assert openai_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "messages": [
             {"role": "system", "content": "You are brief."},
             {"role": "user", "content": "你好, how are you?"},
@@ -112,7 +113,7 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
 def test_responses_gets_instructions_apart_and_everything_else_as_items():
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
     assert responses_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "instructions": "You are brief.",
         "input": [
             {"type": "message", "role": "user", "content": "你好, how are you?"},
@@ -148,7 +149,7 @@ def test_openai_gets_at_most_128_calls_a_message_each_with_its_results():
 
 IMAGE = b"\x89PNG\r\n\x1a\nand so on"
 WITH_IMAGE = ModelRequest(
-    model=None,
+    model=MODEL,
     system="",
     messages=(
         ModelMessage("user", (ImageBlock("i1", "dog.png", 400), TextBlock("What is this?"))),
@@ -160,7 +161,7 @@ WITH_IMAGE = ModelRequest(
 
 
 def test_anthropic_gets_images_as_blocks():
-    body = anthropic_body(WITH_IMAGE, "m")
+    body = anthropic_body(WITH_IMAGE, "anthropic/m")
     image, question = body["messages"][0]["content"]
     data = b64encode(IMAGE).decode()
     assert image == {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
@@ -196,7 +197,7 @@ def test_responses_gets_files_as_parts_and_a_tool_s_images_in_its_result():
     url = f"data:image/png;base64,{b64encode(IMAGE).decode()}"
     image = {"type": "input_image", "image_url": url, "detail": "auto"}
     data = f"data:application/pdf;base64,{b64encode(PDF).decode()}"
-    assert responses_body(request, "m")["input"][1:] == [
+    assert responses_body(request, "responses/m")["input"][1:] == [
         {
             "type": "function_call_output",
             "call_id": "t1",
@@ -229,8 +230,11 @@ def test_families_of_models_that_take_images_are_known_and_the_operator_knows_be
 ):
     settings: dict[Taken, bool] = {"auto": expected, "on": True, "off": False}
     for setting, taken in settings.items():
-        gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", model="m", images=setting))
-        assert (gateway.takes_files(model).images is not None) is taken
+        gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", images=setting))
+        assert (gateway.describe(model).images is not None) is taken
+    said = {model: ListedModel(name=model, takes_images=not expected)}
+    gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", models=said))
+    assert (gateway.describe(model).images is not None) is not expected
 
 
 def test_what_the_agent_sets_is_sent():
@@ -246,7 +250,7 @@ def test_what_the_agent_sets_is_sent():
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_request_without_extras_has_none(wire: str):
-    bare = ModelRequest(None, "", QUESTION.messages)
+    bare = ModelRequest("", "", QUESTION.messages)
     with ScriptedModel() as model:
         _, error = await ask(make_gateway(wire, model.url), bare)
     assert error is None
@@ -255,7 +259,7 @@ async def test_request_without_extras_has_none(wire: str):
     assert [message["role"] for message in body.get("messages") or body["input"]] == ["user"]
 
 
-SIGNER = signer("anthropic", MODEL)
+SIGNER = f"anthropic/{MODEL}"
 
 ODD: tuple[tuple[Block, ...], ...] = (
     (ToolUseBlock("t1", "made up: 工具!" * 30, MappingProxyType({"a": MappingProxyType({"b": 1})})),),
@@ -356,7 +360,7 @@ async def test_encrypted_reasoning_goes_back_in_its_order_until_the_provider_ref
 
 def exchange(events: list[ModelEvent], gateway: str) -> tuple[ModelMessage, ModelMessage]:
     """A model call and its results, as the engine sends them back."""
-    call = ModelCall(signer(gateway, MODEL))
+    call = ModelCall(f"{gateway}/{MODEL}")
     for event in events:
         match event:
             case TextDelta(text):
@@ -416,11 +420,11 @@ def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed
     thought, text = ThinkingBlock("Hm.", "signed", signed_by), {"type": "text", "text": "Yes."}
     request = conversation(thought, TextBlock("Yes."), ThinkingBlock("So.", "signed", "anthropic/m"))
     own = {"type": "thinking", "thinking": "So.", "signature": "signed"}
-    assert anthropic_body(request, "m")["messages"][1]["content"] == [text, own]
-    assert anthropic_body(replace(request, model="m3"), "m")["messages"][1]["content"] == [text]
-    said = openai_body(request, "m")["messages"]
+    assert anthropic_body(request, "anthropic/m")["messages"][1]["content"] == [text, own]
+    assert anthropic_body(request, "anthropic/m3")["messages"][1]["content"] == [text]
+    said = openai_body(request, "anthropic/m")["messages"]
     assert [message["content"] for message in said[1:]] == ["你好, how are you?", "Yes.", "And?"]
-    items = [item["type"] for item in responses_body(request, "m")["input"]]
+    items = [item["type"] for item in responses_body(request, "responses/m")["input"]]
     assert items == ["message", *["reasoning"] * (signed_by == "responses/m"), "message", "message"]
 
 
@@ -432,7 +436,7 @@ def test_blocks_keep_their_order_on_the_wire():
         ThinkingBlock("", "redacted_thinking:data", "anthropic/m"),
         TextBlock("Last."),
     )
-    assert anthropic_body(request, "m")["messages"][1]["content"] == [
+    assert anthropic_body(request, "anthropic/m")["messages"][1]["content"] == [
         {"type": "text", "text": "First."},
         {"type": "thinking", "thinking": "Hm.", "signature": "s1"},
         {"type": "text", "text": "Then."},
@@ -443,7 +447,7 @@ def test_blocks_keep_their_order_on_the_wire():
 
 def test_questions_around_a_reply_of_which_nothing_is_left_become_one():
     request = conversation(ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock(" "))
-    (message,) = anthropic_body(request, "m")["messages"]
+    (message,) = anthropic_body(request, "anthropic/m")["messages"]
     assert [block["text"] for block in message["content"]] == ["你好, how are you?", "And?"]
     _, message = openai_body(request, "m")["messages"]
     assert message == {"role": "user", "content": "你好, how are you?\n\nAnd?"}
@@ -461,12 +465,12 @@ def test_longer_history_begins_with_the_same_bytes():
     talk = replace(LONG_TALK, cache_key=None)
     shorter = replace(talk, messages=talk.messages[:5])
     for before, after in (
-        (encode(anthropic_body(shorter, "m")), encode(anthropic_body(talk, "m"))),
+        (encode(anthropic_body(shorter, "anthropic/m")), encode(anthropic_body(talk, "anthropic/m"))),
         (
             encode(openai_body(shorter, "m")),
             encode(openai_body(talk, "m")),
         ),
-        (encode(responses_body(shorter, "m")), encode(responses_body(talk, "m"))),
+        (encode(responses_body(shorter, "responses/m")), encode(responses_body(talk, "responses/m"))),
     ):
         assert after.startswith(before.removesuffix(b"]}"))
 
@@ -517,16 +521,21 @@ def test_address_that_is_none_is_refused(wire: str, url: str):
 
 
 async def test_gateway_says_what_it_is():
-    gateways: list[Gateway] = [
-        ProviderGateway(ANTHROPIC, Endpoint(url="http://x", model="m")),
-        ProviderGateway(OPENAI, Endpoint(url="http://x", model="m")),
-        ProviderGateway(RESPONSES, Endpoint(url="http://x", model="m")),
-        ProviderGateway(OPENAI, Endpoint(url="http://x", model="m", context_tokens=4096)),
+    small = ListedModel(name="m", context_tokens=4096, supports_tools=False, price=FREE)
+    gateways = [
+        ProviderGateway(ANTHROPIC, Endpoint(url="http://x"), name="default"),
+        ProviderGateway(OPENAI, Endpoint(url="http://x"), name="home"),
+        ProviderGateway(RESPONSES, Endpoint(url="http://x"), name="new"),
+        ProviderGateway(OPENAI, Endpoint(url="http://x", models={"m": small}), name="work"),
     ]
-    assert [gateway.name for gateway in gateways] == ["anthropic", "openai", "responses", "openai"]
-    assert [gateway.context_tokens for gateway in gateways] == [200_000, 128_000, 128_000, 4096]
+    models = [gateway.describe("m") for gateway in gateways]
+    assert [model.id for model in models] == ["default/m", "home/m", "new/m", "work/m"]
+    assert [model.context_tokens for model in models] == [200_000, 128_000, 128_000, 4096]
+    assert [model.supports_tools for model in models] == [True, True, True, False]
+    assert [model.price for model in models] == [None, None, None, FREE]
+    # As before there were several gateways, so that stored reasoning stays valid.
+    assert [gateway.signer("m") for gateway in gateways] == ["anthropic/m", "home/m", "new/m", "work/m"]
     for gateway in gateways:
-        assert (gateway.default_model, gateway.supports_tools) == ("m", True)
         await gateway.close()
 
 
@@ -613,7 +622,12 @@ def marked(body: Mapping[str, Any]) -> list[str]:
 
 
 def test_anthropic_is_told_what_to_keep_for_the_next_request():
-    assert marked(anthropic_body(LONG_TALK, "m")) == ["tools.1", "system.0", "messages.4.0", "messages.6.1"]
+    assert marked(anthropic_body(LONG_TALK, "anthropic/m")) == [
+        "tools.1",
+        "system.0",
+        "messages.4.0",
+        "messages.6.1",
+    ]
 
 
 def test_each_request_is_also_marked_where_the_one_before_it_ended():
@@ -633,13 +647,13 @@ def test_nothing_that_is_missing_is_marked():
 
 def test_single_request_is_not_kept():
     request = replace(LONG_TALK, cache_key=None)
-    assert marked(anthropic_body(request, "m")) == []
+    assert marked(anthropic_body(request, "anthropic/m")) == []
     assert "prompt_cache_key" not in openai_body(request, "m")
 
 
 def test_marks_do_not_change_what_is_sent():
     bare = anthropic_body(replace(LONG_TALK, cache_key=None), "m")
-    body = anthropic_body(LONG_TALK, "m")
+    body = anthropic_body(LONG_TALK, "anthropic/m")
     for blocks in (body["tools"], body["system"], *(message["content"] for message in body["messages"])):
         for block in blocks:
             block.pop("cache_control", None)
@@ -698,7 +712,7 @@ SHAPES = [
     LONG_TALK,
     WITH_IMAGE,
     replace(LONG_TALK, max_tokens=5, model="other"),
-    ModelRequest(None, "", QUESTION.messages),
+    ModelRequest("", "", QUESTION.messages),
     replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),
     *(conversation(*said) for said in ODD if not any(isinstance(it, ToolUseBlock) for it in said)),
 ]

@@ -7,6 +7,7 @@ from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.money import month_before
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
@@ -16,6 +17,7 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.history import History
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
@@ -36,7 +38,11 @@ class Background:
 
 
 async def start_background(
-    settings: Settings, adapters: Adapters, caps: OperatorCaps, started: AsyncExitStack
+    settings: Settings,
+    adapters: Adapters,
+    choice: ModelChoice,
+    caps: OperatorCaps,
+    started: AsyncExitStack,
 ) -> Background:
     """Starts the jobs, which whichever node has time does."""
     store, clock = adapters.store, adapters.clock
@@ -44,7 +50,7 @@ async def start_background(
     document_jobs = DocumentJobs(
         store, document_files, ProcessExtractor(), adapters.embedder, clock, adapters.vector_index
     )
-    compactions = Compactions(store, adapters.models, adapters.allowances, clock, settings.zone, caps)
+    compactions = Compactions(store, choice, adapters.allowances, clock, settings.zone, caps)
     history = History(store, adapters.loops)
     started.push_async_callback(history.close)
     if adapters.alone:  # no other process could be running a job
@@ -60,7 +66,7 @@ async def start_background(
     jobs = Jobs(
         adapters.jobs,
         {
-            TITLE_JOB: Titles(store, adapters.models, titled, caps).give,
+            TITLE_JOB: Titles(store, choice.own, titled).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: document_jobs.read,
             EMBED_JOB: document_jobs.embed,
@@ -99,5 +105,7 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         conversations_missing_from_search=services.history.catch_up,
         files_without_a_message=services.files.sweep,
         unreferenced_payloads=store.payloads.collect,
+        abandoned_reservations=lambda: store.ledger.charge_abandoned(clock() - HOUR_MS),
+        past_spending=lambda: store.ledger.forget_spending(month_before(services.spending.today)),
     )
     return Hourly(hourly.by_name, services.loops)

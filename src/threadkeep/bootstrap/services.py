@@ -27,8 +27,11 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
+from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
@@ -51,12 +54,13 @@ from threadkeep.tools.roles import WorkspaceRoles
 
 async def start_services(settings: Settings, adapters: Adapters, started: AsyncExitStack) -> Services:
     """Builds the services and starts what works beside them; `started` ends it in reverse order."""
-    catalog, caps = build_catalog(settings), build_caps(settings, adapters.models.gateway)
-    agents = await _start_agents(settings, adapters, catalog, caps)
-    background = await start_background(settings, adapters, caps, started)
-    node = _build_node(adapters, background)
+    catalog, caps = build_catalog(settings), build_caps(settings)
+    choice = ModelChoice(adapters.models, settings.allowed_models)
+    agents = await _start_agents(settings, adapters, catalog, choice, caps)
+    background = await start_background(settings, adapters, choice, caps, started)
+    node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
-    parts = _build_parts(settings, adapters, catalog, caps, agents, background, node)
+    parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
     services = _build_services(settings, adapters, parts, starts)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
@@ -64,10 +68,10 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
 
 
 async def _start_agents(
-    settings: Settings, adapters: Adapters, catalog: Catalog, caps: OperatorCaps
+    settings: Settings, adapters: Adapters, catalog: Catalog, choice: ModelChoice, caps: OperatorCaps
 ) -> Agents:
     """The agents, with those that every server has."""
-    agents = Agents(adapters.store, catalog, adapters.clock, caps, on_program=adapters.on_program)
+    agents = Agents(adapters.store, catalog, adapters.clock, choice, caps, on_program=adapters.on_program)
     if settings.promptx_arguments or await adapters.store.agents.run_programs():
         adapters.on_program()
     await agents.ensure_default()
@@ -76,7 +80,7 @@ async def _start_agents(
     return agents
 
 
-def _build_node(adapters: Adapters, background: Background) -> Node:
+def _build_node(settings: Settings, adapters: Adapters, background: Background) -> Node:
     return Node(
         adapters.store,
         adapters.bus,
@@ -85,6 +89,7 @@ def _build_node(adapters: Adapters, background: Background) -> Node:
         adapters.metrics,
         adapters.loops,
         alone=adapters.alone,
+        zone=settings.zone,
     )
 
 
@@ -93,6 +98,7 @@ class _Parts:
     """What several services share."""
 
     catalog: Catalog
+    choice: ModelChoice
     caps: OperatorCaps
     agents: Agents
     background: Background
@@ -109,6 +115,7 @@ def _build_parts(
     settings: Settings,
     adapters: Adapters,
     catalog: Catalog,
+    choice: ModelChoice,
     caps: OperatorCaps,
     agents: Agents,
     background: Background,
@@ -119,11 +126,12 @@ def _build_parts(
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
     return _Parts(
         catalog=catalog,
+        choice=choice,
         caps=caps,
         agents=agents,
         background=background,
         node=node,
-        prompts=Prompts(store, agents, prompt_files, roles, adapters.models),
+        prompts=Prompts(store, agents, prompt_files, roles, choice),
         prompt_files=prompt_files,
         retriever=retriever,
         tools=build_tools(settings, adapters, catalog, roles, retriever, node),
@@ -138,6 +146,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     replies = ModelReplies(
         store,
         adapters.models,
+        parts.choice,
         ModelRequests(store, parts.prompts, Passages(parts.retriever), settings.zone),
         parts.background.history,
         parts.tools,
@@ -159,6 +168,7 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
     history, prompts = background.history, parts.prompts
     turns = Turns(store, node)
     running_turns = RunningTurns(store, node, clock)
+    keys = Keys(store, agents, clock)
     personal_servers = PersonalServers(adapters.pool, settings.workspaces)
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
@@ -184,12 +194,16 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         compactions=background.compactions,
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
+        feedback=Feedbacks(store, agents, clock),
         reports=Reports(store, conversations, clock),
-        usages=Usages(store, clock),
-        users=Users(store, running_turns, prompts, personal_servers, clock),
+        usages=Usages(store, adapters.spending),
+        spending=adapters.spending,
+        users=Users(store, running_turns, prompts, personal_servers, keys, clock),
+        keys=keys,
         user_events=background.user_events,
         metrics=adapters.metrics,
         loops=adapters.loops,
         store=store,
-        gateway=adapters.models.gateway,
+        models=adapters.models,
+        choice=parts.choice,
     )

@@ -8,6 +8,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.money import amount_text, parse_amount
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
@@ -58,6 +59,10 @@ class Bounds:
 
 Count = Annotated[int, Bounds(0, 1_000_000)]
 
+ANY_MODEL = "*"
+MOST_MODELS = 50
+MOST_MODEL_CHARACTERS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
@@ -87,6 +92,29 @@ class AgentSettings:
     """Whether the model may ask the user a question in the middle of a turn."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
     """Rules by `server.tool`, `server.*` or `*`."""
+    models: tuple[str, ...] = ()
+    """The models that a user may choose for a message, besides the agent's own; `*` means any."""
+    fallback_models: tuple[str, ...] = ()
+    """The models to try in this order if the chosen one fails."""
+
+    budget_month: str | float = "0.00"
+    """How much all users together can spend on the agent's model calls in a month."""
+
+    def __post_init__(self) -> None:
+        amount = parse_amount(self.budget_month, param="settings.budgetMonth")
+        object.__setattr__(self, "budget_month", amount_text(amount))
+        for models, param in ((self.models, "models"), (self.fallback_models, "fallbackModels")):
+            if len(models) > MOST_MODELS:
+                raise InvalidRequest(
+                    f"`settings.{param}` can name at most {MOST_MODELS} models.", param=f"settings.{param}"
+                )
+            for model in models:
+                check_line(model, f"settings.{param}", most=MOST_MODEL_CHARACTERS)
+        if ANY_MODEL in self.fallback_models:
+            raise InvalidRequest(
+                "`settings.fallbackModels` names models; `*` is for `settings.models`.",
+                param="settings.fallbackModels",
+            )
 
     @property
     def runs_programs(self) -> bool:
@@ -117,7 +145,7 @@ class Agent:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
         check_line(self.primary_role_id, "primaryRoleId", most=100)
         if self.model is not None:
-            check_line(self.model, "model", most=200)
+            check_line(self.model, "model", most=MOST_MODEL_CHARACTERS)
         for text, param, most in (
             (self.description, "description", 2_000),
             (self.system_prompt, "systemPrompt", 100_000),
@@ -128,11 +156,18 @@ class Agent:
 
     def is_visible_to(self, user: User) -> bool:
         """Whether a user may see this agent and talk to it."""
-        return self.deleted_at is None and (self.visibility is Visibility.PUBLIC or self.is_open_to(user))
+        is_shown = self.visibility is Visibility.PUBLIC or self.is_open_to(user)
+        return self.deleted_at is None and is_shown and user.may_use(self.id)
 
     def is_open_to(self, user: User) -> bool:
         """Whether a user may see its prompt and change it: its owner and admins."""
         return self.deleted_at is None and (self.owner_id == user.id or user.is_admin)
+
+    def is_owned_by(self, user: User) -> bool:
+        """Whether it is the user's own. Agents without an owner, such as the default one, are the admins'."""
+        if self.deleted_at is not None:
+            return False
+        return user.is_admin if self.owner_id is None else self.owner_id == user.id
 
     def check_visible_to(self, user: User) -> None:
         """Refuses a user who may not see this agent."""

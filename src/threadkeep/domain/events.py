@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.money import Cost
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.turn import Turn
 
@@ -62,7 +63,8 @@ class IterationRestart:
 
     type: ClassVar[str] = "iteration_restart"
     iteration: int
-    from_seq: int
+    from_seq: int = 0
+    """Where the call began; 0 until its log, which numbers the events, fills it in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """The usage of a model call."""
+    """The usage of a model call: the model that answered, and what it cost; each None if unknown."""
 
     type: ClassVar[str] = "usage"
     input_tokens: int
@@ -194,16 +196,20 @@ class UsageReported:
     estimated: bool = False
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    model: str | None = None
+    cost: Cost | None = None
 
     @staticmethod
-    def of(usage: Usage) -> "UsageReported":
-        """The event that reports this usage."""
+    def of(usage: Usage, model: str | None = None) -> "UsageReported":
+        """The event that reports this usage of a model."""
         return UsageReported(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             estimated=usage.estimated,
             cache_read_tokens=usage.cache_read_tokens,
             cache_write_tokens=usage.cache_write_tokens,
+            model=model,
+            cost=usage.cost,
         )
 
     @property
@@ -215,6 +221,7 @@ class UsageReported:
             estimated=self.estimated,
             cache_read_tokens=self.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens,
+            cost=self.cost,
         )
 
 

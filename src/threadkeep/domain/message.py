@@ -12,6 +12,7 @@ from threadkeep.domain.errors import (
     MessageTooLong,
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
+from threadkeep.domain.money import Cost, add_costs
 from threadkeep.domain.parts import (
     FilePart,
     Parts,
@@ -85,16 +86,29 @@ class Usage:
     estimated: bool = False
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    cost: Cost | None = None
+    """What it cost; None if the price is unknown."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        """The sum of both; estimated if one of them is."""
+        """The sum of both; estimated if one of them is. Its cost is unknown if the cost of one of them is."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             estimated=self.estimated or other.estimated,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cost=self._cost_with(other),
         )
+
+    def _cost_with(self, other: "Usage") -> Cost | None:
+        """The cost of both; what used nothing costs nothing."""
+        if not self._has_tokens:
+            return other.cost
+        return add_costs(self.cost, other.cost) if other._has_tokens else self.cost
+
+    @property
+    def _has_tokens(self) -> bool:
+        return bool(self.input_tokens or self.output_tokens)
 
 
 @dataclass(frozen=True, slots=True)

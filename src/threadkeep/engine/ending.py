@@ -94,10 +94,15 @@ def last_events(
         if call.tool_call_id in waiting:
             yield ToolResultStored(call.tool_call_id, call.tool_name, "denied", error=NO_DECISION)
         else:
-            yield ToolResultStored(call.tool_call_id, call.tool_name, "interrupted", error=why)
+            yield interrupted(call, why)
     if unreported is not None:
         yield UsageReported.of(unreported)
     yield replace(end, usage=reported + (unreported or Usage(0, 0))) if isinstance(end, Done) else end
+
+
+def interrupted(call: OpenCall, why: str) -> ToolResultStored:
+    """The result of a call that gets none from its tool."""
+    return ToolResultStored(call.tool_call_id, call.tool_name, "interrupted", error=why)
 
 
 def cut_off(

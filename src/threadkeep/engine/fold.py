@@ -91,6 +91,8 @@ class Folding:
         self._ended_at: int | None = None
         self._model: str | None = None
         self.last_seq = 0
+        self.call_seq = 0
+        """The number of the event that began the last model call."""
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -107,6 +109,11 @@ class Folding:
     def open_iteration(self) -> int | None:
         """The model call that hasn't reported its usage, if any; 0 before the first."""
         return self._iteration if self._is_asking else None
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether a model call has reported its usage."""
+        return self._usage is not None
 
     @property
     def usage(self) -> Usage:
@@ -136,11 +143,11 @@ class Folding:
                 )
             case IterationStart(iteration):
                 self._close(at)
-                self._iteration, self._is_asking = iteration, True
+                self._iteration, self._is_asking, self.call_seq = iteration, True, event.seq
             case IterationRestart(iteration):
                 self._close(at)
                 self._supersede(iteration)
-                self._iteration, self._is_asking = iteration, True
+                self._iteration, self._is_asking, self.call_seq = iteration, True, event.seq
             case ToolProgress():
                 pass
             case ToolCalled() as body:
@@ -166,6 +173,7 @@ class Folding:
             case UsageReported() as body:
                 self._close(at)
                 self._usage, self._is_asking = self.usage + body.usage, False
+                self._model = body.model or self._model
             case Done() | Failed() as body:
                 self._close(at)
                 self._end, self._ended_at = body, at

@@ -37,6 +37,7 @@ from threadkeep.engine.ending import (
     OpenCall,
     completed,
     failed,
+    interrupted,
     last_events,
     stopped,
 )
@@ -48,24 +49,27 @@ from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import Toolbox, clean_use
+from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.user_requests import UserRequests
 from threadkeep.ports.gateway import (
-    Gateway,
+    GatewayUnavailable,
     ModelRequest,
     ModelStopped,
     ModelUsage,
+    ReplyBrokeOff,
     Retrying,
     TextDelta,
     ThoughtDelta,
     ThoughtSigned,
     ToolSpec,
     ToolUse,
-    signer,
 )
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.receipts import TurnReceipt
 
 log = logging.getLogger("threadkeep.engine")
+
+BROKE_OFF = "The model's reply broke off before the tool was called."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class TurnTools:
 async def run_turn(
     turn: Turn,
     build: Build,
-    gateway: Gateway,
+    models: TurnModels,
     tools: TurnTools,
     limits: TurnLimits,
     stop: Stop,
@@ -138,7 +142,7 @@ async def run_turn(
     for event in opening:
         yield event
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
-    run = _Run(turn, build, gateway, tools, limits, stop, state, load, steering, timer)
+    run = _Run(turn, build, models, tools, limits, stop, state, load, steering, timer)
     steps = run.steps()
     try:
         while True:
@@ -176,7 +180,7 @@ class _Run:
         self,
         turn: Turn,
         build: Build,
-        gateway: Gateway,
+        models: TurnModels,
         tools: TurnTools,
         limits: TurnLimits,
         stop: Stop,
@@ -188,9 +192,8 @@ class _Run:
         self._turn = turn
         self._timer = timer
         self._build = build
-        self._request = state.request or ModelRequest(None, "", ())
-        self._gateway = gateway
-        self._signed_by = signer(gateway.name, turn.model or gateway.default_model)
+        self._request = state.request or ModelRequest("", "", ())
+        self._models = models
         self._tools = tools
         self._toolbox = tools.toolbox
         self._limits = limits
@@ -253,10 +256,24 @@ class _Run:
         for event in await self._begin_call():
             yield event
         await self._load_contents()
-        call = self._call = ModelCall(self._signed_by)
-        async with aclosing(self._call_model(call)) as said:
-            async for event in said:
-                yield event
+        call, has_restarted = self._new_call(), False
+        while True:
+            try:
+                async with aclosing(self._call_model(call)) as said:
+                    async for event in said:
+                        yield event
+                break
+            except GatewayUnavailable as exc:
+                self._call = None  # the provider didn't reply, so it bills nothing
+                for step in self._models.fall_back(exc, self._request):
+                    yield step
+            except ReplyBrokeOff:
+                if has_restarted:
+                    raise
+                has_restarted = True
+                for event in self._restart(call):
+                    yield event
+            call = self._new_call()
         self._spent = self._unreported = self._cost(call)
         self._call, self.stop_reason = None, call.stop_reason
         finished = call.finished(self._iteration)
@@ -264,6 +281,20 @@ class _Run:
         yield finished.entry()
         self._unreported, self._usage = None, self._usage + self._spent
         yield UsageReported.of(self._spent)
+
+    def _new_call(self) -> ModelCall:
+        self._call = ModelCall(self._models.current.signer)
+        return self._call
+
+    def _restart(self, call: ModelCall) -> Iterator[EventBody]:
+        """Discards a reply that broke off; what it used is reported, since it was billed."""
+        for open_call in self._open_calls.values():
+            yield interrupted(open_call, BROKE_OFF)
+        self._open_calls.clear()
+        spent = self._cost(call)
+        self._call, self._usage = None, self._usage + spent
+        yield UsageReported.of(spent)
+        yield IterationRestart(self._iteration)
 
     async def _load_contents(self) -> None:
         """Loads the request's files that it doesn't have yet: from its beginning, or from tools."""
@@ -289,7 +320,7 @@ class _Run:
         return [IterationStart(self._iteration)]
 
     async def _call_model(self, call: ModelCall) -> AsyncGenerator[EventBody]:
-        stream = self._gateway.stream(self._request)
+        stream = self._models.current.stream(self._request)
         try:
             async for event in stream:
                 match event:
@@ -326,7 +357,7 @@ class _Run:
         """How many tokens a call's tool results may take: half of the rest, because more calls may follow."""
         reply = self._request.max_tokens or TOKENS_KEPT_FOR_THE_REPLY
         spent = self._spent.input_tokens + self._spent.output_tokens
-        return (self._gateway.context_tokens - reply - spent) // 2
+        return (self._models.current.model.context_tokens - reply - spent) // 2
 
     async def _use_tools(self, open_batch: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
         batch = Batch(

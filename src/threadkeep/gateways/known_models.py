@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from threadkeep.domain.image import ImageTokenRule
-from threadkeep.domain.money import PRICE_DECIMALS, TOKENS_PRICED, Price, parse_amount
+from threadkeep.domain.money import Price
 
 TABLE = Path(__file__).with_suffix(".toml")
 
@@ -63,12 +63,6 @@ def _model(entry: Mapping[str, Any]) -> KnownModel:
         supports_tools=entry.get("supports_tools", True),
         images=ImageTokenRule(images) if images else None,
         pdfs=entry.get("takes_pdfs", False),
-        price=_price(price) if price else None,
+        price=Price.per_million(**price) if price else None,
         source=entry["source"],
-    )
-
-
-def _price(entry: Mapping[str, str]) -> Price:
-    return Price(
-        **{name: parse_amount(it, decimals=PRICE_DECIMALS) // TOKENS_PRICED for name, it in entry.items()}
     )

@@ -36,7 +36,6 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolSpec,
     ToolUseBlock,
-    signer,
 )
 from threadkeep.sse import ServerSentEvent
 
@@ -48,12 +47,11 @@ _Item = dict[str, Any]
 
 
 def responses_body(
-    request: ModelRequest, default_model: str, quirks: ProviderQuirks | None = None
+    request: ModelRequest, signer: str, quirks: ProviderQuirks | None = None
 ) -> dict[str, Any]:
     """A request in the form of the Responses API."""
     quirks = quirks or ProviderQuirks()
-    model = request.model or default_model
-    body: dict[str, Any] = {"model": model, "stream": True, "store": False}
+    body: dict[str, Any] = {"model": request.model, "stream": True, "store": False}
     if quirks.takes_encrypted_reasoning:
         body["include"] = ["reasoning.encrypted_content"]
     if quirks.takes_reasoning_summary:
@@ -69,7 +67,7 @@ def responses_body(
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.system:
         body["instructions"] = request.system
-    signed_by = signer(NAME, model) if quirks.takes_encrypted_reasoning else None
+    signed_by = signer if quirks.takes_encrypted_reasoning else None
     history = sendable(request.messages, signed_by)
     body["input"] = [item for message in history for item in _items(message, request.contents)]
     return body

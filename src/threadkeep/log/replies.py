@@ -72,7 +72,7 @@ def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
     yield from _of_parts(reply.parts, turn.started_at)
     ended_at = turn.ended_at or turn.started_at
     if reply.usage is not None:
-        yield ended_at, UsageReported.of(reply.usage)
+        yield ended_at, UsageReported.of(reply.usage, reply.model)
     yield ended_at, _end(reply)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.image import ImageTokenRule
+from threadkeep.domain.model import Model
 
 MOST_TOKENS = 10**9
 DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
@@ -92,7 +93,8 @@ class ToolSpec:
 class ModelRequest:
     """Everything that a model call sends."""
 
-    model: str | None
+    model: str
+    """As the provider calls it; in a receipt, the model's id."""
     system: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -213,11 +215,6 @@ class Retrying:
 ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
 
 
-def signer(gateway: str, model: str) -> str:
-    """The signer of reasoning: other gateways and models would reject it."""
-    return f"{gateway}/{model}"
-
-
 @dataclass(frozen=True, slots=True)
 class TakenFiles:
     """The file types a model accepts as is."""
@@ -231,30 +228,14 @@ TAKES_NO_FILES = TakenFiles()
 
 
 class Gateway(Protocol):
-    """A connection to a model."""
+    """A connection to the models of one account with a provider."""
 
-    @property
-    def name(self) -> str:
-        """Its name in the settings."""
+    def describe(self, model: str) -> Model:
+        """What is known about a model."""
         ...
 
-    @property
-    def default_model(self) -> str:
-        """The model for agents that don't name one."""
-        ...
-
-    @property
-    def supports_tools(self) -> bool:
-        """Whether the model can call tools."""
-        ...
-
-    @property
-    def context_tokens(self) -> int:
-        """The maximum size of a request, including the reply."""
-        ...
-
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """The file types a model accepts as is."""
+    def signer(self, model: str) -> str:
+        """The signer of a model's reasoning: other gateways and models would reject it."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
@@ -264,15 +245,3 @@ class Gateway(Protocol):
     async def close(self) -> None:
         """Closes the connections."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """Selects the gateway for a model: the operator's, or a built-in one by name."""
-
-    gateway: Gateway | None
-    own: Mapping[str, Gateway] = field(default_factory=dict[str, Gateway])
-
-    def gateway_of(self, model: str | None) -> Gateway | None:
-        """The gateway for a model, or for the default one; None if there is none."""
-        return self.own.get(model or "", self.gateway)

@@ -17,6 +17,7 @@ from threadkeep.domain.user import User
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerCatalog
 from threadkeep.ports.store import Store
+from threadkeep.services.model_choice import ModelChoice
 
 DEFAULT_AGENT_NAME = "Assistant"
 
@@ -29,6 +30,7 @@ class Agents:
         store: Store,
         catalog: ServerCatalog,
         clock: Clock,
+        choice: ModelChoice,
         caps: OperatorCaps = NO_CAPS,
         *,
         on_program: Callable[[], None] = lambda: None,
@@ -37,6 +39,7 @@ class Agents:
         self._store = store
         self._catalog = catalog
         self._clock = clock
+        self._choice = choice
         self._caps = caps
         self._on_program = on_program
 
@@ -47,7 +50,7 @@ class Agents:
 
     def as_it_runs(self, agent: Agent) -> Agent:
         """An agent with the limits that apply: its owner's, or the operator's caps if they are smaller."""
-        return self._caps.with_capped_settings(agent)
+        return self._caps.limited(agent)
 
     async def ensure_default(self) -> None:
         """Creates the default agent at the first start: public, undeletable, without a length limit."""
@@ -83,6 +86,7 @@ class Agents:
 
     async def checked(self, user: User, draft: AgentDraft) -> Agent:
         """A valid new agent for the user, not stored yet."""
+        draft = self._choice.checked(draft)
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
@@ -93,6 +97,12 @@ class Agents:
         """Stores a new agent, with its origin in the audit log."""
         self._announce_programs(agent.settings)
         await self._store.agents.add(agent, self._entry(user, action, agent, details))
+
+    async def default_of(self, user: User) -> Agent:
+        """The default agent, unless the user's key is limited to others."""
+        agent = await self.default()
+        agent.check_visible_to(user)
+        return agent
 
     async def get(self, user: User, agent_id: str) -> Agent:
         """An agent that the user can talk to."""
@@ -117,8 +127,12 @@ class Agents:
         return agent
 
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
-        """The user's own agents and the public ones."""
-        return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+        """The user's own agents and the public ones; those of their key, if it is limited."""
+        if user.agents is None:
+            return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+        wanted = sorted(agent_id for agent_id in user.agents if agent_id > (after or ""))
+        found = [await self._store.agents.get(agent_id) for agent_id in wanted]
+        return [it for it in found if it and it.is_visible_to(user)][offset : offset + limit]
 
     async def update(
         self,
@@ -138,7 +152,7 @@ class Agents:
                     "The agent has changed since you read it. Reload it and try again.",
                     details={"version": agent.version},
                 )
-            draft = revise(agent)
+            draft = self._choice.checked(revise(agent), agent)
             self._caps.check(user, draft, agent)
             self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:

@@ -24,7 +24,6 @@ from threadkeep.domain.errors import (
     CompactionNotFound,
     Conflict,
     ConversationNotFound,
-    GatewayNotConfigured,
     GenerationTimeout,
     ModelNotAllowed,
     StorageConflict,
@@ -35,10 +34,11 @@ from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.payloads import shown_messages
 
 COMPACTION_JOB = "compaction"
@@ -64,14 +64,14 @@ class Compactions:
     def __init__(
         self,
         store: Store,
-        models: Models,
+        choice: ModelChoice,
         allowances: Allowances,
         clock: Clock,
         zone: tzinfo,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._models = models
+        self._choice = choice
         self._allowances = allowances
         self._clock = clock
         self._zone = zone
@@ -87,12 +87,10 @@ class Compactions:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-            gateway = self._models.gateway_of(agent.model)
-            if gateway is None:
-                raise GatewayNotConfigured
+            model = self._choice.own(agent)
             conversation.check_idle()
             try:
-                compaction = await self._compaction(gateway, agent, conversation, keep_last)
+                compaction = await self._compaction(model, agent, conversation, keep_last)
                 await self._store.compactions.add(compaction)
             except StorageConflict:
                 continue  # compacted, undone or moved to another path meanwhile: decide again
@@ -126,7 +124,7 @@ class Compactions:
             raise Conflict("You can undo only the latest compaction.")
 
     async def _compaction(
-        self, gateway: Gateway, agent: Agent, conversation: Conversation, keep_last: int | None
+        self, model: ConnectedModel, agent: Agent, conversation: Conversation, keep_last: int | None
     ) -> Compaction:
         settings = agent.settings
         messages = await self._messages(conversation)
@@ -143,14 +141,14 @@ class Compactions:
             if at < len(archived):
                 texts += filter(None, [describe(whole, self._zone)])
                 lines += extract_lines(whole)
-        if gateway.supports_tools:
+        if model.model.supports_tools:
             try:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
-                    summary = await summarise(gateway, agent.model, earlier, texts)
+                    summary = await summarise(model, earlier, texts)
             except TimeoutError as exc:
                 raise GenerationTimeout("The model took too long to summarize.") from exc
         else:  # the demonstration model would make things up
-            summary = extract(earlier, lines, most=gateway.context_tokens // 2)
+            summary = extract(earlier, lines, most=model.model.context_tokens // 2)
         return Compaction(
             id=CompactionId(new_uuid()),
             conversation_id=conversation.id,

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
-from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound
 from threadkeep.domain.events import (
     EventBody,
     Failed,
@@ -86,8 +86,8 @@ class ResumedTurns:
         if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
             return ABANDONED
         try:
-            self._replies.model(agent)
-        except GatewayNotConfigured as exc:
+            self._replies.check_model(held.turn.model)
+        except (GatewayNotConfigured, ModelNotFound) as exc:
             return Failed("INTERRUPTED", exc.message, retryable=True)
         return None
 

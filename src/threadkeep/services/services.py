@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
@@ -16,9 +17,12 @@ from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
+from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
@@ -52,11 +56,15 @@ class Services:
     compactions: Compactions
     briefings: Briefings
     receipts: Receipts
+    feedback: Feedbacks
     reports: Reports
     usages: Usages
+    spending: Spending
     users: Users
+    keys: Keys
     user_events: UserEvents
     metrics: Metrics
     loops: Loops
     store: Store
-    gateway: Gateway | None
+    models: Models
+    choice: ModelChoice

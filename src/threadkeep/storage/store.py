@@ -23,10 +23,12 @@ from threadkeep.storage.documents.chunk_index import SqlChunkIndex
 from threadkeep.storage.documents.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
+from threadkeep.storage.feedback import SqlFeedback
 from threadkeep.storage.file_contents import FileContents, TableFileContents
 from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
+from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
@@ -36,6 +38,7 @@ from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
+from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
@@ -137,6 +140,7 @@ async def store_reading(
         branches=SqlBranches(database),
         turns=SqlTurns(database),
         log=turn_log,
+        ledger=SqlLedger(database),
         approvals=SqlApprovals(database, turn_log),
         queue=SqlQueue(database, file_contents),
         compactions=SqlCompactions(database),
@@ -144,6 +148,8 @@ async def store_reading(
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
+        keys=SqlKeys(database),
+        feedback=SqlFeedback(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),

@@ -34,6 +34,7 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import RetrievalHit
 
 
@@ -69,8 +70,12 @@ def _further_fields(body: EventBody) -> object:
     match body:
         case Text() | Thought():
             return body
-        case TurnStart() | IterationStart() | Notice() | UsageReported() | Done() | Failed():
+        case TurnStart() | IterationStart() | Notice() | Failed():
             return body
+        case UsageReported():
+            return _without_empty(body, "model", "cost")
+        case Done():
+            return _present(body) | {"usage": _present(body.usage, "cost")}
         case TurnResumed() | IterationRestart() | UserMessage():
             return body
         case ApprovalRequest():
@@ -92,7 +97,15 @@ def _further_fields(body: EventBody) -> object:
             assert_never(never)
 
 
-_WithOptional = Retrieval | ToolCalled | ToolProgress | ToolResultStored | ApprovalRequest | ApprovalResponse
+_WithOptional = (
+    Retrieval
+    | ToolCalled
+    | ToolProgress
+    | ToolResultStored
+    | ApprovalRequest
+    | ApprovalResponse
+    | UsageReported
+)
 
 
 def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
@@ -102,7 +115,7 @@ def _without_empty(body: _WithOptional, *optional: str) -> dict[str, Any]:
     return values
 
 
-def _present(value: _WithOptional | RetrievalHit, *optional: str) -> dict[str, Any]:
+def _present(value: _WithOptional | RetrievalHit | Done | Usage, *optional: str) -> dict[str, Any]:
     """The fields that clients see; optional ones with their default are left out."""
     shown = ((it, getattr(value, it.name)) for it in fields(value) if it.name not in PRIVATE)
     return {it.name: said for it, said in shown if it.name not in optional or said != it.default}

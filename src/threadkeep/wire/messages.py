@@ -7,11 +7,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.money import Cost
 from threadkeep.domain.parts import TextPart, ThoughtStep, card_of
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.wire.feedback import FeedbackView, feedback_view
 from threadkeep.wire.parts import PartView, part_view
 from threadkeep.wire.view import Id, RunAlias, Time, View, rfc3339, time_or_none
 
@@ -65,6 +68,13 @@ class UsageView(View, frozen=True, kw_only=True):
     cache_read_tokens: int
     cache_write_tokens: int
     estimated: bool
+
+
+class CostView(View, frozen=True, kw_only=True):
+    """What something has cost."""
+
+    amount: Annotated[str, Meta(description="An exact decimal number.")]
+    currency: str
 
 
 class FailureView(View, frozen=True, kw_only=True):
@@ -121,30 +131,40 @@ class MessageView(View, frozen=True, kw_only=True):
     token_count: int | None
     usage: UsageView | None
     model: str | None
+    cost: Annotated[CostView | None, Meta(description="`null` if a price is unknown.")] = None
     archived: bool
     created_at: Time
     completed_at: Time | None
     error: FailureView | UnsetType = UNSET
+    feedback: Annotated[FeedbackView | UnsetType, Meta(description="Your rating, if you gave one.")] = UNSET
 
 
 def message_views(
     conversation: Conversation,
     messages: Sequence[Message],
     siblings: Mapping[MessageId, Sequence[MessageId]] | None = None,
+    feedback: Mapping[MessageId, Feedback] | None = None,
 ) -> list[MessageView]:
     """Messages of a conversation; those replaced by a summary are marked as archived."""
-    families = siblings or {}
+    families, ratings = siblings or {}, feedback or {}
     return [
         message_view(
             message,
             archived=message.on_path and message.seq <= conversation.archived_to_seq,
             siblings=families.get(message.id, ()),
+            feedback=ratings.get(message.id),
         )
         for message in messages
     ]
 
 
-def message_view(message: Message, *, archived: bool = False, siblings: Sequence[str] = ()) -> MessageView:
+def message_view(
+    message: Message,
+    *,
+    archived: bool = False,
+    siblings: Sequence[str] = (),
+    feedback: Feedback | None = None,
+) -> MessageView:
     """A message; `siblings` are all messages with the same parent, including itself."""
     parts = message.parts
     card = card_of(parts)
@@ -170,10 +190,12 @@ def message_view(message: Message, *, archived: bool = False, siblings: Sequence
         token_count=message.token_count,
         usage=usage_view(message.usage) if message.usage else None,
         model=message.model,
+        cost=cost_view(message.usage.cost if message.usage else None),
         archived=archived,
         created_at=rfc3339(message.created_at),
         completed_at=time_or_none(message.completed_at),
         error=failure_view(message.error) if message.error else UNSET,
+        feedback=feedback_view(feedback) if feedback else UNSET,
     )
 
 
@@ -213,6 +235,11 @@ def usage_view(usage: Usage) -> UsageView:
         cache_write_tokens=usage.cache_write_tokens,
         estimated=usage.estimated,
     )
+
+
+def cost_view(cost: Cost | None) -> CostView | None:
+    """What something has cost, if that is known."""
+    return CostView(amount=cost.amount, currency=cost.currency) if cost else None
 
 
 def failure_view(failure: Failure) -> FailureView:

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent, ConversationMode, OnCrash, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ListedStatus
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
@@ -77,6 +78,23 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
         Mapping[str, ToolRuleView],
         Meta(description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies."),
     ]
+    models: Annotated[
+        Sequence[str],
+        Meta(
+            description="The models that a user may choose for a message, besides the agent's own: ids, or "
+            "`*` for any."
+        ),
+    ]
+    fallback_models: Annotated[
+        Sequence[str], Meta(description="The models to try, in this order, if the chosen one fails.")
+    ]
+    budget_month: Annotated[
+        str,
+        Meta(
+            description="How much all its users together can spend on its model calls in a month, as a "
+            "decimal number."
+        ),
+    ] = "0.00"
 
 
 class AgentView(View, frozen=True, kw_only=True):
@@ -233,6 +251,7 @@ def conversation_detail_view(
     conversation: Conversation,
     messages: Sequence[Message],
     siblings: Mapping[MessageId, Sequence[MessageId]],
+    feedback: Mapping[MessageId, Feedback],
     *,
     next_cursor: str | None,
     summary: str | None,
@@ -241,7 +260,7 @@ def conversation_detail_view(
     """A conversation with its latest messages."""
     return ConversationDetailView(
         **asdict(conversation_view(conversation, with_session=True)),
-        messages=message_views(conversation, messages, siblings),
+        messages=message_views(conversation, messages, siblings, feedback),
         next_cursor=next_cursor,
         summary=summary,
         queued=[queued_message_view(conversation, message) for message in queued],

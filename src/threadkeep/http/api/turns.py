@@ -26,7 +26,7 @@ from threadkeep.protocols.dialects import DIALECTS, DialectName
 from threadkeep.runtime.following import Follower
 from threadkeep.services.sending import NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
-from threadkeep.wire.messages import MessageView, failure_view, message_view, usage_view
+from threadkeep.wire.messages import MessageView, cost_view, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
 from threadkeep.wire.turns import (
     AbortView,
@@ -44,6 +44,12 @@ DialectChoice = Annotated[DialectName, Meta(description="The format of the strea
 Tip = Annotated[
     str | UnsetType | None,
     Meta(description="The last message the client shows; 409 if the active path ends elsewhere."),
+]
+
+
+WantedModel = Annotated[
+    str | None,
+    Meta(description="The model that is to answer, one that the agent offers; by default, the agent's own."),
 ]
 
 
@@ -76,6 +82,7 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
             "message can't set `parentId`."
         ),
     ] = WhenBusy.REJECT
+    model: WantedModel = None
 
 
 class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -83,6 +90,7 @@ class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     message_id: Annotated[str | None, Meta(description="The answer; by default, the latest.")] = None
     tip: Tip = UNSET
+    model: WantedModel = None
 
 
 class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,6 +133,7 @@ async def send_message(
         parent_id=body.parent_id,
         tip_id=body.tip,
         when_busy=body.when_busy,
+        model=body.model,
         idempotency_key=idempotency_key(call.request),
     )
     sent = await call.services.sending.send(call.user, conversation_id, message)
@@ -143,6 +152,7 @@ async def regenerate(
         conversation_id,
         message_id=body.message_id,
         tip_id=body.tip,
+        model=body.model,
         idempotency_key=idempotency_key(call.request),
     )
     return await _respond(call, turn, conversation, query)
@@ -199,6 +209,7 @@ def turn_view(turn: Turn) -> TurnView:
         started_at=rfc3339(turn.started_at),
         ended_at=time_or_none(turn.ended_at),
         usage=usage_view(turn.usage) if turn.usage else None,
+        cost=cost_view(turn.usage.cost if turn.usage else None),
         error=failure_view(turn.error) if turn.error else None,
     )
 

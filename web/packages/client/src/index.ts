@@ -3,6 +3,7 @@
 export type * from "./schema";
 export { ApiClient, freshKey, type ApiClientOptions, type ApiRequest } from "./api-client";
 export { ApiError, Unreachable, errorFrom, problemOf, requestProblemOf, type Problem } from "./errors";
+export { addCosts } from "./money";
 export { pause, type Pause } from "./pause";
 export { Store } from "./store";
 

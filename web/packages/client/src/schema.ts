@@ -376,6 +376,12 @@ export interface ConversationView {
   sessionId?: string;
 }
 
+/** What something has cost. */
+export interface CostView {
+  amount: string;
+  currency: string;
+}
+
 /** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
 
     `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
@@ -492,6 +498,21 @@ export interface FailureView {
   code: string;
   message: string;
   retryable: boolean;
+}
+
+/** The rating; it replaces an earlier one with its note. */
+export interface FeedbackBody {
+  rating: Rating | null;
+  note?: string;
+  shareText?: boolean;
+}
+
+/** Your rating of an answer. With `shareText`, the agent's owner may read everything that the model
+    received in that turn, and its answer. */
+export interface FeedbackView {
+  rating: Rating;
+  note: string;
+  shareText: boolean;
 }
 
 /** A file that the user attached, an image that a tool returned, or output of another engine's run. */
@@ -643,10 +664,12 @@ export interface MessageView {
   tokenCount: number | null;
   usage: UsageView | null;
   model: string | null;
+  cost?: CostView | null;
   archived: boolean;
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+  feedback?: FeedbackView;
 }
 
 /** Something is unavailable; the turn continued. */
@@ -700,6 +723,12 @@ export interface PageView_DocumentView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_MessageView {
   items: MessageView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_RatedAnswerView {
+  items: RatedAnswerView[];
   nextCursor: string | null;
 }
 
@@ -806,6 +835,25 @@ export interface QueuedView {
   queued?: true;
   messageId: string;
 }
+
+/** A user's rating of an answer. `turnId` and the texts are there if the user shares the turn with the
+    agent's owner, or if it is your own. */
+export interface RatedAnswerView {
+  messageId: string;
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+  model: string | null;
+  answeredAt: string;
+  ratedAt: string;
+  own: boolean;
+  turnId?: string;
+  question?: string;
+  answer?: string;
+}
+
+/** Whether the reply was good. */
+export type Rating = "down" | "up";
 
 /** Whether the server can serve requests, and which background loops keep failing. */
 export interface ReadinessView {
@@ -1070,6 +1118,7 @@ export interface TurnView {
   startedAt: string;
   endedAt: string | null;
   usage: UsageView | null;
+  cost?: CostView | null;
   error: FailureView | null;
 }
 

@@ -1,6 +1,6 @@
 /** Turn events as the `events` dialect writes them: numbered from 1 without a gap. */
 
-import { type ApprovalAction, type ApprovalScope } from "../schema";
+import { type ApprovalAction, type ApprovalScope, type CostView } from "../schema";
 
 interface Head {
   turn_id: string;
@@ -28,6 +28,8 @@ export interface EventUsage {
   cache_read_tokens?: number;
   cache_write_tokens?: number;
   estimated: boolean;
+  /** Absent if the price is unknown. */
+  cost?: CostView;
 }
 
 export type EventBody =
@@ -82,7 +84,7 @@ export type EventBody =
       images?: EventImage[];
     }
   | { type: "notice"; code: string; message: string }
-  | ({ type: "usage" } & EventUsage)
+  | ({ type: "usage"; model?: string } & EventUsage)
   | {
       type: "done";
       status: "COMPLETED" | "CANCELLED";

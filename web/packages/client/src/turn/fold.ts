@@ -1,6 +1,7 @@
 /** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
 
-import { type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema";
+import { addCosts } from "../money";
+import { type CostView, type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema";
 import { type EventImage, type RetrievalHit, type TurnEvent } from "./events";
 import { type Message, type Part, type PartOf } from "./parts";
 import { requestOf } from "./requests";
@@ -27,7 +28,7 @@ export interface LiveReply {
 /** A reply before its first event: the events bring everything that was known of it. */
 export function startReply(message: Message): LiveReply {
   return {
-    message: { ...message, parts: [], usage: null, tokenCount: null },
+    message: { ...message, parts: [], usage: null, cost: null, tokenCount: null },
     lastSeq: 0,
     isGrowing: false,
     iteration: 0,
@@ -216,7 +217,15 @@ function spend(reply: LiveReply, event: TurnEvent & { type: "usage" }): LiveRepl
     cacheWriteTokens: (spent?.cacheWriteTokens ?? 0) + (event.cache_write_tokens ?? 0),
     estimated: (spent?.estimated ?? false) || event.estimated,
   };
-  return withMessage(reply, { usage, tokenCount: usage.outputTokens });
+  const model = event.model ?? reply.message.model;
+  return withMessage(reply, { usage, cost: costWith(reply, event), model, tokenCount: usage.outputTokens });
+}
+
+/** What the reply has cost with one more call; what used nothing costs nothing. */
+function costWith({ message }: LiveReply, event: TurnEvent & { type: "usage" }): CostView | null {
+  if (!message.usage?.inputTokens && !message.usage?.outputTokens) return event.cost ?? null;
+  if (!event.input_tokens && !event.output_tokens) return message.cost ?? null;
+  return addCosts(message.cost, event.cost);
 }
 
 function hitOf(hit: RetrievalHit): RetrievalHitView {
