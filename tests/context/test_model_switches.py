@@ -35,7 +35,6 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolSpec,
     ToolUse,
-    signer,
 )
 from threadkeep.ports.payloads import Lost
 from threadkeep.testing.provider_rules import (
@@ -81,6 +80,10 @@ class Chosen:
     name: str
     files: TakenFiles
     has_tools: bool
+
+    @property
+    def signer(self) -> str:
+        return f"{self.wire}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,7 @@ class RunningTurn:
         return stored
 
     async def _reply(self, number: int, said: Sequence[Said]) -> FinishedCall:
-        reply = ModelCall(signer(self._model.wire, self._model.name))
+        reply = ModelCall(self._model.signer)
         for it in said:
             match it.kind:
                 case "text":
@@ -222,7 +225,7 @@ class RunningTurn:
     def _signature(self) -> str:
         """What this provider signs with; chat completions sign nothing."""
         self._signed += 1
-        signature = f"rs_{self._turn_id}_{self._signed}:{self._model.wire}/{self._model.name}"
+        signature = f"rs_{self._turn_id}_{self._signed}:{self._model.signer}"
         return "" if self._model.wire == "openai" else signature
 
     def _parts(self, number: int, finished: FinishedCall, said: Sequence[Said]) -> Iterator[Part]:
@@ -259,13 +262,13 @@ class RunningTurn:
 def check_request(model: Chosen, request: ModelRequest) -> None:
     """Checks a request as the model's provider would, and that it tells nobody else's secrets."""
     for quirks in (ProviderQuirks(), ProviderQuirks(takes_encrypted_reasoning=False)):
-        content = encode(APIS[model.wire].body(request, "default", quirks))
+        content = encode(APIS[model.wire].body(request, model.signer, quirks))
         problems = CHECKS[model.wire](json.loads(content))
         assert not problems, (model, problems)
         sent = content.decode()
         for message in request.messages:
             for block in message.blocks:
-                if isinstance(block, ThinkingBlock) and block.signed_by != signer(model.wire, model.name):
+                if isinstance(block, ThinkingBlock) and block.signed_by != model.signer:
                     assert block.signature not in sent
                     assert block.signature.partition(":")[0] not in sent
         assert model.files.images or b64encode(PICTURE).decode() not in sent
