@@ -6,6 +6,7 @@ import { useSignOut } from "../hooks/use-sign-out";
 import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
+import { hrefOf } from "../state/route";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";
@@ -53,8 +54,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </Field>
           </div>
         </section>
-        <section aria-labelledby="settings-keys">
-          <h2 id="settings-keys">{words.keyboard}</h2>
+        <section aria-labelledby="settings-api-keys">
+          <h2 id="settings-api-keys">{words.apiKeys}</h2>
+          <p className="hint">{words.apiKeysHint}</p>
+          <a className="button" href={hrefOf({ name: "keys" })}>
+            {words.manageKeys}
+          </a>
+        </section>
+        <section aria-labelledby="settings-keyboard">
+          <h2 id="settings-keyboard">{words.keyboard}</h2>
           <button type="button" onClick={() => overlay.set("shortcuts")}>
             {words.shortcuts}
           </button>

@@ -69,6 +69,8 @@ export interface AgentSettingsBody {
   approvalTimeoutS?: number;
   askUser?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
+  models?: string[];
+  fallbackModels?: string[];
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -92,6 +94,8 @@ export interface AgentSettingsView {
   approvalTimeoutS: number;
   askUser: boolean;
   tools: Record<string, ToolRuleView>;
+  models: string[];
+  fallbackModels: string[];
 }
 
 /** An agent. Only its owner and admins see its prompt, model and settings.
@@ -558,6 +562,28 @@ export interface HitsView {
   notice: string | null;
 }
 
+/** The key to make. */
+export interface KeyBody {
+  name: string;
+  scopes: Scope[];
+  agents?: string[] | null;
+  budgetMonth?: string | number | null;
+  expiresAt?: string | null;
+}
+
+/** An API key without its value. */
+export interface KeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+}
+
 /** Its status in lists: active or archived, or deleted until it is purged. */
 export type ListedStatus = "active" | "archived" | "deleted";
 
@@ -616,6 +642,7 @@ export interface MessageBody {
   parentId?: string | null;
   tip?: string | null;
   whenBusy?: WhenBusy;
+  model?: string | null;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -654,6 +681,39 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+}
+
+/** A model that can be chosen. */
+export interface ModelView {
+  id: string;
+  gateway: string;
+  name: string;
+  contextTokens: number;
+  maxOutputTokens: number | null;
+  supportsTools: boolean;
+  takesImages: boolean;
+  takesPdfs: boolean;
+  price: PriceView | null;
+  default: boolean;
+}
+
+/** The models that you can choose, the default one first. */
+export interface ModelsView {
+  items: ModelView[];
+}
+
+/** A new API key with its value. It is shown this once: Threadkeep stores only its hash. */
+export interface NewKeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  key: string;
 }
 
 /** Something is unavailable; the turn continued. */
@@ -705,6 +765,12 @@ export interface PageView_DocumentView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_KeyView {
+  items: KeyView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_MessageView {
   items: MessageView[];
   nextCursor: string | null;
@@ -747,6 +813,14 @@ export interface PassagesView {
 export interface PathBody {
   messageId: string;
   tip?: string | null;
+}
+
+/** What a model costs per million tokens, in the server's currency. */
+export interface PriceView {
+  input: string;
+  cachedInput: string;
+  cacheWrite: string;
+  output: string;
 }
 
 /** How urgent a briefing is; P0 is the most urgent. */
@@ -803,6 +877,7 @@ export interface QueuedMessageView {
   messageId: string;
   content: string;
   files: FilePartView[];
+  model: string | null;
   createdAt: string;
   held: boolean;
   steers?: true;
@@ -846,6 +921,7 @@ export interface ReceiptView {
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
+  model?: string | null;
 }
 
 /** A conversation as a report; with `toolName`, only that tool's calls. */
@@ -905,6 +981,9 @@ export interface RunningTurnView {
 export interface RunsView {
   items: RunView[];
 }
+
+/** What a key is for; each includes those before it. */
+export type Scope = "admin" | "chat" | "read";
 
 /** A matching message or, without `messageId`, a conversation with a matching title. */
 export interface SearchHitView {
