@@ -74,9 +74,10 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
 # Only PostgreSQL has what these ask for.
 ONLY_POSTGRES = re.compile(
     r"allowances\.|documents\.vector_index\.|database\.host_users\.|turns\._(BEGIN|END)_IN_ONE$"
+    r"|turn_log\._APPEND_AND_CHARGE$"
 )
 # They change the schema, or need the tables of an extension.
-NOT_PLANNED = re.compile(r"CREATE |ALTER |.* tk_near")
+NOT_PLANNED = re.compile(r"CREATE |ALTER |LOCK |.* tk_near")
 
 
 class Scan(NamedTuple):

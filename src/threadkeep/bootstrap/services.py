@@ -57,7 +57,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     choice = ModelChoice(adapters.models, settings.allowed_models)
     agents = await _start_agents(settings, adapters, catalog, choice, caps)
     background = await start_background(settings, adapters, choice, caps, started)
-    node = _build_node(adapters, background)
+    node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
@@ -79,7 +79,7 @@ async def _start_agents(
     return agents
 
 
-def _build_node(adapters: Adapters, background: Background) -> Node:
+def _build_node(settings: Settings, adapters: Adapters, background: Background) -> Node:
     return Node(
         adapters.store,
         adapters.bus,
@@ -88,6 +88,7 @@ def _build_node(adapters: Adapters, background: Background) -> Node:
         adapters.metrics,
         adapters.loops,
         alone=adapters.alone,
+        zone=settings.zone,
     )
 
 
@@ -193,7 +194,8 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, clock),
-        usages=Usages(store, clock),
+        usages=Usages(store, adapters.spending),
+        spending=adapters.spending,
         users=Users(store, running_turns, prompts, personal_servers, keys, clock),
         keys=keys,
         user_events=background.user_events,

@@ -6,6 +6,7 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
@@ -56,6 +57,7 @@ class Services:
     receipts: Receipts
     reports: Reports
     usages: Usages
+    spending: Spending
     users: Users
     keys: Keys
     user_events: UserEvents

@@ -5,6 +5,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange import Moved
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
+from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
 
 # Whether there is anything to give; locks the giver, so that they cannot be deleted meanwhile.
@@ -126,6 +127,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_CONTENTS(**whose)
     yield _MOVE_CONTENTS(**whose)
     yield _MOVE_ALLOWANCE(**whose)
+    yield from move_spending(giver, receiver)
     return Moved(
         len(conversations),
         len(agents),

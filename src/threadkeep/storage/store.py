@@ -37,6 +37,7 @@ from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
+from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
@@ -138,6 +139,7 @@ async def store_reading(
         branches=SqlBranches(database),
         turns=SqlTurns(database),
         log=turn_log,
+        ledger=SqlLedger(database),
         approvals=SqlApprovals(database, turn_log),
         queue=SqlQueue(database, file_contents),
         compactions=SqlCompactions(database),
