@@ -11,7 +11,6 @@ from tests.making import make_agent
 from bench.measure import Effort, block
 from bench.table import Aim, Times
 from threadkeep.domain.workspace import PromptComponent, Workspaces
-from threadkeep.ports.gateway import Models
 from threadkeep.services.prompts import Prompts
 from threadkeep.storage.prompt_files import SETTLED_NS, FolderPromptFiles
 
@@ -28,13 +27,14 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         for component in PromptComponent:
             await files.write(agent.id, component, TEXT)
         time.sleep(2 * SETTLED_NS / 1e9)  # noqa: ASYNC251 - files just written are not cached yet
-        nothing = cast("Any", None)  # neither the store nor the agents are asked
-        prompts = Prompts(nothing, nothing, files, None, Models(None))
-        prompt = await prompts.assemble(agent)
+        nothing = cast("Any", None)  # neither the store, the agents nor the models are asked
+        prompts = Prompts(nothing, nothing, files, None, nothing)
+        prompt = await prompts.assemble(agent, None)
         assert len([it for it in prompt.components if it.text]) == len(PromptComponent) + 1 == 7
-        await block(lambda: prompts.assemble(agent), CALLS_A_BLOCK)
+        await block(lambda: prompts.assemble(agent, None), CALLS_A_BLOCK)
         blocks = [
-            await block(lambda: prompts.assemble(agent), CALLS_A_BLOCK) for _ in range(effort.read_rounds)
+            await block(lambda: prompts.assemble(agent, None), CALLS_A_BLOCK)
+            for _ in range(effort.read_rounds)
         ]
     return [
         Times.of(

@@ -76,7 +76,7 @@ async def _bytes(url: str, transport: httpx2.AsyncBaseTransport) -> AsyncIterato
 
 
 async def _texts(url: str, transport: httpx2.AsyncBaseTransport) -> AsyncIterator[TextDelta]:
-    endpoint = Endpoint(url=url, model="scripted")
+    endpoint = Endpoint(url=url)
     async for event in ProviderGateway(ANTHROPIC, endpoint, transport=transport).stream(REQUEST):
         if isinstance(event, TextDelta):
             yield event

@@ -118,7 +118,7 @@ async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
     overwritten = replace(replied(4, "never mind"), on_path=False)
     gateway = InMemoryGateway(says(" 用户问了加法。 "))
     messages = [asked(1, "一加二？"), reply, told_of, overwritten]
-    assert await summarise(gateway, "m", "Before.", described(messages)) == "用户问了加法。"
+    assert await summarise(gateway.model, "Before.", described(messages)) == "用户问了加法。"
     (text,) = told(gateway)
     assert text.startswith(
         "Summary so far:\n\nBefore.\n\nMessages:\n\nUser: 一加二？\n\n"
@@ -150,7 +150,7 @@ def test_long_values_are_shortened_to_their_beginning_and_end(result: object):
 async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
     gateway = InMemoryGateway(*(says(f"S{n}") for n in range(1, 100)), context_tokens=2000)
     messages = talk(600)
-    summary = await summarise(gateway, None, None, described(messages))
+    summary = await summarise(gateway.model, None, described(messages))
     count = len(gateway.requests)
     assert count > 2
     assert summary == f"S{count}"
@@ -175,7 +175,7 @@ async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
 def test_no_call_is_larger_than_the_model_takes(sizes: Sequence[int], letter: str, context_tokens: int):
     gateway = InMemoryGateway(*(says("s" * 50_000) for _ in range(100)), context_tokens=context_tokens)
     messages = [asked(at, letter * size) for at, size in enumerate(sizes, 1)]
-    summary = asyncio.run(summarise(gateway, None, None, described(messages)))
+    summary = asyncio.run(summarise(gateway.model, None, described(messages)))
     assert len(summary) <= MOST_SUMMARY_CHARACTERS
     for request in gateway.requests:
         assert estimate_request_tokens(request) < context_tokens
@@ -184,7 +184,7 @@ def test_no_call_is_larger_than_the_model_takes(sizes: Sequence[int], letter: st
 @pytest.mark.parametrize("said", ["", " \n\u200b"])
 async def test_empty_summary_is_a_failure(said: str):
     with pytest.raises(GatewayError, match="empty summary"):
-        await summarise(InMemoryGateway(says(said)), None, None, described(talk(4)))
+        await summarise(InMemoryGateway(says(said)).model, None, described(talk(4)))
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from typing import Any
 
 from threadkeep.domain.approval import Decision
+from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.ids import ConversationId, PayloadId
+from threadkeep.domain.model import Model
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.user_requests import Asking
-from threadkeep.ports.gateway import TAKES_NO_FILES, ModelEvent, ModelRequest, TakenFiles
+from threadkeep.ports.gateway import ModelEvent, ModelRequest
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.tools import Asked, Caller, GivenInput, Grant, Progress, Returned, Tool, Unavailable
 
 Step = ModelEvent | Exception | asyncio.Event
@@ -37,9 +40,6 @@ Run = Callable[[Mapping[str, Any]], AsyncGenerator[Progress | Asked | Returned]]
 class InMemoryGateway:
     """A model that plays one reply a call."""
 
-    name = "in-memory"
-    default_model = "scripted"
-
     def __init__(
         self, *replies: Sequence[Step], supports_tools: bool = True, context_tokens: int = 100_000
     ) -> None:
@@ -49,9 +49,23 @@ class InMemoryGateway:
         self.open_streams = 0
         self._replies = list(replies)
 
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """It looks at none."""
-        return TAKES_NO_FILES
+    @property
+    def model(self) -> ConnectedModel:
+        """Its one model."""
+        return ConnectedModel(self.describe("scripted"), self)
+
+    def describe(self, model: str) -> Model:
+        """It looks at no files."""
+        return Model(
+            gateway="in-memory",
+            name=model,
+            context_tokens=self.context_tokens,
+            supports_tools=self.supports_tools,
+        )
+
+    def signer(self, model: str) -> str:
+        """Who signs its reasoning."""
+        return f"in-memory/{model}"
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Plays the next reply."""
@@ -71,6 +85,29 @@ class InMemoryGateway:
 
     async def close(self) -> None:
         """There is nothing to let go of."""
+
+
+class InMemoryModels:
+    """The models of a gateway that lives in the test; without one, there is no model."""
+
+    def __init__(self, gateway: InMemoryGateway | None) -> None:
+        self._gateway = gateway
+
+    def get(self, model: str | None) -> ConnectedModel:
+        """Any model."""
+        if self._gateway is None:
+            raise GatewayNotConfigured
+        if model is None:
+            return self._gateway.model
+        return ConnectedModel(self._gateway.describe(model.removeprefix("in-memory/")), self._gateway)
+
+    def choose(self, model: str) -> ConnectedModel:
+        """Any model."""
+        return self.get(model)
+
+    def listed(self) -> Sequence[ConnectedModel]:
+        """The default model."""
+        return [self._gateway.model] if self._gateway else ()
 
 
 class NobodyAsked:

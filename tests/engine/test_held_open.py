@@ -19,6 +19,7 @@ from threadkeep.engine.loop import TurnStep, TurnTools, run_turn
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import TextDelta, ToolUse
 from threadkeep.ports.receipts import TurnReceipt
@@ -76,7 +77,7 @@ async def cut_off_while_asking(message: str, requests: Requests) -> tuple[TurnSt
     gateway = InMemoryGateway(use(ToolUse("1", "asks", {})))
     steps: list[TurnStep] = [TurnStart("c", "q", "a", None)]
     toolbox = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), requests)
-    async with aclosing(run_turn(TURN, build, gateway, toolbox, UNLIMITED, Stop())) as run:
+    async with aclosing(run_turn(TURN, build, TurnModels(gateway.model), toolbox, UNLIMITED, Stop())) as run:
         async for step in run:
             if not isinstance(step, TurnReceipt):
                 steps.append(step)

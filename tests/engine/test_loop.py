@@ -51,11 +51,13 @@ from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_tu
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
+from threadkeep.engine.turn_models import TurnModels
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.openai import openai_body
 from threadkeep.ports.gateway import (
     GatewayError,
+    GatewayUnavailable,
     ModelEvent,
     ModelMessage,
     ModelRequest,
@@ -84,7 +86,7 @@ from threadkeep.testing.provider_rules import (
 TURN = Turn(
     TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.RUNNING, 0, model="scripted"
 )
-REQUEST = ModelRequest(None, "Be brief.", (ModelMessage("user", (TextBlock("1 + 2?"),)),))
+REQUEST = ModelRequest("", "Be brief.", (ModelMessage("user", (TextBlock("1 + 2?"),)),))
 UNLIMITED = TurnLimits(0, 0)
 
 
@@ -112,7 +114,8 @@ async def events_of(
 ) -> AsyncGenerator[EventBody]:
     """The events of a turn, without the entries of its journal and its receipt."""
     tools = TurnTools(toolbox, NobodyAsked(), taken_ids=taken_ids)
-    async with aclosing(run_turn(TURN, build, gateway, tools, limits, stop or Stop())) as steps:
+    run = run_turn(TURN, build, TurnModels(gateway.model), tools, limits, stop or Stop())
+    async with aclosing(run) as steps:
         async for step in steps:
             if not isinstance(step, (*JOURNAL_ENTRIES, TurnReceipt)):
                 assert not isinstance(step, Pause | HandOff)
@@ -203,11 +206,11 @@ async def test_text_tool_text_are_told_in_order():
         Thought("them."),
         Text("Let me see. "),
         ToolCalled("1", "adds", "test", {"a": 1, "b": 2}, model_name="adds"),
-        UsageReported(10, 5),
+        UsageReported(10, 5, model="in-memory/scripted"),
         ToolResultStored("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
         IterationStart(2),
         Text("Three."),
-        UsageReported(10, 5),
+        UsageReported(10, 5, model="in-memory/scripted"),
         Done("COMPLETED", "a", Usage(20, 10), "end_turn"),
     ]
     assert gateway.requests[1].messages[1:] == (
@@ -495,9 +498,12 @@ async def test_server_that_is_away_is_noticed_and_the_turn_goes_on():
     assert isinstance(events[-1], Done)
 
 
+BUSY = Retrying(GatewayUnavailable("Busy."), 1)
+
+
 async def test_retry_is_noticed():
-    events = await run(InMemoryGateway(reply(Retrying("RATE_LIMITED", "Busy."), TextDelta("Hello."))))
-    assert Notice("RATE_LIMITED", "Busy.") in events
+    events = await run(InMemoryGateway(reply(BUSY, TextDelta("Hello."))))
+    assert Notice("MODEL_RETRIED", "Busy. Retrying in 1.0 s.") in events
 
 
 async def test_turn_that_never_stops_using_tools_is_stopped():
@@ -595,7 +601,7 @@ def long_turn() -> tuple[InMemoryGateway, InMemoryTools]:
     """A turn that does all that a turn can do, and an await before each of it."""
     gateway = InMemoryGateway(
         [
-            Retrying("RATE_LIMITED", "Busy."),
+            BUSY,
             ThoughtDelta("Hm."),
             ThoughtSigned("s"),
             TextDelta("One "),

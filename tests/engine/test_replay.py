@@ -31,6 +31,7 @@ from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnStep, TurnToo
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay, signature
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.user_requests import Asking
 from threadkeep.log.format import LogEntry, decode_entries, encode_chunk
 from threadkeep.ports.gateway import (
@@ -84,7 +85,9 @@ async def steps_of(
     """All that a turn does from where it stands."""
     opening = () if state.is_new else (TurnResumed(1),)
     toolbox = TurnTools(Toolbox(tools, large_values(kept), SchemaChecker()), approvals or NobodyAsked())
-    run = run_turn(TURN, build, gateway, toolbox, limits, Stop(), state=state, opening=opening)
+    run = run_turn(
+        TURN, build, TurnModels(gateway.model), toolbox, limits, Stop(), state=state, opening=opening
+    )
     async with aclosing(run) as steps:
         return [step async for step in steps if not isinstance(step, TurnReceipt)]
 

@@ -53,6 +53,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway_http, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(gateway_http, "RETRIES_S", 0.1)
 
 
 async def untitled(talk: Talk, **settings: Any) -> str:
@@ -119,7 +120,7 @@ async def test_model_that_counts_tokens_as_no_database_does(talk: Talk, model: S
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ([Status(500, f"Oops, {KEY}")], "500"),
+        ([Status(500, f"Oops, {KEY}", retry_after="3600")], "500"),
         ([Say("half"), Reset()], ""),
     ],
     ids=["500", "reset"],
@@ -138,7 +139,7 @@ async def test_model_that_fails_on_either_database(
 @pytest.mark.parametrize(
     "reply",
     [
-        [Status(429, "Slow down", retry_after="0")],
+        [Status(429, "Slow down", retry_after="3600")],
         [Status(400, f"bad key {KEY}")],
         [BrokenJson()],
         [Say("half"), BrokenJson()],

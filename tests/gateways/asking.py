@@ -1,6 +1,7 @@
 """Asking a gateway in tests, and summing up what it said."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,10 +37,10 @@ WIRES = ("anthropic", "openai")
 
 ADD = ToolSpec("add", "Adds numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = ModelRequest(
-    None, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
+    MODEL, "You are brief.", (ModelMessage("user", (TextBlock("你好, how are you?"),)),), tools=(ADD,)
 )
 AFTER_A_TOOL = ModelRequest(
-    None,
+    MODEL,
     "You are brief.",
     (
         *QUESTION.messages,
@@ -59,6 +60,10 @@ class Naps:
     async def __call__(self, seconds: float) -> None:
         self.taken.append(seconds)
 
+    def elapsed(self) -> float:
+        """The time as if they had taken some."""
+        return time.monotonic() + sum(self.taken)
+
 
 def make_gateway(
     wire: str,
@@ -66,15 +71,16 @@ def make_gateway(
     *,
     key: str = KEY,
     transport: httpx2.AsyncBaseTransport | None = None,
-    naps: Callable[[float], Awaitable[None]] | None = None,
+    naps: Naps | None = None,
     silence_s: float = PATIENCE_S,
     now: float = 0,
 ) -> Gateway:
     """A gateway that does not wait."""
-    patience = RetryPolicy(silence_s, naps or Naps(), lambda: now, lambda: 0.5)
+    naps = naps or Naps()
+    patience = RetryPolicy(silence_s, naps, lambda: now, naps.elapsed, lambda: 0.5)
     api = ANTHROPIC if wire == "anthropic" else OPENAI
-    endpoint = Endpoint(url=url, api_key=key, model=MODEL)
-    return ProviderGateway(api, endpoint, transport=transport, patience=patience)
+    endpoint = Endpoint(url=url, api_key=key)
+    return ProviderGateway(api, endpoint, name=wire, transport=transport, patience=patience)
 
 
 async def ask(

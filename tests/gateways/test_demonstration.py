@@ -11,7 +11,7 @@ from threadkeep.ports.gateway import ModelMessage, ModelRequest, ModelStopped, T
 
 
 def asking(text: str) -> ModelRequest:
-    return ModelRequest(None, "", (ModelMessage("user", (TextBlock(text),)),))
+    return ModelRequest("", "", (ModelMessage("user", (TextBlock(text),)),))
 
 
 class Parrot:

@@ -11,7 +11,7 @@ from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, Text
 async def test_pieces_of_a_text_are_the_text(question: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(guide, "WORD_S", 0.0)
     messages = (ModelMessage("user", (TextBlock(question),)),)
-    request = ModelRequest(None, "", messages, (ToolSpec("t", "", {"type": "object"}),))
+    request = ModelRequest("", "", messages, (ToolSpec("t", "", {"type": "object"}),))
     pieces = [it.text async for it in GuideGateway().stream(request) if isinstance(it, TextDelta)]
     assert "".join(pieces) == next_call(messages).say
     assert len(pieces) > 50

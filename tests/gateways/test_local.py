@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from tests.gateways.asking import text_of
 from threadkeep.context.estimates import estimate_tokens
+from threadkeep.domain.money import FREE
 from threadkeep.gateways import llama
 from threadkeep.gateways.llama import Llama, demonstration_weights
 from threadkeep.gateways.local import LocalGateway
@@ -54,7 +55,7 @@ def asking(*texts: str, max_tokens: int = 16, system: str = "You are a helpful a
     """A conversation that begins with the user, to be answered the same each time."""
     roles = ("user", "assistant") * len(texts)
     messages = (ModelMessage(role, (TextBlock(text),)) for role, text in zip(roles, texts, strict=False))
-    return ModelRequest(None, system, tuple(messages), temperature=0, max_tokens=max_tokens)
+    return ModelRequest("", system, tuple(messages), temperature=0, max_tokens=max_tokens)
 
 
 LONG_STORY = asking("Tell me a very long story about a sea captain.", max_tokens=2000)
@@ -135,10 +136,10 @@ async def test_model_reads_the_system_prompt_and_the_history_without_thoughts(ga
 
 
 async def test_model_name_and_what_it_can_do_are_announced(tmp_path: Path):
-    gateway: Gateway = LocalGateway()
-    assert (gateway.name, gateway.supports_tools, gateway.context_tokens) == ("local", False, 2048)
-    assert gateway.default_model == DEMONSTRATION_MODEL == "SmolLM2-135M-Instruct (demonstration)"
-    assert LocalGateway(tmp_path / "Other-1B.Q4_0.gguf").default_model == "Other-1B.Q4_0"
+    model = LocalGateway(name="here").describe("any")
+    assert (model.supports_tools, model.context_tokens, model.price) == (False, 2048, FREE)
+    assert model.id == f"here/{DEMONSTRATION_MODEL}" == "here/SmolLM2-135M-Instruct (demonstration)"
+    assert LocalGateway(tmp_path / "Other-1B.Q4_0.gguf").model.name == "Other-1B.Q4_0"
 
 
 @pytest.mark.parametrize("max_tokens", [6, 7, 16])
@@ -240,8 +241,9 @@ async def test_request_that_is_too_long_is_refused(gateway: LocalGateway, length
 
 
 async def test_all_that_the_engine_lets_through_fits_in_any_language(gateway: LocalGateway, spy: Spy):
-    text = "\x7f\x1b" * (gateway.context_tokens * 2 - 512)  # a token for each byte, the most there can be
-    assert gateway.context_tokens - 1024 < estimate_tokens(text) < gateway.context_tokens
+    most = gateway.model.context_tokens
+    text = "\x7f\x1b" * (most * 2 - 512)  # a token for each byte, the most there can be
+    assert most - 1024 < estimate_tokens(text) < most
     reading = asyncio.create_task(listen(gateway, asking(text)))
     await asyncio.to_thread(spy.begun.wait)
     reading.cancel()
@@ -347,7 +349,7 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, TextDelta
 
 gateway = LocalGateway(threads=1, context_tokens=512)
-request = ModelRequest(None, "", (ModelMessage("user", (TextBlock("Tell me a story."),)),), max_tokens=2000)
+request = ModelRequest("", "", (ModelMessage("user", (TextBlock("Tell me a story."),)),), max_tokens=2000)
 
 async def main():
     async for event in gateway.stream(request):

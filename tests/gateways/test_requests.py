@@ -21,6 +21,8 @@ from tests.gateways.asking import (
     text_of,
 )
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.model import ListedModel
+from threadkeep.domain.money import FREE
 from threadkeep.gateways.anthropic import ANTHROPIC, anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.endpoint import Endpoint, Taken
@@ -42,7 +44,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
     ToolUseBlock,
-    signer,
 )
 from threadkeep.testing import (
     Fail,
@@ -124,7 +125,7 @@ def test_openai_gets_at_most_128_calls_a_message_each_with_its_results():
 
 IMAGE = b"\x89PNG\r\n\x1a\nand so on"
 WITH_IMAGE = ModelRequest(
-    model=None,
+    model=MODEL,
     system="",
     messages=(
         ModelMessage("user", (ImageBlock("i1", "dog.png", 400), TextBlock("What is this?"))),
@@ -136,7 +137,7 @@ WITH_IMAGE = ModelRequest(
 
 
 def test_anthropic_gets_images_as_blocks():
-    body = anthropic_body(WITH_IMAGE, "m")
+    body = anthropic_body(WITH_IMAGE, "anthropic/m")
     image, question = body["messages"][0]["content"]
     data = b64encode(IMAGE).decode()
     assert image == {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
@@ -168,8 +169,11 @@ def test_families_of_models_that_take_images_are_known_and_the_operator_knows_be
 ):
     settings: dict[Taken, bool] = {"auto": expected, "on": True, "off": False}
     for setting, taken in settings.items():
-        gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", model="m", images=setting))
-        assert (gateway.takes_files(model).images is not None) is taken
+        gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", images=setting))
+        assert (gateway.describe(model).images is not None) is taken
+    said = {model: ListedModel(name=model, takes_images=not expected)}
+    gateway = ProviderGateway(OPENAI, Endpoint(url="http://x", models=said))
+    assert (gateway.describe(model).images is not None) is not expected
 
 
 def test_what_the_agent_sets_is_sent():
@@ -182,7 +186,7 @@ def test_what_the_agent_sets_is_sent():
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_request_without_extras_has_none(wire: str):
-    bare = ModelRequest(None, "", QUESTION.messages)
+    bare = ModelRequest("", "", QUESTION.messages)
     with ScriptedModel() as model:
         _, error = await ask(make_gateway(wire, model.url), bare)
     assert error is None
@@ -190,7 +194,7 @@ async def test_request_without_extras_has_none(wire: str):
     assert [message["role"] for message in model.requests[0].body["messages"]] == ["user"]
 
 
-SIGNER = signer("anthropic", MODEL)
+SIGNER = f"anthropic/{MODEL}"
 
 ODD: tuple[tuple[Block, ...], ...] = (
     (ToolUseBlock("t1", "made up: 工具!" * 30, MappingProxyType({"a": MappingProxyType({"b": 1})})),),
@@ -273,9 +277,9 @@ def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed
     thought, text = ThinkingBlock("Hm.", "signed", signed_by), {"type": "text", "text": "Yes."}
     request = conversation(thought, TextBlock("Yes."), ThinkingBlock("So.", "signed", "anthropic/m"))
     own = {"type": "thinking", "thinking": "So.", "signature": "signed"}
-    assert anthropic_body(request, "m")["messages"][1]["content"] == [text, own]
-    assert anthropic_body(replace(request, model="m3"), "m")["messages"][1]["content"] == [text]
-    said = openai_body(request, "m")["messages"]
+    assert anthropic_body(request, "anthropic/m")["messages"][1]["content"] == [text, own]
+    assert anthropic_body(request, "anthropic/m3")["messages"][1]["content"] == [text]
+    said = openai_body(request, "anthropic/m")["messages"]
     assert [message["content"] for message in said[1:]] == ["你好, how are you?", "Yes.", "And?"]
 
 
@@ -287,7 +291,7 @@ def test_blocks_keep_their_order_on_the_wire():
         ThinkingBlock("", "redacted_thinking:data", "anthropic/m"),
         TextBlock("Last."),
     )
-    assert anthropic_body(request, "m")["messages"][1]["content"] == [
+    assert anthropic_body(request, "anthropic/m")["messages"][1]["content"] == [
         {"type": "text", "text": "First."},
         {"type": "thinking", "thinking": "Hm.", "signature": "s1"},
         {"type": "text", "text": "Then."},
@@ -298,7 +302,7 @@ def test_blocks_keep_their_order_on_the_wire():
 
 def test_questions_around_a_reply_of_which_nothing_is_left_become_one():
     request = conversation(ThinkingBlock("Hm.", "signed", "elsewhere/m"), TextBlock(" "))
-    (message,) = anthropic_body(request, "m")["messages"]
+    (message,) = anthropic_body(request, "anthropic/m")["messages"]
     assert [block["text"] for block in message["content"]] == ["你好, how are you?", "And?"]
     _, message = openai_body(request, "m")["messages"]
     assert message == {"role": "user", "content": "你好, how are you?\n\nAnd?"}
@@ -316,7 +320,7 @@ def test_longer_history_begins_with_the_same_bytes():
     talk = replace(LONG_TALK, cache_key=None)
     shorter = replace(talk, messages=talk.messages[:5])
     for before, after in (
-        (encode(anthropic_body(shorter, "m")), encode(anthropic_body(talk, "m"))),
+        (encode(anthropic_body(shorter, "anthropic/m")), encode(anthropic_body(talk, "anthropic/m"))),
         (
             encode(openai_body(shorter, "m")),
             encode(openai_body(talk, "m")),
@@ -371,15 +375,20 @@ def test_address_that_is_none_is_refused(wire: str, url: str):
 
 
 async def test_gateway_says_what_it_is():
-    gateways: list[Gateway] = [
-        ProviderGateway(ANTHROPIC, Endpoint(url="http://x", model="m")),
-        ProviderGateway(OPENAI, Endpoint(url="http://x", model="m")),
-        ProviderGateway(OPENAI, Endpoint(url="http://x", model="m", context_tokens=4096)),
+    small = ListedModel(name="m", context_tokens=4096, supports_tools=False, price=FREE)
+    gateways = [
+        ProviderGateway(ANTHROPIC, Endpoint(url="http://x"), name="default"),
+        ProviderGateway(OPENAI, Endpoint(url="http://x"), name="home"),
+        ProviderGateway(OPENAI, Endpoint(url="http://x", models={"m": small}), name="work"),
     ]
-    assert [gateway.name for gateway in gateways] == ["anthropic", "openai", "openai"]
-    assert [gateway.context_tokens for gateway in gateways] == [200_000, 128_000, 4096]
+    models = [gateway.describe("m") for gateway in gateways]
+    assert [model.id for model in models] == ["default/m", "home/m", "work/m"]
+    assert [model.context_tokens for model in models] == [200_000, 128_000, 4096]
+    assert [model.supports_tools for model in models] == [True, True, False]
+    assert [model.price for model in models] == [None, None, FREE]
+    # As before there were several gateways, so that stored reasoning stays valid.
+    assert [gateway.signer("m") for gateway in gateways] == ["anthropic/m", "home/m", "work/m"]
     for gateway in gateways:
-        assert (gateway.default_model, gateway.supports_tools) == ("m", True)
         await gateway.close()
 
 
@@ -466,7 +475,12 @@ def marked(body: Mapping[str, Any]) -> list[str]:
 
 
 def test_anthropic_is_told_what_to_keep_for_the_next_request():
-    assert marked(anthropic_body(LONG_TALK, "m")) == ["tools.1", "system.0", "messages.4.0", "messages.6.1"]
+    assert marked(anthropic_body(LONG_TALK, "anthropic/m")) == [
+        "tools.1",
+        "system.0",
+        "messages.4.0",
+        "messages.6.1",
+    ]
 
 
 def test_each_request_is_also_marked_where_the_one_before_it_ended():
@@ -486,13 +500,13 @@ def test_nothing_that_is_missing_is_marked():
 
 def test_single_request_is_not_kept():
     request = replace(LONG_TALK, cache_key=None)
-    assert marked(anthropic_body(request, "m")) == []
+    assert marked(anthropic_body(request, "anthropic/m")) == []
     assert "prompt_cache_key" not in openai_body(request, "m")
 
 
 def test_marks_do_not_change_what_is_sent():
     bare = anthropic_body(replace(LONG_TALK, cache_key=None), "m")
-    body = anthropic_body(LONG_TALK, "m")
+    body = anthropic_body(LONG_TALK, "anthropic/m")
     for blocks in (body["tools"], body["system"], *(message["content"] for message in body["messages"])):
         for block in blocks:
             block.pop("cache_control", None)
@@ -549,7 +563,7 @@ SHAPES = [
     LONG_TALK,
     WITH_IMAGE,
     replace(LONG_TALK, max_tokens=5, model="other"),
-    ModelRequest(None, "", QUESTION.messages),
+    ModelRequest("", "", QUESTION.messages),
     replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),
     *(conversation(*said) for said in ODD if not any(isinstance(it, ToolUseBlock) for it in said)),
 ]

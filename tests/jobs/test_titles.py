@@ -6,14 +6,15 @@ from dataclasses import replace
 import pytest
 
 from tests.conftest import ONLY_SQLITE
-from tests.engine.in_memory import InMemoryGateway
-from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
+from tests.engine.in_memory import InMemoryGateway, InMemoryModels
+from tests.making import ALICE, keep_agent, keep_conversation, keep_turn, spending_of
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.jobs.titles import Titles, title_job
 from threadkeep.loops import Loops
-from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, Models, ModelStopped, TextDelta
+from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
 from threadkeep.ports.store import Store
 from threadkeep.services.history import History
+from threadkeep.services.model_choice import ModelChoice
 
 
 @pytest.fixture
@@ -21,6 +22,12 @@ async def history(store: Store) -> AsyncGenerator[History]:
     history = History(store, Loops())
     yield history
     await history.close()
+
+
+def titles_of(store: Store, history: History, gateway: InMemoryGateway | None) -> Titles:
+    models = InMemoryModels(gateway)
+    spending = spending_of(store, models)
+    return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), spending)
 
 
 def reply_of(*texts: str) -> list[ModelEvent]:
@@ -49,7 +56,7 @@ async def test_derived_title_is_bettered_once(store: Store, history: History):
     gateway = InMemoryGateway(
         reply_of(" \n", "\u201c合同风险", "分析\u201d。\nmore"), reply_of("never asked")
     )
-    titles = Titles(store, Models(gateway), lambda it: history.follow(it.id))
+    titles = titles_of(store, history, gateway)
     await titles.give(title_job(conversation))
     await titles.give(title_job(conversation))
     assert len(gateway.requests) == 1
@@ -62,18 +69,14 @@ async def test_model_without_a_title_leaves_the_one_there_is(
     store: Store, history: History, reply: list[ModelEvent]
 ):
     conversation = await keep_derived(store)
-    await Titles(store, Models(InMemoryGateway(reply)), lambda it: history.follow(it.id)).give(
-        title_job(conversation)
-    )
+    await titles_of(store, history, InMemoryGateway(reply)).give(title_job(conversation))
     assert await title_of(store, conversation) == ("分析", TitleSource.DERIVED)
 
 
 @ONLY_SQLITE
 async def test_long_title_is_cut(store: Store, history: History):
     conversation = await keep_derived(store)
-    await Titles(store, Models(InMemoryGateway(reply_of("长" * 80))), lambda it: history.follow(it.id)).give(
-        title_job(conversation)
-    )
+    await titles_of(store, history, InMemoryGateway(reply_of("长" * 80))).give(title_job(conversation))
     assert await title_of(store, conversation) == ("长" * 49 + "…", TitleSource.MODEL)
 
 
@@ -85,16 +88,14 @@ async def test_title_that_the_user_gives_meanwhile_stays(store: Store, history: 
             await store.conversations.update(ALICE, conversation.id, lambda it: it.rename("Mine"))
             yield TextDelta("The model's")
 
-    await Titles(store, Models(Renaming()), lambda it: history.follow(it.id)).give(title_job(conversation))
+    await titles_of(store, history, Renaming()).give(title_job(conversation))
     assert await title_of(store, conversation) == ("Mine", TitleSource.USER)
 
 
 async def test_title_of_the_model_can_be_searched_at_once(store: Store, history: History):
     conversation = await keep_derived(store)
     await history.follow(conversation.id)
-    await Titles(store, Models(InMemoryGateway(reply_of("货运估价"))), lambda it: history.follow(it.id)).give(
-        title_job(conversation)
-    )
+    await titles_of(store, history, InMemoryGateway(reply_of("货运估价"))).give(title_job(conversation))
     (hit,) = await store.history.search(ALICE, "估价", before=None, limit=1)
     assert (hit.message_id, hit.title) == (None, "货运估价")
     found = await store.history.search(ALICE, "分析", before=None, limit=5)
@@ -104,7 +105,7 @@ async def test_title_of_the_model_can_be_searched_at_once(store: Store, history:
 async def test_model_that_fails_is_asked_again_later(store: Store, history: History):
     conversation = await keep_derived(store)
     gateway = InMemoryGateway([GatewayError("Busy.")], reply_of("合同"))
-    titles = Titles(store, Models(gateway), lambda it: history.follow(it.id))
+    titles = titles_of(store, history, gateway)
     with pytest.raises(GatewayError):  # the job is tried again
         await titles.give(title_job(conversation))
     await titles.give(title_job(conversation))
@@ -114,9 +115,9 @@ async def test_model_that_fails_is_asked_again_later(store: Store, history: Hist
 async def test_demonstration_model_and_deleted_conversations_are_left_alone(store: Store, history: History):
     conversation = await keep_derived(store)
     small = InMemoryGateway(supports_tools=False)
-    await Titles(store, Models(small), lambda it: history.follow(it.id)).give(title_job(conversation))
-    await Titles(store, Models(None), lambda it: history.follow(it.id)).give(title_job(conversation))
+    await titles_of(store, history, small).give(title_job(conversation))
+    await titles_of(store, history, None).give(title_job(conversation))
     await store.conversations.delete(ALICE, conversation.id, conversation.updated_at)
     large = InMemoryGateway()
-    await Titles(store, Models(large), lambda it: history.follow(it.id)).give(title_job(conversation))
+    await titles_of(store, history, large).give(title_job(conversation))
     assert small.requests == large.requests == []

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.in_memory import InMemoryModels
 from tests.making import keep_agent
 from threadkeep.clock import system_clock
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.ports.gateway import Models
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.storage.prompt_files import FolderPromptFiles
 
@@ -27,7 +28,8 @@ def files(tmp_path: Path) -> FolderPromptFiles:
 @pytest.fixture
 def prompts(store: Store, files: FolderPromptFiles) -> Prompts:
     catalog = Catalog((), stdio_needs_admin=True, allow_private=False)
-    return Prompts(store, Agents(store, catalog, system_clock), files, None, Models(None))
+    choice = ModelChoice(InMemoryModels(None))
+    return Prompts(store, Agents(store, catalog, system_clock, choice), files, None, choice)
 
 
 async def test_files_of_an_agent_that_is_just_being_brought_in_are_left_alone(

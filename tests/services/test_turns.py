@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds, gives
-from tests.making import ALICE, keep_agent, keep_conversation
+from tests.engine.in_memory import InMemoryGateway, InMemoryModels, InMemoryTools, Step, adds, gives
+from tests.making import ALICE, keep_agent, keep_conversation, spending_of
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
 from threadkeep.context.tool_results import TURN_ENDED
@@ -27,7 +27,6 @@ from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import (
-    Models,
     ModelStopped,
     ModelUsage,
     TextBlock,
@@ -46,6 +45,7 @@ from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.history import History
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
@@ -85,11 +85,15 @@ class Talking:
         """Begins a turn in a new conversation with a title."""
         gateway = InMemoryGateway(*replies)
         files = FolderPromptFiles(Workspaces(self.folder))
-        prompts = Prompts(self.store, Agents(self.store, CATALOG, system_clock), files, None, Models(gateway))
+        models = InMemoryModels(gateway)
+        choice = ModelChoice(models)
+        agents = Agents(self.store, CATALOG, system_clock, choice)
+        prompts = Prompts(self.store, agents, files, None, choice)
         passages = Passages(DocumentIndex(self.store.chunks, None))
         model_replies = ModelReplies(
             self.store,
-            Models(gateway),
+            models,
+            choice,
             ModelRequests(self.store, prompts, passages, UTC),
             self.history,
             tools,
@@ -97,8 +101,9 @@ class Talking:
             self.jobs,
             system_clock,
             _no_image,
+            spending := spending_of(self.store, models),
         )
-        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock)
+        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock, spending)
         sending = Sending(self.store, self.node, starts, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

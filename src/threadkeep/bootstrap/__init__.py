@@ -1,7 +1,7 @@
 """Builds the adapters and passes them to the services; the only package that knows them all.
 
     storage.py    the database and the key of its secrets
-    models.py     the model that replies
+    models.py     the gateways and their models
     documents.py  what reads, embeds and searches documents and files
     servers.py    agents' MCP servers: which may run, and the pool that runs them
     limits.py     the operator's limits
@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from threadkeep.bootstrap.documents import file_intake
-from threadkeep.bootstrap.models import build_endpoint, build_gateway, has_model, is_demonstration
+from threadkeep.bootstrap.models import build_models, has_model, is_demonstration
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
@@ -33,8 +33,7 @@ from threadkeep.settings import Settings
 __all__ = [
     "Runtime",
     "build_catalog",
-    "build_endpoint",
-    "build_gateway",
+    "build_models",
     "build_secret_box",
     "build_server_environment",
     "create_app",

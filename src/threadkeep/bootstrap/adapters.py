@@ -1,17 +1,16 @@
 """What the services need from the outside, opened."""
 
-import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from threadkeep.bootstrap.documents import build_embedder
 from threadkeep.bootstrap.limits import build_allowances, build_spending
-from threadkeep.bootstrap.models import build_gateway, build_models
+from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_pool
 from threadkeep.bootstrap.storage import build_secret_box, open_timed
 from threadkeep.clock import Clock, system_clock
-from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.gateways.registry import GatewayRegistry
 from threadkeep.loops import Loops
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.processes.programs import ServerEnvironment
@@ -19,7 +18,6 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.gateway import Models
 from threadkeep.ports.jobs import JobStore
 from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
@@ -29,8 +27,6 @@ from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import vector_index_on
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import store_on
-
-log = logging.getLogger("threadkeep.bootstrap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +38,7 @@ class Adapters:
     allowances: Allowances
     spending: Spending
     bus: Bus
-    models: Models
+    models: GatewayRegistry
     embedder: Embedder | None
     vector_index: VectorIndex | None
     pool: Pool
@@ -67,11 +63,8 @@ async def open_adapters(
     opened.push_async_callback(bus.close)
     pool = build_pool(settings, environment, loops)
     opened.push_async_callback(pool.close)
-    gateway = build_gateway(settings)
-    if gateway is None:  # a host application has no other sign of it before the first request
-        log.warning("%s", GatewayNotConfigured().message)
-    else:
-        opened.push_async_callback(gateway.close)
+    models = build_models(settings)
+    opened.push_async_callback(models.close)
     embedder = build_embedder(settings)
     if embedder is not None:
         opened.push_async_callback(embedder.close)
@@ -79,9 +72,9 @@ async def open_adapters(
         store=store,
         jobs=SqlJobs(database),
         allowances=build_allowances(settings, database),
-        spending=build_spending(settings, store.ledger, system_clock),
+        spending=build_spending(settings, store.ledger, models, system_clock),
         bus=bus,
-        models=build_models(settings, gateway),
+        models=models,
         embedder=embedder,
         vector_index=await vector_index_on(database, store.chunks),
         pool=pool,

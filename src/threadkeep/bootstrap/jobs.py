@@ -17,6 +17,7 @@ from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
 from threadkeep.services.history import History
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
@@ -37,7 +38,11 @@ class Background:
 
 
 async def start_background(
-    settings: Settings, adapters: Adapters, caps: OperatorCaps, started: AsyncExitStack
+    settings: Settings,
+    adapters: Adapters,
+    choice: ModelChoice,
+    caps: OperatorCaps,
+    started: AsyncExitStack,
 ) -> Background:
     """Starts the jobs, which whichever node has time does."""
     store, clock = adapters.store, adapters.clock
@@ -45,7 +50,9 @@ async def start_background(
     document_jobs = DocumentJobs(
         store, document_files, ProcessExtractor(), adapters.embedder, clock, adapters.vector_index
     )
-    compactions = Compactions(store, adapters.models, adapters.allowances, clock, settings.zone, caps)
+    compactions = Compactions(
+        store, choice, adapters.allowances, clock, settings.zone, adapters.spending, caps
+    )
     history = History(store, adapters.loops)
     started.push_async_callback(history.close)
     if adapters.alone:  # no other process could be running a job
@@ -61,7 +68,7 @@ async def start_background(
     jobs = Jobs(
         adapters.jobs,
         {
-            TITLE_JOB: Titles(store, adapters.models, titled, caps).give,
+            TITLE_JOB: Titles(store, choice.own, titled, adapters.spending).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: document_jobs.read,
             EMBED_JOB: document_jobs.embed,

@@ -1,12 +1,10 @@
 """The operator's limits."""
 
-from threadkeep.bootstrap.models import has_guide
 from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
-from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.gateway import Gateway
 from threadkeep.ports.ledger import LedgerStore
+from threadkeep.ports.models import Models
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.settings import Settings
@@ -14,14 +12,9 @@ from threadkeep.storage.allowances import SqlAllowances
 from threadkeep.storage.database.connector import Database
 
 
-def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
-    """The operator's caps. The default model is their own choice, hence always allowed."""
-    models = settings.allowed_models
-    if models and gateway is not None:
-        guide = (GUIDE_MODEL,) if has_guide(settings) else ()
-        models = tuple(dict.fromkeys((gateway.default_model, *models, *guide)))
+def build_caps(settings: Settings) -> OperatorCaps:
+    """The operator's caps on agents and users."""
     return OperatorCaps(
-        models=models,
         reply_tokens=settings.max_reply_tokens,
         iterations=settings.max_iterations,
         message_chars=settings.max_message_chars,
@@ -31,10 +24,11 @@ def build_caps(settings: Settings, gateway: Gateway | None) -> OperatorCaps:
     )
 
 
-def build_spending(settings: Settings, ledger: LedgerStore, clock: Clock) -> Spending:
+def build_spending(settings: Settings, ledger: LedgerStore, models: Models, clock: Clock) -> Spending:
     """What model calls may cost."""
     return Spending(
         ledger,
+        models,
         clock,
         settings.zone,
         currency=settings.currency,

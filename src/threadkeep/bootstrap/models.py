@@ -1,9 +1,13 @@
-"""The model that replies."""
+"""The models that reply: the gateways of the settings, and those that admins add."""
 
+from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from threadkeep.domain.guide import GUIDE_MODEL
+from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig, GatewayKind
+from threadkeep.domain.secret import Secret
 from threadkeep.gateways.anthropic import ANTHROPIC
 from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
@@ -11,21 +15,21 @@ from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
-from threadkeep.ports.gateway import Gateway, Models
+from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
 from threadkeep.settings import Settings
 
 PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
 
 
 def has_model(settings: Settings) -> bool:
-    """Whether a model is available: by key, by address, or in this process."""
+    """Whether the default gateway has a model: by key, by address, or in this process."""
     if settings.gateway == "local":
         return bool(settings.model) or find_spec(WEIGHTS_PACKAGE) is not None
     return bool(settings.gateway_api_key or settings.gateway_url)
 
 
 def is_demonstration(settings: Settings) -> bool:
-    """Whether the bundled small model replies."""
+    """Whether the settings leave the reply to the bundled small model."""
     return settings.gateway == "local" and settings.model is None and has_model(settings)
 
 
@@ -34,27 +38,46 @@ def has_guide(settings: Settings) -> bool:
     return is_demonstration(settings) if settings.guide == "auto" else settings.guide == "on"
 
 
-def build_gateway(settings: Settings) -> Gateway | None:
-    """The gateway that the settings select; None if there is none."""
-    if not has_model(settings):
-        return None
-    if settings.gateway == "local":
-        return LocalGateway(Path(settings.model) if settings.model else None)
-    return ProviderGateway(PROVIDER_APIS[settings.gateway], build_endpoint(settings))
+def build_models(settings: Settings) -> GatewayRegistry:
+    """The models of the settings, and the Guide if there is one."""
+    own = {GUIDE_MODEL: GuideGateway()} if has_guide(settings) else {}
+    return GatewayRegistry(partial(connect, settings), gateway_configs(settings), own)
 
 
-def build_endpoint(settings: Settings) -> Endpoint:
-    """Where the provider's models are."""
-    api = PROVIDER_APIS[settings.gateway]
+def gateway_configs(settings: Settings) -> Iterator[GatewayConfig]:
+    """The gateways of the settings, the default one first."""
+    if has_model(settings):
+        yield GatewayConfig(
+            name=DEFAULT_GATEWAY,
+            kind=GatewayKind(settings.gateway),
+            url=settings.gateway_url,
+            api_key=Secret(settings.gateway_api_key) if settings.gateway_api_key else None,
+            default_model=settings.model,
+            is_fixed=True,
+        )
+    for name, table in settings.gateways.items():
+        yield table.config(name)
+
+
+def connect(settings: Settings, config: GatewayConfig) -> ConfiguredGateway:
+    """Opens a gateway; SettingsError if its configuration can't work. Nothing is sent yet."""
+    if config.kind is GatewayKind.LOCAL:
+        path = Path(config.default_model) if config.default_model else None
+        local = LocalGateway(path, name=config.name)
+        return ConfiguredGateway(config, local, local.model.name)
+    api = PROVIDER_APIS[config.kind]
+    gateway = ProviderGateway(api, endpoint_of(settings, config), name=config.name)
+    first_listed = config.models[0].name if config.models else api.default_model
+    return ConfiguredGateway(config, gateway, config.default_model or first_listed)
+
+
+def endpoint_of(settings: Settings, config: GatewayConfig) -> Endpoint:
+    """Where a provider's models are. What the settings say about files is about the default gateway."""
+    is_default = config.name == DEFAULT_GATEWAY
     return Endpoint(
-        url=settings.gateway_url or api.default_url,
-        api_key=settings.gateway_api_key or "",
-        model=settings.model or api.default_model,
-        images=settings.model_images,
-        pdfs=settings.model_pdfs,
+        url=config.url or PROVIDER_APIS[config.kind].default_url,
+        api_key=config.api_key.reveal() if config.api_key else "",
+        models={it.name: it for it in config.models},
+        images=settings.model_images if is_default else "auto",
+        pdfs=settings.model_pdfs if is_default else "auto",
     )
-
-
-def build_models(settings: Settings, gateway: Gateway | None) -> Models:
-    """The operator's models, and the Guide if there is one."""
-    return Models(gateway, {GUIDE_MODEL: GuideGateway()} if has_guide(settings) else {})

@@ -29,6 +29,7 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.passages import Passages
@@ -51,12 +52,13 @@ from threadkeep.tools.roles import WorkspaceRoles
 
 async def start_services(settings: Settings, adapters: Adapters, started: AsyncExitStack) -> Services:
     """Builds the services and starts what works beside them; `started` ends it in reverse order."""
-    catalog, caps = build_catalog(settings), build_caps(settings, adapters.models.gateway)
-    agents = await _start_agents(settings, adapters, catalog, caps)
-    background = await start_background(settings, adapters, caps, started)
+    catalog, caps = build_catalog(settings), build_caps(settings)
+    choice = ModelChoice(adapters.models, settings.allowed_models)
+    agents = await _start_agents(settings, adapters, catalog, choice, caps)
+    background = await start_background(settings, adapters, choice, caps, started)
     node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
-    parts = _build_parts(settings, adapters, catalog, caps, agents, background, node)
+    parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
     services = _build_services(settings, adapters, parts, starts)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
@@ -64,10 +66,10 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
 
 
 async def _start_agents(
-    settings: Settings, adapters: Adapters, catalog: Catalog, caps: OperatorCaps
+    settings: Settings, adapters: Adapters, catalog: Catalog, choice: ModelChoice, caps: OperatorCaps
 ) -> Agents:
     """The agents, with those that every server has."""
-    agents = Agents(adapters.store, catalog, adapters.clock, caps, on_program=adapters.on_program)
+    agents = Agents(adapters.store, catalog, adapters.clock, choice, caps, on_program=adapters.on_program)
     if settings.promptx_arguments or await adapters.store.agents.run_programs():
         adapters.on_program()
     await agents.ensure_default()
@@ -86,6 +88,7 @@ def _build_node(settings: Settings, adapters: Adapters, background: Background) 
         adapters.loops,
         alone=adapters.alone,
         zone=settings.zone,
+        priced=adapters.spending.priced,
     )
 
 
@@ -94,6 +97,7 @@ class _Parts:
     """What several services share."""
 
     catalog: Catalog
+    choice: ModelChoice
     caps: OperatorCaps
     agents: Agents
     background: Background
@@ -110,6 +114,7 @@ def _build_parts(
     settings: Settings,
     adapters: Adapters,
     catalog: Catalog,
+    choice: ModelChoice,
     caps: OperatorCaps,
     agents: Agents,
     background: Background,
@@ -120,11 +125,12 @@ def _build_parts(
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
     return _Parts(
         catalog=catalog,
+        choice=choice,
         caps=caps,
         agents=agents,
         background=background,
         node=node,
-        prompts=Prompts(store, agents, prompt_files, roles, adapters.models),
+        prompts=Prompts(store, agents, prompt_files, roles, choice),
         prompt_files=prompt_files,
         retriever=retriever,
         tools=build_tools(settings, adapters, catalog, roles, retriever, node),
@@ -139,6 +145,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     replies = ModelReplies(
         store,
         adapters.models,
+        parts.choice,
         ModelRequests(store, parts.prompts, Passages(parts.retriever), settings.zone),
         parts.background.history,
         parts.tools,
@@ -146,10 +153,13 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.background.jobs,
         adapters.clock,
         parts.files.keep_returned,
+        adapters.spending,
     )
-    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, caps)
+    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, adapters.spending, caps)
     within_hours = settings.resume_within_hours
-    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
+    node.resume_with(
+        ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
+    )
     await node.recover_abandoned()
     return starts
 
@@ -193,5 +203,6 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         metrics=adapters.metrics,
         loops=adapters.loops,
         store=store,
-        gateway=adapters.models.gateway,
+        models=adapters.models,
+        choice=parts.choice,
     )

@@ -3,12 +3,14 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.storage import build_secret_box, open_migrated
 from threadkeep.clock import system_clock
 from threadkeep.ports.jobs import JobStore
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.settings import Settings
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import open_snapshot, store_on, store_reading
@@ -20,7 +22,8 @@ async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobS
     database = await open_migrated(settings)
     try:
         store = await store_on(database, build_secret_box(settings), settings.payload_folder)
-        await Agents(store, build_catalog(settings), system_clock).ensure_default()
+        choice = ModelChoice(build_models(settings), settings.allowed_models)
+        await Agents(store, build_catalog(settings), system_clock, choice).ensure_default()
         yield SqlJobs(database), store
     finally:
         await database.close()

@@ -8,9 +8,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from urllib.parse import urlsplit
 
-from threadkeep.bootstrap import build_endpoint, create_app, has_model
+from threadkeep.bootstrap import build_models, create_app, has_model
 from threadkeep.cli.commands import refuse, runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.domain.errors import ThreadkeepError
@@ -152,11 +151,10 @@ def _who(settings: Settings) -> str:
 
 def _model(settings: Settings) -> str:
     """Which model answers, and where it is."""
-    if not has_model(settings):
+    if not has_model(settings) and not settings.gateways:
         return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` lists other options."
-    if settings.gateway != "local":
-        endpoint = build_endpoint(settings)
-        return f"{endpoint.model} at {urlsplit(endpoint.url).netloc}"
+    if settings.gateway != "local" or settings.gateways:
+        return build_models(settings).get(None).id
     if settings.model:
         return f"{settings.model} in this process"
     return (
@@ -174,8 +172,9 @@ def _where(settings: Settings) -> str:
 
 async def _load_model(app: Threadkeep, announce: Callable[[str], None]) -> None:
     """Loads the model after the start, so that the first request doesn't wait for it."""
-    gateway = (await app.services()).gateway
-    assert isinstance(gateway, LocalGateway)
+    gateway = (await app.services()).models.get(None).gateway
+    if not isinstance(gateway, LocalGateway):  # an admin has connected another
+        return
     await asyncio.sleep(LOAD_AFTER_S)
     begun = time.monotonic()
     announce("Model: loading …")

@@ -109,7 +109,7 @@ class Screen:
         """One event of a turn."""
         match event:
             case TurnStart(model=model):
-                if model == DEMONSTRATION_MODEL and not self._has_noted_demonstration:
+                if (model or "").endswith(DEMONSTRATION_MODEL) and not self._has_noted_demonstration:
                     self._has_noted_demonstration = True
                     self.aside(DEMONSTRATION)
             case Text(text):

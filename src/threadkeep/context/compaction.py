@@ -15,7 +15,8 @@ from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import FilePart, Part, TextPart, ToolCallPart, UserTextPart, card_of
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.ports.gateway import Gateway, GatewayError, ModelRequest
+from threadkeep.ports.gateway import GatewayError, ModelRequest
+from threadkeep.ports.models import ConnectedModel
 
 MOST_SUMMARY_CHARACTERS = 12_000
 MOST_SUMMARY_TOKENS = 4_000
@@ -44,12 +45,12 @@ _EXTRACT_HEADINGS = {
 _LEFT_OUT = "…"
 
 
-async def summarise(gateway: Gateway, model: str | None, earlier: str | None, texts: Iterable[str]) -> str:
+async def summarise(model: ConnectedModel, earlier: str | None, texts: Iterable[str]) -> str:
     """Summarises an earlier summary and the messages after it, in as many model calls as it takes."""
-    most = min(MOST_SUMMARY_CHARACTERS, gateway.context_tokens // 4)
+    most = min(MOST_SUMMARY_CHARACTERS, model.model.context_tokens // 4)
     summary = earlier
-    for part in _parts(texts, min(gateway.context_tokens // 2, MOST_TOKENS_A_CALL)):
-        summary = (await _summarise_part(gateway, model, summary, part))[:most]
+    for part in _parts(texts, min(model.model.context_tokens // 2, MOST_TOKENS_A_CALL)):
+        summary = (await _summarise_part(model, summary, part))[:most]
     return summary or ""
 
 
@@ -111,7 +112,7 @@ def context_tokens(message: Message, zone: tzinfo) -> int:
     if not is_in_context(message):
         return 0
     sent = Rendering(zone=zone, thoughts=False, calls_as_blocks=True).messages_of(message)
-    return estimate_request_tokens(ModelRequest(None, "", tuple(sent)))
+    return estimate_request_tokens(ModelRequest("", "", tuple(sent)))
 
 
 def summary_tokens(summary: str | None) -> int:
@@ -119,9 +120,9 @@ def summary_tokens(summary: str | None) -> int:
     return estimate_tokens(f"{SUMMARY_HEADING}{summary}") if summary else 0
 
 
-async def _summarise_part(gateway: Gateway, model: str | None, earlier: str | None, part: str) -> str:
+async def _summarise_part(model: ConnectedModel, earlier: str | None, part: str) -> str:
     text = f"Messages:\n\n{part}" if not earlier else f"Summary so far:\n\n{earlier}\n\nMessages:\n\n{part}"
-    summary = (await complete(gateway, model, _INSTRUCTION, text, max_tokens=MOST_SUMMARY_TOKENS)).strip()
+    summary = (await complete(model, _INSTRUCTION, text, max_tokens=MOST_SUMMARY_TOKENS)).strip()
     if is_blank(summary):
         raise GatewayError("The model returned an empty summary.", retryable=True)
     return summary

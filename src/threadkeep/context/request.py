@@ -95,7 +95,8 @@ class Sources:
     """The newest receipt on the active path."""
     is_new_window: bool = False
     """Whether the window starts as if there were no receipt: the path or its compactions have changed."""
-    model: str | None = None
+    model: str = ""
+    """The id of the model that is asked."""
     cache_key: str | None = None
 
 
@@ -163,7 +164,7 @@ def _request(
     tools: Sequence[ToolSpec],
 ) -> ModelRequest:
     return ModelRequest(
-        model=receipt.model,
+        model=receipt.model or "",
         system=joined(components),
         messages=tuple(messages),
         tools=tuple(tools),

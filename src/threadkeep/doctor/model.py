@@ -4,11 +4,20 @@ import asyncio
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from threadkeep.bootstrap import build_gateway
+from threadkeep.bootstrap import build_models, has_model
 from threadkeep.doctor.finding import Finding
 from threadkeep.gateways.llama import demonstration_weights
-from threadkeep.gateways.refusals import KEY_REFUSED, NoReply, Refused
-from threadkeep.ports.gateway import Gateway, GatewayError, ModelMessage, ModelRequest, Retrying, TextBlock
+from threadkeep.gateways.refusals import KEY_REFUSED, Refused
+from threadkeep.ports.gateway import (
+    GatewayError,
+    GatewayUnavailable,
+    GatewayUnreachable,
+    ModelMessage,
+    ModelRequest,
+    Retrying,
+    TextBlock,
+)
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.settings import PREFIX, Settings
 
 GATEWAY_S = 30.0
@@ -18,34 +27,35 @@ async def check_model(settings: Settings) -> Finding:
     """Asks the model the smallest possible question."""
     if settings.gateway == "local":
         return _local_model(settings)
-    gateway = build_gateway(settings)
-    if gateway is None:
+    if not has_model(settings):
         advice = (
             f"Set {settings.gateway.upper()}_API_KEY, or {PREFIX}GATEWAY_URL for a server that needs no key."
         )
         return Finding("model", "problem", f"The gateway {settings.gateway} has no key.", advice)
+    models = build_models(settings)
+    model = models.get(None)
     try:
         async with asyncio.timeout(GATEWAY_S):
-            await _ask(gateway)
+            await _ask(model)
     except TimeoutError:
-        message = f"{gateway.default_model} didn't respond within {GATEWAY_S:g} s."
+        message = f"{model.model.name} didn't respond within {GATEWAY_S:g} s."
         advice = f"Try to reach {_host(settings)} by hand. Is a proxy in the way?"
         return Finding("model", "problem", message, advice)
     except GatewayError as exc:
-        return Finding("model", "problem", exc.message, _advice(exc, settings, gateway.default_model))
+        return Finding("model", "problem", exc.message, _advice(exc, settings, model.model.name))
     finally:
-        await gateway.close()
-    return Finding("model", "ok", f"{gateway.default_model} answers.")
+        await models.close()
+    return Finding("model", "ok", f"{model.model.name} answers.")
 
 
-async def _ask(gateway: Gateway) -> None:
+async def _ask(model: ConnectedModel) -> None:
     """Waits for the first sign of a reply."""
     question = ModelMessage("user", (TextBlock("Say OK."),))
-    stream = gateway.stream(ModelRequest(None, "", (question,), max_tokens=16))
+    stream = model.stream(ModelRequest(model.id, "", (question,), max_tokens=16))
     try:
         async for event in stream:
             if isinstance(event, Retrying):  # the gateway retries by itself; the operator wants to know why
-                raise NoReply(event.message.partition(" Asking again")[0], code=event.code)
+                raise event.error
             return
     finally:
         await stream.aclose()
@@ -58,10 +68,10 @@ def _advice(error: GatewayError, settings: Settings, model: str) -> str:
         return (
             f"Check {PREFIX}MODEL ({model}) and {PREFIX}GATEWAY_URL: the provider doesn't know one of them."
         )
-    if isinstance(error, NoReply) and error.notice_code == "MODEL_UNREACHABLE":
+    if isinstance(error, GatewayUnreachable):
         where = _host(settings)
         return f"Check {PREFIX}GATEWAY_URL, and whether {where} can be reached from here (firewall, proxy)."
-    if isinstance(error, NoReply):
+    if isinstance(error, GatewayUnavailable):
         return "Wait a moment. If it persists, ask the provider about this key's limits."
     return f"Check {PREFIX}MODEL and {PREFIX}GATEWAY_URL."
 

@@ -59,6 +59,10 @@ class Bounds:
 
 Count = Annotated[int, Bounds(0, 1_000_000)]
 
+ANY_MODEL = "*"
+MOST_MODELS = 50
+MOST_MODEL_CHARACTERS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
@@ -88,12 +92,28 @@ class AgentSettings:
     """Whether the model may ask the user a question in the middle of a turn."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
     """Rules by `server.tool`, `server.*` or `*`."""
+    models: tuple[str, ...] = ()
+    """The models that a user may choose for a message, besides the agent's own; `*` means any."""
+    fallback_models: tuple[str, ...] = ()
+    """The models to try in this order if the chosen one fails."""
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
 
     def __post_init__(self) -> None:
         amount = parse_amount(self.budget_month, param="settings.budgetMonth")
         object.__setattr__(self, "budget_month", amount_text(amount))
+        for models, param in ((self.models, "models"), (self.fallback_models, "fallbackModels")):
+            if len(models) > MOST_MODELS:
+                raise InvalidRequest(
+                    f"`settings.{param}` can name at most {MOST_MODELS} models.", param=f"settings.{param}"
+                )
+            for model in models:
+                check_line(model, f"settings.{param}", most=MOST_MODEL_CHARACTERS)
+        if ANY_MODEL in self.fallback_models:
+            raise InvalidRequest(
+                "`settings.fallbackModels` names models; `*` is for `settings.models`.",
+                param="settings.fallbackModels",
+            )
 
     @property
     def runs_programs(self) -> bool:
@@ -124,7 +144,7 @@ class Agent:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
         check_line(self.primary_role_id, "primaryRoleId", most=100)
         if self.model is not None:
-            check_line(self.model, "model", most=200)
+            check_line(self.model, "model", most=MOST_MODEL_CHARACTERS)
         for text, param, most in (
             (self.description, "description", 2_000),
             (self.system_prompt, "systemPrompt", 100_000),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
-from threadkeep.domain.errors import Forbidden, LimitNotAllowed, ModelNotAllowed, RateLimited
+from threadkeep.domain.errors import Forbidden, LimitNotAllowed, RateLimited
 from threadkeep.domain.user import User
 
 MINUTE_S = 60.0
@@ -22,8 +22,6 @@ CAPPED_SETTINGS = {
 class OperatorCaps:
     """The operator's maximums; 0 or empty means no cap."""
 
-    models: tuple[str, ...] = ()
-    """The models that an agent may name, including the default one."""
     reply_tokens: int = 0
     iterations: int = 0
     message_chars: int = 0
@@ -33,8 +31,6 @@ class OperatorCaps:
 
     def check(self, user: User, draft: AgentDraft, current: Agent | None = None) -> None:
         """Refuses a draft that exceeds the caps; values that it doesn't change are accepted."""
-        if draft.model != (current.model if current else None):
-            self._check_model(draft.model)
         for setting, cap in CAPPED_SETTINGS.items():
             value, most = getattr(draft.settings, setting) or 0, getattr(self, cap)
             is_changed = current is None or value != getattr(current.settings, setting)
@@ -48,11 +44,6 @@ class OperatorCaps:
         self._check_visibility(user, draft, current)
 
     def limited(self, agent: Agent) -> Agent:
-        """An agent within the caps. A model that is no longer allowed is refused, not replaced."""
-        self._check_model(agent.model)
-        return self.with_capped_settings(agent)
-
-    def with_capped_settings(self, agent: Agent) -> Agent:
         """An agent with the limits that apply when it runs."""
         settings = self.capped(agent.settings)
         return agent if settings is agent.settings else replace(agent, settings=settings)
@@ -65,10 +56,6 @@ class OperatorCaps:
             if (most := getattr(self, cap)) and not 0 < (getattr(settings, setting) or 0) <= most
         }
         return replace(settings, **lowered) if lowered else settings
-
-    def allows_model(self, model: str | None) -> bool:
-        """Whether agents may use a model; None is the default one."""
-        return model is None or not self.models or model in self.models
 
     def check_room(self, documents: int, size: int) -> None:
         """Refuses a document if a user's agents would then have too many documents, or the user too much."""
@@ -87,14 +74,6 @@ class OperatorCaps:
                 f"Your documents and files can't exceed {self.bytes} bytes in total; adding this would bring "
                 f"them to {size}. Delete some documents, or permanently delete conversations with files.",
                 details={"limit": "bytes", "most": self.bytes},
-            )
-
-    def _check_model(self, model: str | None) -> None:
-        if not self.allows_model(model):
-            raise ModelNotAllowed(
-                f"The operator doesn't allow the model {model!r}. Choose one of: {', '.join(self.models)}.",
-                param="model",
-                details={"models": list(self.models)},
             )
 
     def _check_visibility(self, user: User, draft: AgentDraft, current: Agent | None) -> None:

@@ -63,7 +63,8 @@ class IterationRestart:
 
     type: ClassVar[str] = "iteration_restart"
     iteration: int
-    from_seq: int
+    from_seq: int = 0
+    """Where the call began; 0 until its log, which numbers the events, fills it in."""
 
 
 @dataclass(frozen=True, slots=True)

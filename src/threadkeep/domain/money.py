@@ -80,6 +80,22 @@ class Price:
     cached_input: int | None = None
     cache_write: int | None = None
 
+    @staticmethod
+    def per_million(
+        *,
+        input: str | float,  # noqa: A002 - as providers call it
+        output: str | float,
+        cached_input: str | float | None = None,
+        cache_write: str | float | None = None,
+    ) -> "Price":
+        """A price as providers quote it, per million tokens; InvalidRequest names what is no amount."""
+        return Price(
+            input=_per_token(input, "input"),
+            output=_per_token(output, "output"),
+            cached_input=None if cached_input is None else _per_token(cached_input, "cachedInput"),
+            cache_write=None if cache_write is None else _per_token(cache_write, "cacheWrite"),
+        )
+
     def of(self, *, input_tokens: int, output_tokens: int, cache_read: int = 0, cache_write: int = 0) -> int:
         """What a call costs; `input_tokens` includes what was read from and written to the cache."""
         plain = input_tokens - cache_read - cache_write
@@ -94,6 +110,13 @@ class Price:
         """What a call can cost at most, however much of it is cached."""
         highest = max(self.input, self.cached_input or 0, self.cache_write or 0)
         return input_tokens * highest + output_tokens * self.output
+
+
+FREE = Price(input=0, output=0)
+
+
+def _per_token(price: str | float, name: str) -> int:
+    return parse_amount(price, param=f"price.{name}", decimals=PRICE_DECIMALS) // TOKENS_PRICED
 
 
 def _or(price: int | None, otherwise: int) -> int:

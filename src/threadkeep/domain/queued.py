@@ -29,6 +29,8 @@ class QueuedMessage:
     steers_turn_id: TurnId | None = None
     """The turn that accepts it before its next model call, unless the turn ends first."""
     files: tuple[FilePart, ...] = ()
+    model: str | None = None
+    """The model that its sender chose."""
 
     @staticmethod
     def of(
@@ -38,9 +40,18 @@ class QueuedMessage:
         *,
         steers_turn_id: TurnId | None = None,
         files: tuple[FilePart, ...] = (),
+        model: str | None = None,
     ) -> "QueuedMessage":
         """A new queued message."""
-        return QueuedMessage(MessageId(new_uuid()), conversation_id, content, now, steers_turn_id, files)
+        return QueuedMessage(
+            id=MessageId(new_uuid()),
+            conversation_id=conversation_id,
+            content=content,
+            created_at=now,
+            steers_turn_id=steers_turn_id,
+            files=files,
+            model=model,
+        )
 
 
 def check_room(waiting: int) -> None:

@@ -91,6 +91,8 @@ class Folding:
         self._ended_at: int | None = None
         self._model: str | None = None
         self.last_seq = 0
+        self.call_seq = 0
+        """The number of the event that began the last model call."""
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -141,11 +143,11 @@ class Folding:
                 )
             case IterationStart(iteration):
                 self._close(at)
-                self._iteration, self._is_asking = iteration, True
+                self._iteration, self._is_asking, self.call_seq = iteration, True, event.seq
             case IterationRestart(iteration):
                 self._close(at)
                 self._supersede(iteration)
-                self._iteration, self._is_asking = iteration, True
+                self._iteration, self._is_asking, self.call_seq = iteration, True, event.seq
             case ToolProgress():
                 pass
             case ToolCalled() as body:

@@ -58,9 +58,15 @@ class InputAwaited(Struct, frozen=True, tag="input"):
     requests: tuple[InputNoted, ...]
 
 
+class ModelChosen(Struct, frozen=True, tag="model"):
+    """From here on, this model replies: the one before it failed."""
+
+    model: str
+
+
 class BegunByAdmin(Struct, frozen=True, tag="begun_by_admin"):
     """The turn's user was an admin when it began."""
 
 
-JournalEntry = CallFinished | Dispatched | InputAwaited | BegunByAdmin
-JOURNAL_ENTRIES = (CallFinished, Dispatched, InputAwaited, BegunByAdmin)
+JournalEntry = CallFinished | Dispatched | InputAwaited | ModelChosen | BegunByAdmin
+JOURNAL_ENTRIES = (CallFinished, Dispatched, InputAwaited, ModelChosen, BegunByAdmin)

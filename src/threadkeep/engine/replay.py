@@ -26,7 +26,15 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.call_state import CallState
 from threadkeep.engine.ending import spent_in
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, InputAwaited, JournalEntry, UseNoted
+from threadkeep.engine.journal import (
+    CallFinished,
+    Dispatch,
+    Dispatched,
+    InputAwaited,
+    JournalEntry,
+    ModelChosen,
+    UseNoted,
+)
 from threadkeep.engine.model_call import FinishedCall, ModelReads, with_user_text
 from threadkeep.engine.permissions import Signature, signature
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
@@ -65,6 +73,8 @@ class TurnState:
     unknown: frozenset[Signature] = frozenset()
     """Calls that may have taken effect, though they returned no result."""
     used_servers: frozenset[str] = frozenset()
+    model: str | None = None
+    """The model that replies instead of the one asked for, which failed."""
     noticed: frozenset[Notice] = frozenset()
     """The notices that the turn's user has already received."""
     ran_ms: int = 0
@@ -116,6 +126,7 @@ class _Replaying:
         self._undecided: set[str] = set()
         self._began_at: int | None = None
         self._iteration = 0
+        self._model: str | None = None
         self._last_at: int | None = None
         self._ran_ms = 0
 
@@ -136,6 +147,8 @@ class _Replaying:
                 self._dispatches.pop(entry.id, None)
                 self._awaited[entry.id] = entry
                 self._rounds[entry.id] = self._rounds.get(entry.id, 0) + 1
+            case ModelChosen(model):
+                self._model = model
             case _:
                 pass
 
@@ -172,7 +185,9 @@ class _Replaying:
         self, request: ModelRequest | None, payloads: Mapping[PayloadId, bytes | Lost], files: FileRules
     ) -> TurnState:
         if request is None:  # it is prepared again, and shows nothing twice
-            return TurnState(found=self._found(), noticed=self._noticed(), ran_ms=self._ran_ms)
+            return TurnState(
+                model=self._model, found=self._found(), noticed=self._noticed(), ran_ms=self._ran_ms
+            )
         parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
         known = _KnownCalls(
             self._folding,
@@ -202,6 +217,7 @@ class _Replaying:
                 for arguments in known.all_arguments_of(it)
             ),
             used_servers=frozenset(it.call.server for it in parts if it.call.tool_call_id in self._used),
+            model=self._model,
             noticed=self._noticed(),
             ran_ms=self._ran_ms,
         )

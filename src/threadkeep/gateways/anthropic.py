@@ -31,7 +31,6 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolSpec,
     ToolUseBlock,
-    signer,
 )
 from threadkeep.sse import ServerSentEvent
 
@@ -55,13 +54,12 @@ _STOP_REASONS = {
 
 
 def anthropic_body(
-    request: ModelRequest, default_model: str, quirks: ProviderQuirks | None = None
+    request: ModelRequest, signer: str, quirks: ProviderQuirks | None = None
 ) -> dict[str, Any]:
-    """A request in the form of the Messages API."""
+    """A request in the form of the Messages API, with the reasoning that this signer signed."""
     quirks = quirks or ProviderQuirks()
-    model = request.model or default_model
     body: dict[str, Any] = {
-        "model": model,
+        "model": request.model,
         "max_tokens": request.max_tokens or MAX_TOKENS,
         "stream": True,
     }
@@ -72,7 +70,7 @@ def anthropic_body(
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.system:
         body["system"] = [{"type": "text", "text": request.system}]
-    history = sendable(request.messages, signer(NAME, model))
+    history = sendable(request.messages, signer)
     body["messages"] = [_message(message, request.contents) for message in history]
     if request.cache_key and quirks.takes_cache_marks:
         _mark_for_caching(body)

@@ -1,5 +1,6 @@
 """Where a provider's models are, as the operator configures it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 import httpx2
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.model import ListedModel
 
 Taken = Literal["auto", "on", "off"]
 """Whether a model takes a type of file; `auto` goes by its name."""
@@ -18,11 +20,10 @@ class Endpoint:
 
     url: str
     api_key: str = field(default="", repr=False)
-    model: str
-    """The model for agents that don't name one."""
-    context_tokens: int | None = None
-    """The maximum size of a request; None means the usual one of this API."""
+    models: Mapping[str, ListedModel] = field(default_factory=dict[str, ListedModel])
+    """What its operator says about models, by name."""
     images: Taken = "auto"
+    """Whether its models take images, unless the operator says so about the model itself."""
     pdfs: Taken = "auto"
 
     @cached_property

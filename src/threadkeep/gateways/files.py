@@ -23,22 +23,34 @@ _OPENAI_IN_PATCHES = re.compile(r"(gpt-(4\.1|[5-9]).*-(mini|nano))|o4-mini", re.
 def files_of_claude(model: str, endpoint: Endpoint) -> TakenFiles:
     """What a model behind the Messages API accepts: as configured, or as known of its family."""
     return TakenFiles(
-        images=ImageTokenRule.ANTHROPIC if _is_taken(endpoint.images, _WITH_IMAGES.search(model)) else None,
-        pdfs=_is_taken(endpoint.pdfs, _CLAUDE_WITH_PDFS.search(model)),
+        images=ImageTokenRule.ANTHROPIC if _takes_images(model, endpoint) else None,
+        pdfs=_takes_pdfs(model, endpoint, _CLAUDE_WITH_PDFS.search(model)),
     )
 
 
 def files_of_openai(model: str, endpoint: Endpoint) -> TakenFiles:
     """What a model behind chat completions accepts. Hardly any compatible server accepts PDFs."""
     rule = ImageTokenRule.OPENAI_PATCHES if _OPENAI_IN_PATCHES.search(model) else ImageTokenRule.OPENAI_TILES
-    has_images = _is_taken(endpoint.images, _WITH_IMAGES.search(model))
+    has_images = _takes_images(model, endpoint)
     return TakenFiles(
         images=rule if has_images else None,
-        pdfs=_is_taken(endpoint.pdfs, has_images and endpoint.address.host == "api.openai.com"),
+        pdfs=_takes_pdfs(model, endpoint, has_images and endpoint.address.host == "api.openai.com"),
     )
 
 
-def _is_taken(setting: Taken, is_known: object) -> bool:
+def _takes_images(model: str, endpoint: Endpoint) -> bool:
+    listed = endpoint.models.get(model)
+    return _is_taken(listed and listed.takes_images, endpoint.images, _WITH_IMAGES.search(model))
+
+
+def _takes_pdfs(model: str, endpoint: Endpoint, is_known: object) -> bool:
+    listed = endpoint.models.get(model)
+    return _is_taken(listed and listed.takes_pdfs, endpoint.pdfs, is_known)
+
+
+def _is_taken(said: bool | None, setting: Taken, is_known: object) -> bool:
+    if said is not None:
+        return said
     return bool(is_known) if setting == "auto" else setting == "on"
 
 

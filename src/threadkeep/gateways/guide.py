@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from threadkeep.domain.guide import GUIDE_MODEL, Show, wanted
+from threadkeep.domain.model import Model
+from threadkeep.domain.money import FREE
 from threadkeep.ports.gateway import (
-    TAKES_NO_FILES,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     ModelStopped,
-    TakenFiles,
     TextBlock,
     TextDelta,
     ThoughtDelta,
@@ -25,6 +25,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
 )
 
+CONTEXT_TOKENS = 100_000
 WORD_S = 0.03
 """As fast as a good model writes."""
 
@@ -51,14 +52,13 @@ Script = Sequence[Callable[[Sequence[ToolResultBlock]], _Call]]
 class GuideGateway:
     """A model that follows a script."""
 
-    name = "guide"
-    default_model = GUIDE_MODEL
-    supports_tools = True
-    context_tokens = 100_000
+    def describe(self, model: str) -> Model:
+        """It needs no gateway, and takes no files."""
+        return Model(gateway="", name=GUIDE_MODEL, context_tokens=CONTEXT_TOKENS, price=FREE)
 
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """None."""
-        return TAKES_NO_FILES
+    def signer(self, model: str) -> str:
+        """It signs nothing."""
+        return model
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """The next part of the script."""

@@ -13,22 +13,32 @@ from typing import Protocol
 import httpx2
 
 from threadkeep.gateways.refusals import (
-    NoReply,
     Refused,
     UnreadableReply,
     broke_off,
+    busy_for_long,
     no_stream,
     pause_asked_for,
     refusal,
 )
 from threadkeep.gateways.transport import StreamTransport, tls_context
-from threadkeep.ports.gateway import GatewayError, ModelEvent, Retrying, TextDelta, ThoughtDelta
+from threadkeep.ports.gateway import (
+    GatewayError,
+    GatewayUnavailable,
+    GatewayUnreachable,
+    ModelEvent,
+    ReplyBrokeOff,
+    Retrying,
+    TextDelta,
+    ThoughtDelta,
+)
 from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
-MOST_TRIES = 3
 FIRST_PAUSE_S = 0.5
+RETRIES_S = 20.0
+"""How long after the first request the last may be sent."""
 MOST_REPLY_BYTES = 64 * 1024 * 1024  # more than today's longest replies take, token by token
 MOST_ERROR_BYTES = 64 * 1024
 ERROR_BODY_S = 5.0
@@ -65,7 +75,13 @@ class RetryPolicy:
     silence_s: float = SILENCE_S
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.time
+    elapsed: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = _jitter
+
+    def pause(self, tries: int, asked_s: float | None) -> float:
+        """How long to wait after so many tries: what the provider asks for, but longer each time."""
+        usual = FIRST_PAUSE_S * 2 ** (tries - 1) * (1 + self.jitter())
+        return max(usual, asked_s or 0.0)
 
 
 class Provider:
@@ -132,8 +148,8 @@ class Provider:
                 await events.aclose()
 
     async def ask(self, body: bytes, begin: Callable[[], ReplyReader]) -> AsyncGenerator[ModelEvent]:
-        """The model's reply; retries as long as nothing of it has arrived."""
-        tries = 0
+        """The model's reply; retries for a while as long as nothing of it has arrived."""
+        tries, last_s = 0, self._patience.elapsed() + RETRIES_S
         while True:
             tries += 1
             has_begun = False
@@ -143,17 +159,25 @@ class Provider:
                     has_begun, body = True, b""
                     yield event
                 return
-            except NoReply as exc:
-                if has_begun or tries == MOST_TRIES:
+            except (GatewayUnavailable, UnreadableReply) as exc:
+                if has_begun:
+                    raise ReplyBrokeOff(exc.message) from exc
+                if isinstance(exc, UnreadableReply):
                     raise
-                pause = exc.after_s
-                if pause is None:
-                    pause = FIRST_PAUSE_S * 2 ** (tries - 1) * (1 + self._patience.jitter())
-                notice = Retrying(exc.notice_code, f"{exc.message} Retrying in {pause:.1f} s.")
+                notice = self._retry(exc, tries, last_s)
             finally:
                 await events.aclose()
             yield notice
-            await self._patience.sleep(pause)
+            await self._patience.sleep(notice.pause_s)
+
+    def _retry(self, error: GatewayUnavailable, tries: int, last_s: float) -> Retrying:
+        """The next try; raises the error if it would be too late."""
+        pause_s = self._patience.pause(tries, error.after_s)
+        if self._patience.elapsed() + pause_s <= last_s:
+            return Retrying(error, pause_s)
+        if error.after_s is not None and pause_s == error.after_s:
+            raise busy_for_long(error, pause_s) from error
+        raise error
 
     async def _ask_once(self, body: bytes, reply: ReplyReader) -> AsyncGenerator[ModelEvent]:
         response = await self._send(body)
@@ -201,11 +225,10 @@ class Provider:
             raise self._silent() from exc
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
             _log.warning("couldn't connect to the model provider: %s", exc)
-            raise NoReply("Couldn't connect to the model provider.", code="MODEL_UNREACHABLE") from exc
+            raise GatewayUnreachable("Couldn't connect to the model provider.") from exc
         except httpx2.HTTPError as exc:
             _log.warning("the model provider closed the connection: %s", type(exc).__name__)
-            message = "The model provider closed the connection."
-            raise NoReply(message, code="MODEL_UNREACHABLE") from exc
+            raise GatewayUnreachable("The model provider closed the connection.") from exc
 
     async def _refusal(self, response: httpx2.Response) -> GatewayError:
         body = bytearray()
@@ -224,7 +247,7 @@ class Provider:
 
     def _silent(self) -> GatewayError:
         silence = f"{self._patience.silence_s:g} s"
-        return GatewayError(f"The model sent nothing for {silence}.", retryable=True)
+        return GatewayUnavailable(f"The model sent nothing for {silence}.")
 
 
 def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:

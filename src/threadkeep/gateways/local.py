@@ -10,19 +10,19 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.model import DEFAULT_GATEWAY, Model
+from threadkeep.domain.money import FREE
 from threadkeep.domain.text import storable
 from threadkeep.gateways.encoding import decode, encode
 from threadkeep.gateways.llama import Llama, demonstration_weights, open_llama
 from threadkeep.ports.gateway import (
     DEMONSTRATION_MODEL,
-    TAKES_NO_FILES,
     GatewayError,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     ModelStopped,
     ModelUsage,
-    TakenFiles,
     TextBlock,
     TextDelta,
     ThoughtDelta,
@@ -55,26 +55,37 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 class LocalGateway:
     """A model in this process. Turns get their replies one at a time, first come, first served."""
 
-    name = "local"
-    supports_tools = False
-
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """None: it reads text only."""
-        return TAKES_NO_FILES
-
     def __init__(
-        self, model_path: Path | None = None, *, threads: int = 1, context_tokens: int = 2048
+        self,
+        model_path: Path | None = None,
+        *,
+        name: str = DEFAULT_GATEWAY,
+        threads: int = 1,
+        context_tokens: int = 2048,
     ) -> None:
         self._model_path = model_path
         self._threads = threads
-        self.default_model = model_path.stem if model_path else DEMONSTRATION_MODEL
-        self.context_tokens = context_tokens
+        self.model = Model(
+            gateway=name,
+            name=model_path.stem if model_path else DEMONSTRATION_MODEL,
+            context_tokens=context_tokens,
+            supports_tools=False,
+            price=FREE,
+        )
         self._window = context_tokens * _WINDOW_PER_CONTEXT_TOKEN
         self._max_tokens = DEFAULT_MAX_TOKENS if model_path else DEMONSTRATION_MAX_TOKENS
         self._loading: asyncio.Future[Llama] | None = None
         self._free = asyncio.Lock()
         self._reply: _Reply | None = None
         self._is_closed = False
+
+    def describe(self, model: str) -> Model:
+        """Its one model, whatever it is called."""
+        return self.model
+
+    def signer(self, model: str) -> str:
+        """It signs nothing."""
+        return self.model.id
 
     async def load(self) -> None:
         """Loads the model now, unless it is loaded; otherwise the first request does."""

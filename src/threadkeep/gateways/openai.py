@@ -48,12 +48,10 @@ _STOP_REASONS = {
 }
 
 
-def openai_body(
-    request: ModelRequest, default_model: str, quirks: ProviderQuirks | None = None
-) -> dict[str, Any]:
-    """A request in the form of chat completions."""
+def openai_body(request: ModelRequest, _signer: str, quirks: ProviderQuirks | None = None) -> dict[str, Any]:
+    """A request in the form of chat completions, which carry no reasoning."""
     quirks = quirks or ProviderQuirks()
-    body: dict[str, Any] = {"model": request.model or default_model, "stream": True}
+    body: dict[str, Any] = {"model": request.model, "stream": True}
     if quirks.takes_stream_options:
         body["stream_options"] = {"include_usage": True}
     if request.temperature is not None and quirks.takes_temperature:

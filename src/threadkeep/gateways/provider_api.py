@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from threadkeep.domain.model import DEFAULT_GATEWAY, ListedModel, Model
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.files import has_files
@@ -28,43 +29,52 @@ class ProviderApi:
     """The headers that carry this key."""
     takes_files: Callable[[str, Endpoint], TakenFiles]
     body: Callable[[ModelRequest, str, ProviderQuirks], dict[str, Any]]
-    """A request in this API's form; the text is the default model."""
+    """A request in this API's form; the text is the signer of the model's reasoning."""
     reply_reader: Callable[[str], ReplyReader]
     """A reader that removes this key from errors."""
 
 
 class ProviderGateway:
-    """A model behind a provider's API."""
-
-    supports_tools = True
+    """The models behind a provider's API."""
 
     def __init__(
         self,
         api: ProviderApi,
         endpoint: Endpoint,
         *,
+        name: str = "",
         transport: httpx2.AsyncBaseTransport | None = None,
         patience: RetryPolicy | None = None,
     ) -> None:
         self._api = api
         self._endpoint = endpoint
+        self._name = name
         self._key = endpoint.key
         self._quirks: dict[str, ProviderQuirks] = {}
-        self.name = api.name
-        self.default_model = endpoint.model
-        self.context_tokens = endpoint.context_tokens or api.context_tokens
+        self._described: dict[str, Model] = {}
         url, headers = api.request_url(endpoint.address), api.headers(self._key)
         self._provider = Provider(url, headers, self._key, patience or RetryPolicy(), transport)
 
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """Which files a model accepts directly."""
-        return self._api.takes_files(model or self.default_model, self._endpoint)
+    def describe(self, model: str) -> Model:
+        """What is known about a model: what its operator says, or else what its API's models have."""
+        if (described := self._described.get(model)) is None:
+            described = self._described[model] = self._describe(model)
+        return described
+
+    def signer(self, model: str) -> str:
+        """The signer of a model's reasoning.
+
+        The default gateway signs as its API: that is what it did when it was the only one.
+        """
+        is_default = self._name == DEFAULT_GATEWAY
+        return f"{self._api.name if is_default else self._name}/{model}"
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
-        quirks = self._quirks.setdefault(request.model or self.default_model, ProviderQuirks())
+        quirks = self._quirks.setdefault(request.model, ProviderQuirks())
+        signer = self.signer(request.model)
         return self._provider.ask_adapting(
-            lambda: encode(self._api.body(request, self.default_model, quirks)),
+            lambda: encode(self._api.body(request, signer, quirks)),
             lambda: self._api.reply_reader(self._key),
             quirks.learn,
             in_thread=has_files(request),
@@ -73,3 +83,17 @@ class ProviderGateway:
     async def close(self) -> None:
         """Closes connections."""
         await self._provider.close()
+
+    def _describe(self, name: str) -> Model:
+        said = self._endpoint.models.get(name) or ListedModel(name=name)
+        files = self._api.takes_files(name, self._endpoint)
+        return Model(
+            gateway=self._name,
+            name=name,
+            context_tokens=said.context_tokens or self._api.context_tokens,
+            max_output_tokens=said.max_output_tokens,
+            supports_tools=said.supports_tools is not False,
+            images=files.images,
+            pdfs=files.pdfs,
+            price=said.price,
+        )

@@ -7,28 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from threadkeep.domain.text import storable
-from threadkeep.ports.gateway import GatewayError
+from threadkeep.ports.gateway import GatewayError, GatewayUnavailable, GatewayUnreachable
 
 MOST_REASON_CHARACTERS = 300
 LEAST_SECRET_CHARACTERS = 4  # anything shorter is a placeholder, and occurs in every word
-MOST_PAUSE_S = 20.0
 
 KEY_REFUSED = "The model provider rejected the API key."
 BROKE_OFF = "The model's response ended early."
 
-_PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 _BUSY = {408, 409, 429, 503, 529}
 # For streams without a status: with these, retrying changes nothing.
 _LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
-
-
-class NoReply(GatewayError):
-    """Nothing has arrived yet, and retrying may help; `after_s` is when the provider wants it."""
-
-    def __init__(self, message: str, *, code: str = "MODEL_BUSY", after_s: float | None = None) -> None:
-        super().__init__(message, retryable=True)
-        self.notice_code = code
-        self.after_s = after_s
 
 
 class Refused(GatewayError):
@@ -48,7 +37,7 @@ class UnreadableReply(GatewayError):
 
 def broke_off() -> GatewayError:
     """The reply ended before it was complete."""
-    return NoReply(BROKE_OFF, code="MODEL_UNREACHABLE")
+    return GatewayUnreachable(BROKE_OFF)
 
 
 def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> GatewayError:
@@ -61,9 +50,10 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
         )
     error = _find_error(body)
     reason = _readable(error.get("message"), secret)
-    if status in _PASSING and "insufficient_quota" not in (error.get("code"), error.get("type")):
+    if _is_passing(status) and "insufficient_quota" not in (error.get("code"), error.get("type")):
         problem = "is busy" if status in _BUSY else "failed"
-        return NoReply(_sentence(f"The model provider {problem} ({status})", reason), after_s=after_s)
+        message = _sentence(f"The model provider {problem} ({status})", reason)
+        return GatewayUnavailable(message, after_s=after_s)
     return Refused(_sentence(f"The model provider rejected the request ({status})", reason), reason)
 
 
@@ -77,10 +67,26 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
     reason = _readable(fields.get("message"), secret)
     message = _sentence("The model provider failed", reason)
     if isinstance(code, int):
-        lasts = code not in _PASSING
+        lasts = not _is_passing(code)
     else:
         lasts = any(word in kind for word in _LASTING for kind in kinds)
-    return Refused(message, reason) if lasts else NoReply(message)
+    return Refused(message, reason) if lasts else GatewayUnavailable(message)
+
+
+def _is_passing(status: int) -> bool:
+    return status in _BUSY or status >= 500
+
+
+def busy_for_long(error: GatewayUnavailable, pause_s: float) -> GatewayUnavailable:
+    """The error for a pause that nobody would wait for: it says when to try again."""
+    return GatewayUnavailable(f"{error.message} Try again in {_rough_time(pause_s)}.", after_s=pause_s)
+
+
+def _rough_time(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{math.ceil(seconds / size)} {unit}"
+    return f"{math.ceil(seconds)} s"
 
 
 def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
@@ -98,7 +104,7 @@ def no_stream(body: bytes, *, secret: str) -> GatewayError | None:
 
 
 def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
-    """How long the provider asks us to wait, in seconds; at most what a person would wait."""
+    """How long the provider asks us to wait, in seconds."""
     asked: float | None = None
     after = headers.get("retry-after", "")
     try:
@@ -110,9 +116,7 @@ def pause_asked_for(headers: Mapping[str, str], clock: Callable[[], float]) -> f
             asked = email.utils.parsedate_to_datetime(after).timestamp() - clock()
     except (ValueError, OverflowError):
         return None
-    if asked is None or math.isnan(asked):
-        return None
-    return min(max(asked, 0.0), MOST_PAUSE_S)
+    return max(asked, 0.0) if asked is not None and math.isfinite(asked) else None
 
 
 def _readable(message: object, secret: str) -> str:

@@ -5,18 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from threadkeep.context.titles import ask_for_title
-from threadkeep.domain.caps import NO_CAPS, OperatorCaps
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation, TitleSource
+from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.text import is_blank
-from threadkeep.ports.gateway import Models
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 
 TITLE_JOB = "title"
 
 OnTitled = Callable[[Conversation], Awaitable[None]]
+ReplyingModel = Callable[[Agent], ConnectedModel]
+"""The model that replies for an agent; raises if there is none."""
 
 
 def title_job(conversation: Conversation) -> dict[str, str]:
@@ -30,14 +35,14 @@ class Titles:
     def __init__(
         self,
         store: Store,
-        models: Models,
+        models: ReplyingModel,
         on_titled: OnTitled,
-        caps: OperatorCaps = NO_CAPS,
+        spending: Spending,
     ) -> None:
+        self._spending = spending
         self._store = store
-        self._models = models
+        self._model_of = models
         self._on_titled = on_titled
-        self._caps = caps
 
     async def give(self, arguments: Mapping[str, Any]) -> None:
         """Asks the model for a title for a conversation that has a derived one."""
@@ -51,12 +56,19 @@ class Titles:
         if asked is None or reply is None:
             return
         agent = await self._store.agents.get(conversation.agent_id)
-        model = agent.model if agent else None
-        gateway = self._models.gateway_of(model)
-        # Skips the demonstration model: it wouldn't do better than the rule.
-        if gateway is None or not gateway.supports_tools or not self._caps.allows_model(model):
+        if agent is None:
             return
-        title = await ask_for_title(gateway, model, asked, reply)
+        try:
+            model = self._model_of(agent)
+        except (GatewayNotConfigured, ModelNotFound, ModelNotAllowed):
+            return
+        if not model.model.supports_tools:  # the demonstration model wouldn't do better than the rule
+            return
+        model = self._spending.metered(model, agent, user_id, Purpose.TITLE)
+        try:
+            title = await ask_for_title(model, asked, reply)
+        except (BudgetExceeded, ModelNotAllowed):  # the derived title will do
+            return
         if title is not None:
             titled = await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)

@@ -167,6 +167,8 @@ class TurnLog:
         """Numbers and folds an event; a journal entry has no number. Usage is charged with its event."""
         if isinstance(body, JOURNAL_ENTRIES):
             return body
+        if isinstance(body, IterationRestart) and not body.from_seq:
+            body = IterationRestart(body.iteration, self.folding.call_seq)
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
         if isinstance(body, UsageReported):
             charges.append(self._charge(body))

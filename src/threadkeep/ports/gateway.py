@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.image import ImageTokenRule
+from threadkeep.domain.message import Usage
+from threadkeep.domain.model import Model
 
 MOST_TOKENS = 10**9
 DEMONSTRATION_MODEL = "SmolLM2-135M-Instruct (demonstration)"
@@ -92,7 +94,8 @@ class ToolSpec:
 class ModelRequest:
     """Everything that a model call sends."""
 
-    model: str | None
+    model: str
+    """As the provider calls it; in a receipt, the model's id."""
     system: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -157,13 +160,14 @@ class ModelUsage:
         written = min(max(self.cache_write_tokens, 0), self.input_tokens - read)
         return replace(self, cache_read_tokens=read, cache_write_tokens=written)
 
-
-@dataclass(frozen=True, slots=True)
-class Retrying:
-    """The provider was busy before the first token; the request is retried."""
-
-    code: str
-    message: str
+    def as_usage(self) -> Usage:
+        """The usage of the call, before anybody knows its cost."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_read_tokens=self.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +175,6 @@ class ModelStopped:
     """The reply is complete. `stop_reason` is one of end_turn, tool_use, max_tokens, refusal, other."""
 
     stop_reason: str
-
-
-ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
 
 
 class GatewayError(ThreadkeepError):
@@ -188,9 +189,40 @@ class GatewayError(ThreadkeepError):
         self.retryable = retryable
 
 
-def signer(gateway: str, model: str) -> str:
-    """The signer of reasoning: other gateways and models would reject it."""
-    return f"{gateway}/{model}"
+class GatewayUnavailable(GatewayError):
+    """Nothing of a reply arrived: the provider is busy or failed. Another model may reply instead."""
+
+    def __init__(self, message: str, *, after_s: float | None = None) -> None:
+        super().__init__(message, retryable=True)
+        self.after_s = after_s
+        """How long the provider asks us to wait; None if it doesn't."""
+
+
+class GatewayUnreachable(GatewayUnavailable):
+    """There is no connection to the provider."""
+
+
+class ReplyBrokeOff(GatewayError):
+    """The reply failed in the middle, after some of it had arrived; the same call may succeed next time."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """Nothing of a reply has arrived yet; after a pause, the request is sent again."""
+
+    error: GatewayUnavailable
+    pause_s: float
+
+    @property
+    def message(self) -> str:
+        """What happened and what happens now, for people."""
+        return f"{self.error.message} Retrying in {self.pause_s:.1f} s."
+
+
+ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,30 +238,14 @@ TAKES_NO_FILES = TakenFiles()
 
 
 class Gateway(Protocol):
-    """A connection to a model."""
+    """A connection to the models of one account with a provider."""
 
-    @property
-    def name(self) -> str:
-        """Its name in the settings."""
+    def describe(self, model: str) -> Model:
+        """What is known about a model."""
         ...
 
-    @property
-    def default_model(self) -> str:
-        """The model for agents that don't name one."""
-        ...
-
-    @property
-    def supports_tools(self) -> bool:
-        """Whether the model can call tools."""
-        ...
-
-    @property
-    def context_tokens(self) -> int:
-        """The maximum size of a request, including the reply."""
-        ...
-
-    def takes_files(self, model: str | None) -> TakenFiles:
-        """The file types a model accepts as is."""
+    def signer(self, model: str) -> str:
+        """The signer of a model's reasoning: other gateways and models would reject it."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
@@ -239,15 +255,3 @@ class Gateway(Protocol):
     async def close(self) -> None:
         """Closes the connections."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """Selects the gateway for a model: the operator's, or a built-in one by name."""
-
-    gateway: Gateway | None
-    own: Mapping[str, Gateway] = field(default_factory=dict[str, Gateway])
-
-    def gateway_of(self, model: str | None) -> Gateway | None:
-        """The gateway for a model, or for the default one; None if there is none."""
-        return self.own.get(model or "", self.gateway)

@@ -17,6 +17,7 @@ from threadkeep.domain.user import User
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerCatalog
 from threadkeep.ports.store import Store
+from threadkeep.services.model_choice import ModelChoice
 
 DEFAULT_AGENT_NAME = "Assistant"
 
@@ -29,6 +30,7 @@ class Agents:
         store: Store,
         catalog: ServerCatalog,
         clock: Clock,
+        choice: ModelChoice,
         caps: OperatorCaps = NO_CAPS,
         *,
         on_program: Callable[[], None] = lambda: None,
@@ -37,6 +39,7 @@ class Agents:
         self._store = store
         self._catalog = catalog
         self._clock = clock
+        self._choice = choice
         self._caps = caps
         self._on_program = on_program
 
@@ -47,7 +50,7 @@ class Agents:
 
     def as_it_runs(self, agent: Agent) -> Agent:
         """An agent with the limits that apply: its owner's, or the operator's caps if they are smaller."""
-        return self._caps.with_capped_settings(agent)
+        return self._caps.limited(agent)
 
     async def ensure_default(self) -> None:
         """Creates the default agent at the first start: public, undeletable, without a length limit."""
@@ -83,6 +86,7 @@ class Agents:
 
     async def checked(self, user: User, draft: AgentDraft) -> Agent:
         """A valid new agent for the user, not stored yet."""
+        draft = self._choice.checked(draft)
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         agent = self._make(draft, owner=user)
@@ -138,7 +142,7 @@ class Agents:
                     "The agent has changed since you read it. Reload it and try again.",
                     details={"version": agent.version},
                 )
-            draft = revise(agent)
+            draft = self._choice.checked(revise(agent), agent)
             self._caps.check(user, draft, agent)
             self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
             if agent.is_default and draft.visibility is not Visibility.PUBLIC:

@@ -21,10 +21,10 @@ from threadkeep.domain.compaction import Compaction, to_archive
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     AgentNotFound,
+    BudgetExceeded,
     CompactionNotFound,
     Conflict,
     ConversationNotFound,
-    GatewayNotConfigured,
     GenerationTimeout,
     ModelNotAllowed,
     StorageConflict,
@@ -33,12 +33,15 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.payloads import shown_messages
 
 COMPACTION_JOB = "compaction"
@@ -64,14 +67,16 @@ class Compactions:
     def __init__(
         self,
         store: Store,
-        models: Models,
+        choice: ModelChoice,
         allowances: Allowances,
         clock: Clock,
         zone: tzinfo,
+        spending: Spending,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
+        self._spending = spending
         self._store = store
-        self._models = models
+        self._choice = choice
         self._allowances = allowances
         self._clock = clock
         self._zone = zone
@@ -87,12 +92,10 @@ class Compactions:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-            gateway = self._models.gateway_of(agent.model)
-            if gateway is None:
-                raise GatewayNotConfigured
+            model = self._spending.metered(self._choice.own(agent), agent, user.id, Purpose.COMPACTION)
             conversation.check_idle()
             try:
-                compaction = await self._compaction(gateway, agent, conversation, keep_last)
+                compaction = await self._compaction(model, agent, conversation, keep_last)
                 await self._store.compactions.add(compaction)
             except StorageConflict:
                 continue  # compacted, undone or moved to another path meanwhile: decide again
@@ -103,7 +106,14 @@ class Compactions:
         """Compacts a conversation between two turns, if it still needs it. A job."""
         user = User(UserId(arguments["user_id"]))
         # If a turn is running, its end queues this again.
-        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound, ModelNotAllowed):
+        with suppress(
+            TooFewMessages,
+            TurnInProgress,
+            ConversationNotFound,
+            AgentNotFound,
+            ModelNotAllowed,
+            BudgetExceeded,
+        ):
             await self._compact(user, arguments["conversation_id"], keep_last=None)
 
     async def page(
@@ -126,7 +136,7 @@ class Compactions:
             raise Conflict("You can undo only the latest compaction.")
 
     async def _compaction(
-        self, gateway: Gateway, agent: Agent, conversation: Conversation, keep_last: int | None
+        self, model: ConnectedModel, agent: Agent, conversation: Conversation, keep_last: int | None
     ) -> Compaction:
         settings = agent.settings
         messages = await self._messages(conversation)
@@ -143,14 +153,14 @@ class Compactions:
             if at < len(archived):
                 texts += filter(None, [describe(whole, self._zone)])
                 lines += extract_lines(whole)
-        if gateway.supports_tools:
+        if model.model.supports_tools:
             try:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
-                    summary = await summarise(gateway, agent.model, earlier, texts)
+                    summary = await summarise(model, earlier, texts)
             except TimeoutError as exc:
                 raise GenerationTimeout("The model took too long to summarize.") from exc
         else:  # the demonstration model would make things up
-            summary = extract(earlier, lines, most=gateway.context_tokens // 2)
+            summary = extract(earlier, lines, most=model.model.context_tokens // 2)
         return Compaction(
             id=CompactionId(new_uuid()),
             conversation_id=conversation.id,

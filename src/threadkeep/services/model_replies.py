@@ -8,7 +8,7 @@ from threadkeep.context.attachments import NO_FILES, FileRules
 from threadkeep.context.request import BuiltRequest
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.conversation import Conversation, TitleSource
-from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, ThreadkeepError
 from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
@@ -20,18 +20,22 @@ from threadkeep.engine.loop import HandOff, TurnLimits, TurnStep, TurnTools, run
 from threadkeep.engine.replay import NEW_TURN, TurnState
 from threadkeep.engine.stop import Stopped
 from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.turn_models import TurnModels
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
 from threadkeep.log.writer import persist
-from threadkeep.ports.gateway import Gateway, Models, ToolSpec
+from threadkeep.ports.gateway import ToolSpec
+from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_requests import ModelRequests
 
 KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
@@ -45,6 +49,7 @@ class ModelReplies:
         self,
         store: Store,
         models: Models,
+        choice: ModelChoice,
         requests: ModelRequests,
         history: History,
         tools: ToolProvider | None,
@@ -52,9 +57,12 @@ class ModelReplies:
         jobs: Jobs,
         clock: Clock,
         keep_image: KeepReturnedImage,
+        spending: Spending,
     ) -> None:
+        self._spending = spending
         self._store = store
         self._models = models
+        self._choice = choice
         self._requests = requests
         self._history = history
         self._tools = tools
@@ -63,10 +71,13 @@ class ModelReplies:
         self._jobs = jobs
         self._clock = clock
 
-    def model(self, agent: Agent) -> str:
-        """The name of the model that replies for an agent; GatewayNotConfigured if there is none."""
-        gateway = self._gateway_of(agent.model)
-        return agent.model or gateway.default_model
+    def chosen_model(self, agent: Agent, wanted: str | None = None) -> str:
+        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
+        return self._choice.chosen(agent, wanted).id
+
+    def check_model(self, model: str | None) -> None:
+        """Raises GatewayNotConfigured or ModelNotFound if a turn's model is gone."""
+        self._models.get(model)
 
     async def steps(
         self,
@@ -79,12 +90,17 @@ class ModelReplies:
         opening: Sequence[TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from its current state. The caller stores each step before the next."""
-        turn, gateway, stop = held.turn, self._gateway_of(held.turn.model), control.stop
+        turn, stop = held.turn, control.stop
+        try:
+            asked = self._models.get(turn.model)
+        except ThreadkeepError as exc:  # removed since the turn began
+            yield failed(exc, is_prepared=False)
+            return
         hands_off = agent.settings.on_crash is OnCrash.CONTINUE
         prepared = None
         if state.is_new:
             try:
-                prepared = await stop.guard(lambda: self._requests.prepare(agent, held, gateway, state))
+                prepared = await stop.guard(lambda: self._requests.prepare(agent, held, asked, state))
             except Stopped as exc:
                 is_handed_off = exc.reason == "hand_off" and hands_off
                 yield HandOff() if is_handed_off else stopped(turn, exc.reason)
@@ -100,12 +116,13 @@ class ModelReplies:
         run = run_turn(
             turn,
             build,
-            gateway,
+            self._turn_models(agent, asked, state),
             self._turn_tools(
                 user,
                 agent,
                 held,
                 control,
+                asked,
                 found=prepared.sources.found if prepared else state.found,
                 used=state.used_servers,
             ),
@@ -116,6 +133,7 @@ class ModelReplies:
             state=state,
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
+            spending=self._spending.of_turn(held, agent, control.calling),
             opening=(*opening, *(prepared.opening if prepared else ())),
         )
         step = None
@@ -123,7 +141,7 @@ class ModelReplies:
             async for step in run:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
-            await self._follow_up(agent, held.conversation, gateway)
+            await self._follow_up(agent, held.conversation, asked)
 
     def _turn_tools(
         self,
@@ -131,13 +149,14 @@ class ModelReplies:
         agent: Agent,
         held: HeldTurn,
         control: TurnControl,
+        model: ConnectedModel,
         *,
         found: Sequence[RetrievalHit],
         used: Collection[str],
     ) -> TurnTools:
         """The tools that a turn can use."""
         turn, session = held.turn, None
-        if self._tools and self._gateway_of(turn.model).supports_tools:
+        if self._tools and model.model.supports_tools:
             session = self._tools.session(Caller(agent, user, held.conversation), used)
 
         async def keep_payload(payload: Payload, content: bytes) -> None:
@@ -152,31 +171,40 @@ class ModelReplies:
                 turn_id=turn.id,
                 user_id=user.id,
                 keep_image=lambda file: self._keep_image(held.conversation, file),
-                file_rules=self.file_rules(turn.model),
+                file_rules=_file_rules(model),
             ),
             TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
             agent.settings.tools,
             lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
         )
 
-    async def _follow_up(self, agent: Agent, conversation: Conversation, gateway: Gateway) -> None:
+    async def _follow_up(self, agent: Agent, conversation: Conversation, model: ConnectedModel) -> None:
         """Queues background work that follows from a reply."""
         self._history.note(conversation.id)
         is_first = conversation.title_source is TitleSource.DERIVED and conversation.last_seq <= 4
-        if is_first and gateway.supports_tools:
+        if is_first and model.model.supports_tools:
             await self._jobs.add(TITLE_JOB, title_job(conversation))
         if is_due(agent, conversation):
             await self._jobs.add(COMPACTION_JOB, compaction_job(conversation))
 
-    def file_rules(self, model: str | None) -> FileRules:
-        """The files that the model receives as is."""
-        gateway = self._models.gateway_of(model)
-        if gateway is None:
-            return NO_FILES
-        return FileRules(gateway.takes_files(model), gateway.context_tokens, can_recall=True)
+    def _turn_models(self, agent: Agent, asked: ConnectedModel, state: TurnState) -> TurnModels:
+        """The model that replies and those after it; a turn stays with the one that it fell back to."""
+        fallbacks = self._choice.fallbacks(agent, asked)
+        if state.model is None:
+            return TurnModels(asked, fallbacks)
+        tried = [it.id for it in fallbacks]
+        if state.model not in tried:  # removed since
+            return TurnModels(asked, fallbacks)
+        at = tried.index(state.model)
+        return TurnModels(fallbacks[at], fallbacks[at + 1 :])
 
-    def _gateway_of(self, model: str | None) -> Gateway:
-        gateway = self._models.gateway_of(model)
-        if gateway is None:
-            raise GatewayNotConfigured
-        return gateway
+    def file_rules(self, model: str | None) -> FileRules:
+        """The files that a model receives as is; none of a model that is gone."""
+        try:
+            return _file_rules(self._models.get(model))
+        except (GatewayNotConfigured, ModelNotFound):
+            return NO_FILES
+
+
+def _file_rules(model: ConnectedModel) -> FileRules:
+    return FileRules(model.files, model.model.context_tokens, can_recall=True)

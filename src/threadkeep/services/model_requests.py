@@ -18,8 +18,9 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.replay import TurnState
-from threadkeep.ports.gateway import Gateway, ToolSpec
+from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
@@ -64,7 +65,7 @@ class ModelRequests:
         self._zone = zone
 
     async def prepare(
-        self, agent: Agent, held: HeldTurn, gateway: Gateway, state: TurnState
+        self, agent: Agent, held: HeldTurn, model: ConnectedModel, state: TurnState
     ) -> PreparedRequest:
         """Prepares a turn's request, perhaps again: its node may have died after it showed some of this."""
         conversation, asked_id = held.conversation, held.turn.user_message_id
@@ -76,13 +77,13 @@ class ModelRequests:
         # A role stays active until the agent changes: its owner may have given it another one.
         activated = await self._activated_role(agent, conversation)
         summary = compaction.summary if compaction else None
-        prompt = await self._prompts.assemble(agent, activated=activated, summary=summary)
+        prompt = await self._prompts.assemble(agent, model.model, activated=activated, summary=summary)
         asked = next((message for message in path if message.id == asked_id), None)
         # Passages that were shown keep their numbers: another search may find others.
-        found = () if state.found else await self._passages.before(agent, asked, gateway)
+        found = () if state.found else await self._passages.before(agent, asked, model.model)
         newest = await self._store.receipts.newest(conversation.id)
         prior = newest.receipt if newest else None
-        rules = self._rules(agent, gateway, held.turn.model)
+        rules = self._rules(agent, model)
         shortened = frozenset(prior.shortened if prior else ())
         calls = [call for message in path for call in message.tool_calls]
         sources = Sources(
@@ -93,13 +94,13 @@ class ModelRequests:
             payloads={
                 # Without tools, results are sent as text, whatever form they had before.
                 **await self._large_values(
-                    conversation, calls, shortened if gateway.supports_tools else frozenset()
+                    conversation, calls, shortened if model.model.supports_tools else frozenset()
                 ),
                 **await self._texts_of_files(conversation, path, rules, shortened),
             },
             prior=prior,
             is_new_window=newest is not None and not newest.is_current,
-            model=held.turn.model,
+            model=model.id,
             cache_key=conversation.id,
         )
         notices = _file_notices(asked.files, rules) if asked else ()
@@ -158,15 +159,15 @@ class ModelRequests:
             texts[ref] = content if isinstance(content, Lost) else content[:MOST_TEXT_BYTES]
         return texts
 
-    def _rules(self, agent: Agent, gateway: Gateway, model: str | None) -> ContextRules:
+    def _rules(self, agent: Agent, model: ConnectedModel) -> ContextRules:
         settings = agent.settings
         return ContextRules(
             zone=self._zone,
-            context_tokens=gateway.context_tokens,
+            context_tokens=model.model.context_tokens,
             context_messages=settings.context_messages,
             result_tokens=settings.tool_result_tokens,
             thoughts=settings.context_thoughts,
-            files=gateway.takes_files(model),
+            files=model.files,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )

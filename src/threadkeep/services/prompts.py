@@ -16,18 +16,26 @@ from threadkeep.context.prompt import (
     role_in_force,
 )
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.errors import InvalidRequest, NotFound, StorageUnavailable
+from threadkeep.domain.errors import (
+    GatewayNotConfigured,
+    InvalidRequest,
+    ModelNotAllowed,
+    ModelNotFound,
+    NotFound,
+    StorageUnavailable,
+)
 from threadkeep.domain.events import Notice
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.model import Model
 from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import PromptComponent
 from threadkeep.jobs.hourly import ORPHANED_S
-from threadkeep.ports.gateway import Gateway, Models
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.roles import Roles
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.services.model_choice import ModelChoice
 
 log = logging.getLogger("threadkeep.prompts")
 
@@ -36,24 +44,23 @@ class Prompts:
     """The use cases of system prompts. Without `roles`, prompts don't mention roles."""
 
     def __init__(
-        self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, models: Models
+        self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, choice: ModelChoice
     ) -> None:
         self._store = store
         self._agents = agents
         self._files = files
         self._roles = roles
-        self._models = models
+        self._choice = choice
 
     async def assemble(
-        self, agent: Agent, *, activated: str | None = None, summary: str | None = None
+        self, agent: Agent, model: Model | None, *, activated: str | None = None, summary: str | None = None
     ) -> Prompt:
-        """An agent's current prompt. Unreadable files are left out, with a notice.
+        """An agent's current prompt for a model. Unreadable files are left out, with a notice.
 
         `activated` is the role that the model has activated in the conversation, if any.
         """
         files = await self._files.read(agent.id)
-        gateway = self._models.gateway_of(agent.model)
-        role, role_notices = await self._role(agent, activated, gateway)
+        role, role_notices = await self._role(agent, activated, model)
         prompt = assemble(
             [
                 *(Source(file.name, file.text, file.unread) for file in files),
@@ -62,7 +69,7 @@ class Prompts:
                 Source(SUMMARY, SUMMARY_HEADING + summary if summary else ""),
             ],
             # By our estimate a character takes at most a token, so some of the window stays free.
-            most=min(MOST_PROMPT_CHARACTERS, gateway.context_tokens) if gateway else MOST_PROMPT_CHARACTERS,
+            most=min(MOST_PROMPT_CHARACTERS, model.context_tokens) if model else MOST_PROMPT_CHARACTERS,
         )
         broken = [Notice("PROMPT_UNREADABLE", file.problem) for file in files if file.problem]
         return Prompt(prompt.components, (*broken, *role_notices, *prompt.notices))
@@ -70,7 +77,7 @@ class Prompts:
     async def show(self, user: User, agent_id: str) -> Prompt:
         """An agent's prompt, for its owner and admins."""
         agent = await self._agents.get_open(user, agent_id)
-        return await self.assemble(agent)
+        return await self.assemble(agent, self._own_model(agent))
 
     async def write(self, user: User, agent_id: str, component: str, text: str) -> Prompt:
         """Replaces one of the agent's own components; a blank text removes it. Later turns see it.
@@ -82,7 +89,7 @@ class Prompts:
         check_storable(text, "text")
         await self._agents.note(user, agent.id, "prompt", {"component": which})
         await self._files.write(agent.id, which, "" if is_blank(text) else text)
-        return await self.assemble(agent)
+        return await self.assemble(agent, self._own_model(agent))
 
     async def forget(self, agent_ids: Iterable[AgentId]) -> None:
         """Deletes the folders of agents that were deleted with their owner, or cleared."""
@@ -108,15 +115,22 @@ class Prompts:
             log.warning("%s", exc.message)
             return False
 
+    def _own_model(self, agent: Agent) -> Model | None:
+        """The agent's model; None if it can't reply now."""
+        try:
+            return self._choice.own(agent).model
+        except (GatewayNotConfigured, ModelNotFound, ModelNotAllowed):
+            return None
+
     async def _role(
-        self, agent: Agent, activated: str | None, gateway: Gateway | None
+        self, agent: Agent, activated: str | None, model: Model | None
     ) -> tuple[str, list[Notice]]:
         """The prompt's text about the role: how to activate it, or all of it if it is active or can't be
         activated.
         """
         if self._roles is None:
             return "", []
-        can_activate = gateway is None or gateway.supports_tools
+        can_activate = model is None or model.supports_tools
         if can_activate and activated is None:
             return role_guidance(agent.primary_role_id), []
         try:

@@ -36,6 +36,7 @@ TRIES = 5
 # No message looks like these, even one that quotes them.
 _SEND_HELD = "\0send held\n"
 _REGENERATE = "\0regenerate\n"
+_MODEL = "\0model\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class NewMessage:
     tip_id: str | UnsetType | None = UNSET
     """The last message that the client shows; the message is rejected if the path ends elsewhere."""
     when_busy: WhenBusy = WhenBusy.REJECT
+    model: str | None = None
+    """The model that is to reply, among those that the agent offers; by default the agent's own."""
     idempotency_key: str | None = None
 
     @property
@@ -57,6 +60,8 @@ class NewMessage:
         asked = self.content if self.parent_id is UNSET else f"{self.parent_id}\n{self.content}"
         if self.when_busy is not WhenBusy.REJECT:
             asked = f"{self.when_busy}\n{asked}"
+        if self.model is not None:
+            asked = f"{_MODEL}{self.model}\n{asked}"
         if self.files:
             asked = "\n".join([*(it.file_id for it in self.files), asked])
         return IdempotencyKey.of(self.idempotency_key, asked)
@@ -90,6 +95,8 @@ class Sending:
             agent = await self._starts.agent_of(user, conversation)
             most = agent.settings.max_message_chars
             check_user_content(message.content, most=most, has_files=bool(message.files))
+            if message.model is not None:  # also one that waits is refused now, not later
+                self._starts.chosen_model(agent, message.model)
             try:
                 return await self._send_once(user, agent, conversation, message, key)
             except StorageConflict:
@@ -131,12 +138,14 @@ class Sending:
         *,
         message_id: str | None = None,
         tip_id: str | UnsetType | None = UNSET,
+        model: str | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[Turn, Conversation]:
         """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
         same turn.
         """
-        key = IdempotencyKey.of(idempotency_key, f"{_REGENERATE}{(message_id or '').lower()}")
+        which = "" if model is None else f"{_MODEL}{model}"
+        key = IdempotencyKey.of(idempotency_key, f"{_REGENERATE}{(message_id or '').lower()}{which}")
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             if key and (found := await self._begun_before(conversation, key)):
@@ -151,7 +160,7 @@ class Sending:
             if replaced is None or branch is None:
                 raise NothingToRegenerate("This reply doesn't answer a question.")
             begun = conversation.regenerate(
-                replaced.user_message_id, branch, self._clock(), model=self._starts.model(agent)
+                replaced.user_message_id, branch, self._clock(), model=self._starts.chosen_model(agent, model)
             )
             try:
                 return await self._starts.begin(user, agent, NewTurn(begun, key))
@@ -188,7 +197,7 @@ class Sending:
             self._clock(),
             files=message.files,
             branch=branch,
-            model=self._starts.model(agent),
+            model=self._starts.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
         )
         return await self._starts.begin(user, agent, NewTurn(begun, key, waiting_end=waiting_end))
@@ -207,6 +216,8 @@ class Sending:
             raise InvalidRequest(
                 "A message with files can't steer a turn. Queue it instead.", param="whenBusy"
             )
+        if message.when_busy is WhenBusy.STEER and message.model is not None:
+            raise InvalidRequest("A message that steers a turn can't choose its model.", param="model")
         queued = self._queued(
             conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
         )
@@ -220,7 +231,12 @@ class Sending:
         self, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None
     ) -> QueuedMessage:
         return QueuedMessage.of(
-            conversation.id, message.content, self._clock(), steers_turn_id=steers, files=message.files
+            conversation.id,
+            message.content,
+            self._clock(),
+            steers_turn_id=steers,
+            files=message.files,
+            model=message.model,
         )
 
     async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
-from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
@@ -20,6 +20,7 @@ from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
@@ -61,4 +62,5 @@ class Services:
     metrics: Metrics
     loops: Loops
     store: Store
-    gateway: Gateway | None
+    models: Models
+    choice: ModelChoice

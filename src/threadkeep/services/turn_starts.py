@@ -15,6 +15,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.model_replies import ModelReplies
 
@@ -29,8 +30,10 @@ class TurnStarts:
         replies: ModelReplies,
         allowances: Allowances,
         clock: Clock,
+        spending: Spending,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
+        self._spending = spending
         self._store = store
         self._node = node
         self._replies = replies
@@ -42,16 +45,16 @@ class TurnStarts:
         """The agent that replies in a conversation, within the operator's limits."""
         return self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
-    def model(self, agent: Agent) -> str:
-        """The name of the model that replies for an agent; GatewayNotConfigured if there is none."""
-        return self._replies.model(agent)
+    def chosen_model(self, agent: Agent, wanted: str | None) -> str:
+        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
+        return self._replies.chosen_model(agent, wanted)
 
     def of_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
         """The turn of a queued message; not stored yet."""
         return conversation.begin_turn(
             message.content,
             self._clock(),
-            model=self.model(agent),
+            model=self.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
             message_id=message.id,
             files=message.files,
@@ -80,8 +83,9 @@ class TurnStarts:
     async def _prepare(
         self, user: User, agent: Agent, new: NewTurn, *, after: TurnId | None = None
     ) -> PreparedTurn:
-        """Reserves a turn from the user's allowance."""
+        """Reserves a turn from the user's allowance, if the budgets have something left."""
         turn_id = new.begun.turn.id
+        await self._spending.check(new.begun, agent)
         await self._allowances.take_turn(user.id, turn_id, self._node.running_of(user.id), after=after)
         return PreparedTurn(
             new,

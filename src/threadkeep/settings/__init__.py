@@ -31,6 +31,7 @@ from threadkeep.settings.sources import (
     open_to_others,
     promptx_project,
     read_file,
+    read_gateway_keys,
     settings_file,
 )
 from threadkeep.settings.values import PREFIX, is_missing, list_in, value_in
@@ -72,6 +73,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
                 given[name] = value
         given |= {name: value for name, value in overrides.items() if not is_missing(value)}
         choose_gateway(given, environment)
+        read_gateway_keys(given, environment)
         for name in lists:
             if isinstance(text := given.get(name), str):
                 given[name] = list_in(text)

@@ -4,21 +4,97 @@ from datetime import UTC, tzinfo
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from msgspec import Meta
+import msgspec
+from msgspec import Meta, Struct
 
-from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.errors import InvalidRequest, SettingsError
+from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel, check_gateway_name
+from threadkeep.domain.money import Price
+from threadkeep.domain.secret import Secret as HiddenValue
 from threadkeep.settings.sign_in import SignInSettings
 from threadkeep.settings.values import Secret, split_url
+
+
+class PriceTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The price of a model per million tokens."""
+
+    input: str | float
+    output: str | float
+    cached_input: str | float | None = None
+    cache_write: str | float | None = None
+
+    def price(self, name: str) -> Price:
+        """The price; SettingsError names the model."""
+        try:
+            return Price.per_million(
+                input=self.input,
+                output=self.output,
+                cached_input=self.cached_input,
+                cache_write=self.cache_write,
+            )
+        except InvalidRequest as exc:
+            raise SettingsError(f"The price of the model {name}: {exc.message}") from exc
+
+
+class ModelTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model that a gateway lists, and what to know about it."""
+
+    name: str
+    context_tokens: Annotated[int, Meta(gt=0)] | None = None
+    max_output_tokens: Annotated[int, Meta(gt=0)] | None = None
+    supports_tools: bool | None = None
+    takes_images: bool | None = None
+    takes_pdfs: bool | None = None
+    price: PriceTable | None = None
+
+    def listed(self) -> ListedModel:
+        """The model as a gateway lists it."""
+        return ListedModel(
+            name=self.name,
+            context_tokens=self.context_tokens,
+            max_output_tokens=self.max_output_tokens,
+            supports_tools=self.supports_tools,
+            takes_images=self.takes_images,
+            takes_pdfs=self.takes_pdfs,
+            price=self.price.price(self.name) if self.price else None,
+        )
+
+
+class GatewayTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[gateways.NAME]` in the settings file: one account with a provider."""
+
+    kind: Literal["anthropic", "openai", "responses", "local"]
+    url: str | None = None
+    api_key: str | None = None
+    """Or `api_key_env`, the variable that has it (sources.py)."""
+    models: tuple[str | ModelTable, ...] = ()
+    default_model: str | None = None
+
+    def __repr__(self) -> str:
+        return f"GatewayTable(kind={self.kind!r}, …)"
+
+    def config(self, name: str) -> GatewayConfig:
+        """The gateway of this name."""
+        return GatewayConfig(
+            name=name,
+            kind=GatewayKind(self.kind),
+            url=self.url,
+            api_key=HiddenValue(self.api_key) if self.api_key else None,
+            models=tuple(ListedModel(name=it) if isinstance(it, str) else it.listed() for it in self.models),
+            default_model=self.default_model,
+            is_fixed=True,
+        )
 
 
 class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which model answers."""
 
     gateway: Annotated[
-        Literal["anthropic", "openai", "local"],
+        Literal["anthropic", "openai", "responses", "local"],
         Meta(
             description="Model gateway: anthropic (Messages API), openai (chat completions, any compatible "
-            "server) or local (the small demonstration model in this process)."
+            "server), responses (OpenAI's Responses API) or local (the small demonstration model in this "
+            "process)."
         ),
     ] = "local"
     gateway_url: Annotated[
@@ -31,6 +107,14 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
         str | None,
         Meta(description="Model for agents that don't name one; for `local`, the path of a GGUF file."),
     ] = None
+    gateways: Annotated[
+        dict[str, GatewayTable],
+        Meta(
+            description="More gateways, by name; tables `[gateways.NAME]` in the settings file. See "
+            "docs/models.md.",
+            extra={"secret": True},
+        ),
+    ] = msgspec.field(default_factory=dict[str, GatewayTable])
     model_images: Annotated[
         Literal["auto", "on", "off"],
         Meta(
@@ -61,9 +145,11 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
     ] = "UTC"
 
     def check_gateway(self) -> None:
-        """Rejects what is not an address."""
+        """Rejects what is not an address, and gateways without a usable name."""
         if self.gateway_url:
             split_url(self.gateway_url, "GATEWAY_URL")
+        for name in self.gateways:
+            check_gateway_name(name)
 
     def check_timezone(self) -> None:
         """Rejects a time zone that doesn't exist."""

@@ -5,6 +5,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.settings.values import PREFIX, value_in
@@ -49,6 +50,20 @@ def read_file(file: Path, *, required: bool) -> dict[str, object]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsError(f"Couldn't read the settings file {file}: {exc}") from exc
+
+
+def read_gateway_keys(given: dict[str, object], environment: Mapping[str, str]) -> None:
+    """Keys of gateways that the settings file leaves to the environment: `api_key_env` names the variable."""
+    gateways = given.get("gateways")
+    if not isinstance(gateways, dict):
+        return
+    for name, table in cast("dict[str, object]", gateways).items():
+        fields = cast("dict[str, object]", table) if isinstance(table, dict) else {}
+        variable = fields.pop("api_key_env", None)
+        if isinstance(variable, str):
+            if (key := value_in(environment, variable)) is None:
+                raise SettingsError(f"The gateway {name} needs its key in {variable}.")
+            fields["api_key"] = key
 
 
 def choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:

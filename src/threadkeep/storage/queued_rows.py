@@ -11,7 +11,7 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Plan, Row, Statement
 from threadkeep.storage.file_rows import mark_sent
 
-QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files"
+QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files, model"
 
 HAS_QUEUE = """EXISTS (SELECT 1 FROM tk_queued AS queued
     WHERE queued.conversation_id = :conversation_id AND queued.taken_at IS NULL)"""
@@ -25,11 +25,11 @@ _FIND_KEY = Statement(
     """SELECT message_id FROM tk_queued WHERE conversation_id = :conversation_id AND idempotency_key = :key"""
 )
 _ADD = Statement(
-    """INSERT INTO tk_queued (message_id, conversation_id, position, content, files, steers_turn_id,
+    """INSERT INTO tk_queued (message_id, conversation_id, position, content, files, steers_turn_id, model,
         idempotency_key, request_hash, created_at)
     VALUES (:message_id, :conversation_id,
         (SELECT COALESCE(MAX(position), 0) + 1 FROM tk_queued WHERE conversation_id = :conversation_id),
-        :content, :files, :steers_turn_id, :key, :request_hash, :now)"""
+        :content, :files, :steers_turn_id, :model, :key, :request_hash, :now)"""
 )
 # The sender has read it before: it is sent as read, or not at all.
 _TAKE = Statement(
@@ -53,6 +53,7 @@ def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]
         content=message.content,
         files=to_json(message.files) if message.files else None,
         steers_turn_id=message.steers_turn_id,
+        model=message.model,
         key=key.name if key else None,
         request_hash=key.request_hash if key else None,
         now=message.created_at,
@@ -71,7 +72,7 @@ def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
 
 def to_queued(row: Row) -> QueuedMessage:
     """A row of `tk_queued`, with QUEUED_COLUMNS."""
-    message_id, conversation_id, content, created_at, steers_turn_id, files = row
+    message_id, conversation_id, content, created_at, steers_turn_id, files, model = row
     return QueuedMessage(
         id=MessageId(message_id),
         conversation_id=ConversationId(conversation_id),
@@ -79,6 +80,7 @@ def to_queued(row: Row) -> QueuedMessage:
         created_at=created_at,
         steers_turn_id=steers_turn_id,
         files=decode_files(files),
+        model=model,
     )
 
 

@@ -17,6 +17,7 @@ class QueuedMessageView(View, frozen=True, kw_only=True):
     message_id: Annotated[Id, Meta(description="The message keeps this id when it is sent.")]
     content: str
     files: Sequence[FilePartView]
+    model: Annotated[str | None, Meta(description="The model that its sender chose.")]
     created_at: Time
     held: Annotated[bool, Meta(description="On hold until the user sends it, or another message.")]
     steers: Annotated[
@@ -47,6 +48,7 @@ def queued_message_view(conversation: Conversation, message: QueuedMessage) -> Q
         message_id=message.id,
         content=message.content,
         files=[file_part_view(file) for file in message.files],
+        model=message.model,
         created_at=rfc3339(message.created_at),
         held=active is None,
         steers=True if active is not None and message.steers_turn_id == active else UNSET,

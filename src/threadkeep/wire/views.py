@@ -77,6 +77,16 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
         Mapping[str, ToolRuleView],
         Meta(description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies."),
     ]
+    models: Annotated[
+        Sequence[str],
+        Meta(
+            description="The models that a user may choose for a message, besides the agent's own: ids, or "
+            "`*` for any."
+        ),
+    ]
+    fallback_models: Annotated[
+        Sequence[str], Meta(description="The models to try, in this order, if the chosen one fails.")
+    ]
     budget_month: Annotated[
         str,
         Meta(

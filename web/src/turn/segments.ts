@@ -149,9 +149,12 @@ function isStep(part: Part): part is Step {
   }
 }
 
+/** The last two are in messages of older versions. */
+const RETRIES = ["MODEL_RETRIED", "MODEL_BUSY", "MODEL_UNREACHABLE"];
+
 /** Whether it says that the model call is retried. */
 export function isRetry(part: Part): boolean {
-  return part.type === "notice" && (part.code === "MODEL_BUSY" || part.code === "MODEL_UNREACHABLE");
+  return part.type === "notice" && RETRIES.includes(part.code);
 }
 
 /** The question represents the call that asks it, unless that fails. */

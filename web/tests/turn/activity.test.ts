@@ -23,7 +23,7 @@ const call = (toolName: string, more: Partial<Call> = {}): Call => ({
   iteration: 1,
   ...more,
 });
-const busy: Step = { type: "notice", code: "MODEL_BUSY", message: "busy", iteration: 1 };
+const busy: Step = { type: "notice", code: "MODEL_RETRIED", message: "busy", iteration: 1 };
 const now = { waiting: new Set<string>(), progress: undefined };
 
 it.each<[string, Step[], string, string]>([

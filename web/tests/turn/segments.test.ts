@@ -118,7 +118,7 @@ it("begins another line below what a tool has shown, and takes calls made togeth
 it("tells that the model was asked again as a step, and servers that are away side by side", () => {
   const notice = (code: string, message: string): Part => ({ type: "notice", code, message, iteration: 1 });
   const away = (name: string) => notice("MCP_SERVER_UNAVAILABLE", name);
-  expect(segmentsOf([away("a"), away("b"), notice("MODEL_BUSY", "busy")]).map(brief)).toEqual(["! a | b", "(again: busy)"]);
+  expect(segmentsOf([away("a"), away("b"), notice("MODEL_RETRIED", "busy")]).map(brief)).toEqual(["! a | b", "(again: busy)"]);
 });
 
 it("puts files that follow one another side by side", () => {

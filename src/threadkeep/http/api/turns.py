@@ -47,6 +47,12 @@ Tip = Annotated[
 ]
 
 
+WantedModel = Annotated[
+    str | None,
+    Meta(description="The model that is to answer, one that the agent offers; by default, the agent's own."),
+]
+
+
 class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's message."""
 
@@ -76,6 +82,7 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
             "message can't set `parentId`."
         ),
     ] = WhenBusy.REJECT
+    model: WantedModel = None
 
 
 class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -83,6 +90,7 @@ class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     message_id: Annotated[str | None, Meta(description="The answer; by default, the latest.")] = None
     tip: Tip = UNSET
+    model: WantedModel = None
 
 
 class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,6 +133,7 @@ async def send_message(
         parent_id=body.parent_id,
         tip_id=body.tip,
         when_busy=body.when_busy,
+        model=body.model,
         idempotency_key=idempotency_key(call.request),
     )
     sent = await call.services.sending.send(call.user, conversation_id, message)
@@ -143,6 +152,7 @@ async def regenerate(
         conversation_id,
         message_id=body.message_id,
         tip_id=body.tip,
+        model=body.model,
         idempotency_key=idempotency_key(call.request),
     )
     return await _respond(call, turn, conversation, query)

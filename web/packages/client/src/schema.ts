@@ -69,6 +69,9 @@ export interface AgentSettingsBody {
   approvalTimeoutS?: number;
   askUser?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
+  models?: string[];
+  fallbackModels?: string[];
+  budgetMonth?: string | number;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -92,6 +95,9 @@ export interface AgentSettingsView {
   approvalTimeoutS: number;
   askUser: boolean;
   tools: Record<string, ToolRuleView>;
+  models: string[];
+  fallbackModels: string[];
+  budgetMonth?: string;
 }
 
 /** An agent. Only its owner and admins see its prompt, model and settings.
@@ -205,6 +211,18 @@ export interface BriefingView {
   messageId: string | null;
   createdAt: string;
   readAt: string | null;
+}
+
+/** A budget of yours, or of an agent or API key of yours. Running calls have `reserved` some of it. */
+export interface BudgetView {
+  scope: "agent" | "key" | "user";
+  id: string;
+  period: "day" | "month";
+  limit: string;
+  spent: string;
+  reserved: string;
+  currency: string;
+  resetsAt: string;
 }
 
 /** The request for approval of a tool call; without `action` while it is open. */
@@ -380,20 +398,6 @@ export interface ConversationView {
 export interface CostView {
   amount: string;
   currency: string;
-}
-
-/** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
-
-    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
-export interface DayUsageView {
-  date: string;
-  agentId: string;
-  turns: number;
-  inputTokens: number;
-  outputTokens: number;
-  cacheReadTokens: number;
-  cacheWriteTokens: number;
-  estimated: boolean;
 }
 
 /** A document is processed, then ready or failed; a failed one can be retried. */
@@ -616,6 +620,7 @@ export interface MessageBody {
   parentId?: string | null;
   tip?: string | null;
   whenBusy?: WhenBusy;
+  model?: string | null;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -654,6 +659,25 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+}
+
+/** A model that can be chosen. */
+export interface ModelView {
+  id: string;
+  gateway: string;
+  name: string;
+  contextTokens: number;
+  maxOutputTokens: number | null;
+  supportsTools: boolean;
+  takesImages: boolean;
+  takesPdfs: boolean;
+  price: PriceView | null;
+  default: boolean;
+}
+
+/** The models that you can choose, the default one first. */
+export interface ModelsView {
+  items: ModelView[];
 }
 
 /** Something is unavailable; the turn continued. */
@@ -749,6 +773,14 @@ export interface PathBody {
   tip?: string | null;
 }
 
+/** What a model costs per million tokens, in the server's currency. */
+export interface PriceView {
+  input: string;
+  cachedInput: string;
+  cacheWrite: string;
+  output: string;
+}
+
 /** How urgent a briefing is; P0 is the most urgent. */
 export type Priority = "P0" | "P1" | "P2" | "P3";
 
@@ -803,6 +835,7 @@ export interface QueuedMessageView {
   messageId: string;
   content: string;
   files: FilePartView[];
+  model: string | null;
   createdAt: string;
   held: boolean;
   steers?: true;
@@ -846,6 +879,7 @@ export interface ReceiptView {
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
+  model?: string | null;
 }
 
 /** A conversation as a report; with `toolName`, only that tool's calls. */
@@ -1096,9 +1130,32 @@ export interface UploadedFilesView {
   items: UploadedFileView[];
 }
 
-/** Your usage, oldest day first. */
+/** Usage in groups, ordered by what they are grouped by, and your budgets. */
 export interface UsageReportView {
-  items: DayUsageView[];
+  items: UsageSumView[];
+  budgets?: BudgetView[];
+}
+
+/** The model calls of one group: those with the same date, agent and so on, as far as asked for.
+
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
+    `estimated` if some numbers are estimates. */
+export interface UsageSumView {
+  date?: string;
+  userId?: string;
+  agentId?: string | null;
+  keyId?: string | null;
+  model?: string | null;
+  purpose?: string;
+  turns: number;
+  calls?: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  estimated: boolean;
+  cost?: CostView | null;
+  unpricedCalls?: number;
 }
 
 /** Tokens spent; `estimated` if the provider gave no numbers.

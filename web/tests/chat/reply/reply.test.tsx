@@ -165,7 +165,7 @@ it("says that it retries while it does, and nothing of it once it has failed", (
     drawn.again(last(state));
   };
   const drawn = draw(last(state));
-  const busy = { type: "notice", code: "MODEL_BUSY", message: "The model provider is busy." };
+  const busy = { type: "notice", code: "MODEL_RETRIED", message: "The model provider is busy." };
   happen({ type: "turn_start", model: "m" });
   happen(busy);
   happen(busy);

@@ -1,0 +1,139 @@
+"""The gateways of this process, and which of them reaches a model."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, ThreadkeepError
+from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig
+from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.models import ConnectedModel
+
+log = logging.getLogger("threadkeep.gateways")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredGateway:
+    """A gateway with its configuration."""
+
+    config: GatewayConfig
+    gateway: Gateway
+    default_model: str
+    """The model for agents that don't name one."""
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """The models that it lists, the default one first."""
+        return list(dict.fromkeys((self.default_model, *(it.name for it in self.config.models))))
+
+    def reach(self, name: str) -> ConnectedModel:
+        """One of its models."""
+        return ConnectedModel(self.gateway.describe(name), self.gateway)
+
+
+Connect = Callable[[GatewayConfig], ConfiguredGateway]
+"""Opens a gateway; raises if its configuration can't work."""
+
+
+class GatewayRegistry:
+    """Every gateway by name: those of the settings, and those that admins add while the server runs."""
+
+    def __init__(
+        self, connect: Connect, fixed: Iterable[GatewayConfig], own: Mapping[str, Gateway] | None = None
+    ) -> None:
+        """`own` are models that need no account, by their bare names."""
+        self._connect = connect
+        self._own = own or {}
+        self._fixed = {config.name: connect(config) for config in fixed}
+        self._added: dict[str, ConfiguredGateway] = {}
+        self._replaced: list[Gateway] = []
+        self.gateways: Mapping[str, ConfiguredGateway] = self._fixed
+        """All gateways, those of the settings first."""
+
+    def replace_added(self, configs: Iterable[GatewayConfig]) -> Mapping[str, str]:
+        """Replaces the gateways that admins added; returns why some can't be used, by name.
+
+        Unchanged ones keep their connections. Turns that run on others end on them.
+        """
+        before, self._added, problems = self._added, {}, dict[str, str]()
+        for config in configs:
+            if config.name in self._fixed:
+                problems[config.name] = "The settings have a gateway of the same name."
+                continue
+            known = before.pop(config.name, None)
+            if known is not None and known.config == config:
+                self._added[config.name] = known
+                continue
+            if known is not None:
+                self._replaced.append(known.gateway)
+            try:
+                self._added[config.name] = self._connect(config)
+            except ThreadkeepError as exc:
+                log.warning("can't use the gateway %s: %s", config.name, exc.message)
+                problems[config.name] = exc.message
+        self._replaced += (it.gateway for it in before.values())
+        self.gateways = self._fixed | self._added
+        return problems
+
+    def get(self, model: str | None) -> ConnectedModel:
+        """A model that is in use; None is the one for agents that don't name one."""
+        if model is None:
+            default = self._default()
+            return default.reach(default.default_model)
+        if own := self._own.get(model):
+            return ConnectedModel(own.describe(model), own)
+        gateway, name = self._find(model)
+        return gateway.reach(name)
+
+    def choose(self, model: str) -> ConnectedModel:
+        """A model that somebody chooses: only one that a gateway lists, if any lists some."""
+        found = self.get(model)
+        if not found.model.gateway or not any(it.config.models for it in self.gateways.values()):
+            return found
+        if found.model.name not in self.gateways[found.model.gateway].listed:
+            raise ModelNotFound(f"No gateway lists the model {model!r}.", param="model")
+        return found
+
+    def listed(self) -> Sequence[ConnectedModel]:
+        """Every model that can be chosen by name, the default one first."""
+        if not self.gateways:
+            return ()
+        default = self.get(None)
+        return [default, *(it for it in self._all_listed() if it.id != default.id)]
+
+    async def close(self) -> None:
+        """Closes the connections of all gateways."""
+        for gateway in (*(it.gateway for it in self.gateways.values()), *self._replaced):
+            await gateway.close()
+
+    def _all_listed(self) -> Iterator[ConnectedModel]:
+        for gateway in self.gateways.values():
+            if not gateway.config.is_demonstration:
+                yield from map(gateway.reach, gateway.listed)
+
+    def _default(self) -> ConfiguredGateway:
+        """The gateway for agents that don't name a model: the demonstration only if there is no other."""
+        if not self.gateways:
+            raise GatewayNotConfigured
+        default = self.gateways.get(DEFAULT_GATEWAY)
+        if default is not None and not default.config.is_demonstration:
+            return default
+        others = (it for it in self.gateways.values() if not it.config.is_demonstration)
+        return next(others, default) or next(iter(self.gateways.values()))
+
+    def _find(self, model: str) -> tuple[ConfiguredGateway, str]:
+        """The gateway of a model, and the model's name there."""
+        default = self._default()
+        named, _, name = model.partition("/")
+        if name and named in self.gateways:
+            return self.gateways[named], name
+        having = [it for it in self.gateways.values() if model in it.listed]
+        if len(having) == 1:
+            return having[0], model
+        # None or several list it: then it is the default gateway's, unless only others list it.
+        if default in having or not having:
+            return default, model
+        ids = ", ".join(f"{it.config.name}/{model}" for it in having)
+        raise ModelNotFound(
+            f"Several gateways have the model {model!r}. Choose one of: {ids}.", param="model"
+        )

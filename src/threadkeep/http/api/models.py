@@ -1,0 +1,35 @@
+"""The models that can be chosen, over HTTP."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotAllowed, ModelNotFound
+from threadkeep.http.requests.routing import Call
+from threadkeep.wire.models import ModelsView, model_view
+
+
+class ModelsQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which choice."""
+
+    agent_id: Annotated[
+        str | None,
+        Meta(
+            description="The models that you can choose for a message to this agent; by default, those that "
+            "you can choose for an agent of your own."
+        ),
+    ] = None
+
+
+async def list_models(call: Call, *, query: ModelsQuery) -> ModelsView:
+    """List the models you can choose, the default one first."""
+    choice = call.services.choice
+    if query.agent_id is None:
+        found = choice.listed()
+    else:
+        agent = await call.services.agents.get(call.user, query.agent_id)
+        try:
+            found = choice.offered(agent)
+        except (GatewayNotConfigured, ModelNotFound, ModelNotAllowed):  # its own model can't reply now
+            found = ()
+    return ModelsView(items=[model_view(it.model, default=at == 0) for at, it in enumerate(found)])

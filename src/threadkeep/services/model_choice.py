@@ -1,0 +1,118 @@
+"""Which model replies: an agent's own, or one that a user chooses among those that the agent offers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from threadkeep.domain.agent import ANY_MODEL, Agent, AgentDraft
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotAllowed, ModelNotFound
+from threadkeep.ports.models import ConnectedModel, Models
+
+
+class ModelChoice:
+    """Chooses models within the operator's limits."""
+
+    def __init__(self, models: Models, allowed: Sequence[str] = ()) -> None:
+        """`allowed` are the operator's ids or bare names; empty means every model.
+
+        The model for agents that don't name one is the operator's own choice, hence always allowed.
+        """
+        self._models = models
+        self._allowed = frozenset(allowed)
+
+    def own(self, agent: Agent) -> ConnectedModel:
+        """The model that replies for an agent unless somebody chooses another."""
+        found = self._models.get(agent.model)
+        if agent.model is not None:
+            self._check_allowed(found)
+        return found
+
+    def chosen(self, agent: Agent, wanted: str | None) -> ConnectedModel:
+        """The model that replies to a message whose sender wants this one, or none in particular."""
+        own = self.own(agent)
+        if wanted is None:
+            return own
+        found = self._models.choose(wanted)
+        if found.id == own.id:
+            return own
+        if not self._is_offered(agent, found):
+            raise ModelNotAllowed(
+                f"This agent doesn't offer the model {wanted!r}.",
+                param="model",
+                details={"models": [it.id for it in self.offered(agent)]},
+            )
+        return found
+
+    def offered(self, agent: Agent) -> Sequence[ConnectedModel]:
+        """The models that users may choose for a message to an agent, its own first."""
+        own = self.own(agent)
+        named = agent.settings.models
+        others = self._models.listed() if ANY_MODEL in named else self._usable(named)
+        return [own, *(it for it in others if it.id != own.id and self._allows(it))]
+
+    def listed(self) -> Sequence[ConnectedModel]:
+        """The models that an agent's owner may choose, the default one first."""
+        listed = self._models.listed()
+        return [it for at, it in enumerate(listed) if at == 0 or self._allows(it)]
+
+    def fallbacks(self, agent: Agent, model: ConnectedModel) -> Sequence[ConnectedModel]:
+        """The models to try in turn if this one fails."""
+        usable = self._usable(agent.settings.fallback_models)
+        return [it for it in usable if it.id != model.id and self._allows(it)]
+
+    def checked(self, draft: AgentDraft, current: Agent | None = None) -> AgentDraft:
+        """A draft with its models by their ids; refuses what can't be chosen, unless it was chosen before."""
+        settings, before = draft.settings, current.settings if current else None
+        model = draft.model
+        if model is not None and model != (current.model if current else None):
+            model = self._id_of(model, "model")
+        offered, fallbacks = settings.models, settings.fallback_models
+        if before is None or offered != before.models:
+            offered = self._ids_of(offered, "settings.models")
+        if before is None or fallbacks != before.fallback_models:
+            fallbacks = self._ids_of(fallbacks, "settings.fallbackModels")
+        settings = replace(settings, models=offered, fallback_models=fallbacks)
+        return replace(draft, model=model, settings=settings)
+
+    def _ids_of(self, models: Iterable[str], param: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(it if it == ANY_MODEL else self._id_of(it, param) for it in models))
+
+    def _id_of(self, model: str, param: str) -> str:
+        try:
+            found = self._models.choose(model)
+        except GatewayNotConfigured:  # nobody can say yet which gateway will have it
+            return model
+        except ModelNotFound as exc:
+            raise ModelNotFound(exc.message, param=param) from exc
+        if found.id != self._models.get(None).id:
+            self._check_allowed(found, param)
+        return found.id
+
+    def _usable(self, models: Iterable[str]) -> Sequence[ConnectedModel]:
+        """Those of these models that a gateway still has."""
+        found: list[ConnectedModel] = []
+        for model in models:
+            try:
+                found.append(self._models.get(model))
+            except (ModelNotFound, GatewayNotConfigured):
+                continue
+        return found
+
+    def _is_offered(self, agent: Agent, model: ConnectedModel) -> bool:
+        named = agent.settings.models
+        return self._allows(model) and (
+            ANY_MODEL in named or model.id in {it.id for it in self._usable(named)}
+        )
+
+    def _allows(self, model: ConnectedModel) -> bool:
+        if not self._allowed or not model.model.gateway:
+            return True
+        return bool(self._allowed & {model.id, model.model.name}) or model.id == self._models.get(None).id
+
+    def _check_allowed(self, model: ConnectedModel, param: str = "model") -> None:
+        if not self._allows(model):
+            allowed = sorted(self._allowed)
+            raise ModelNotAllowed(
+                f"The operator doesn't allow the model {model.id!r}. Choose one of: {', '.join(allowed)}.",
+                param=param,
+                details={"models": allowed},
+            )

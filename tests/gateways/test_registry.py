@@ -1,0 +1,131 @@
+"""Which gateway reaches a model."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.engine.in_memory import InMemoryGateway
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, SettingsError
+from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel, Model
+from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
+
+Listing = Mapping[str, tuple[str, ...]]
+
+
+class NamedGateway(InMemoryGateway):
+    """A gateway whose models carry its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.is_closed = False
+
+    def describe(self, model: str) -> Model:
+        return Model(gateway=self.name, name=model, context_tokens=1000)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def connect(config: GatewayConfig) -> ConfiguredGateway:
+    if config.url == "http://bad":
+        raise SettingsError("This address can't be used.")
+    first = config.models[0].name if config.models else "usual"
+    return ConfiguredGateway(config, NamedGateway(config.name), config.default_model or first)
+
+
+def config_of(name: str, *models: str, default: str | None = None, url: str | None = None) -> GatewayConfig:
+    listed = tuple(ListedModel(name=it) for it in models)
+    return GatewayConfig(name=name, kind=GatewayKind.OPENAI, models=listed, default_model=default, url=url)
+
+
+def registry_of(*configs: GatewayConfig) -> GatewayRegistry:
+    return GatewayRegistry(connect, configs, {"guide": NamedGateway("")})
+
+
+DEMONSTRATION = GatewayConfig(name="default", kind=GatewayKind.LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (None, "default/main"),
+        ("guide", "guide"),
+        ("default/anything", "default/anything"),
+        ("work/fast", "work/fast"),
+        ("work/vendor/large", "work/vendor/large"),
+        ("fast", "work/fast"),
+        ("vendor/large", "work/vendor/large"),
+        ("both", "default/both"),
+        ("unlisted", "default/unlisted"),
+        ("nowhere/fast", "default/nowhere/fast"),
+    ],
+)
+def test_model_is_reached_by_its_id_or_by_a_name_that_only_one_gateway_lists(wanted: str | None, found: str):
+    registry = registry_of(
+        config_of("default", "both", default="main"), config_of("work", "fast", "both", "vendor/large")
+    )
+    assert registry.get(wanted).id == found
+
+
+def test_name_that_several_gateways_list_is_refused_with_their_ids():
+    registry = registry_of(config_of("default"), config_of("a", "m"), config_of("b", "m"))
+    with pytest.raises(ModelNotFound, match="a/m, b/m"):
+        registry.get("m")
+
+
+def test_once_a_gateway_lists_models_only_listed_ones_can_be_chosen():
+    free = registry_of(config_of("default", default="main"), config_of("work"))
+    assert free.choose("work/anything").id == "work/anything"
+    registry = registry_of(config_of("default", default="main"), config_of("work", "fast"))
+    assert [registry.choose(it).id for it in ("main", "fast", "guide")] == [
+        "default/main",
+        "work/fast",
+        "guide",
+    ]
+    for unlisted in ("anything", "work/slow", "default/other"):
+        with pytest.raises(ModelNotFound):
+            registry.choose(unlisted)
+    # What an agent already uses goes on.
+    assert registry.get("default/other").id == "default/other"
+
+
+def test_demonstration_model_replies_only_until_another_gateway_is_connected():
+    registry = registry_of(DEMONSTRATION)
+    assert registry.get(None).id == "default/usual"
+    registry.replace_added([config_of("work", "fast", "slow")])
+    assert registry.get(None).id == "work/fast"
+    assert [it.id for it in registry.listed()] == ["work/fast", "work/slow"]
+    registry.replace_added([])
+    assert registry.get(None).id == "default/usual"
+
+
+def test_without_a_gateway_there_is_no_model_but_the_guide():
+    registry = registry_of()
+    with pytest.raises(GatewayNotConfigured):
+        registry.get(None)
+    with pytest.raises(GatewayNotConfigured):
+        registry.get("m")
+    assert registry.get("guide").id == "guide"
+    assert registry.listed() == ()
+
+
+async def test_unchanged_gateway_keeps_its_connections_and_a_running_turn_ends_on_the_old_one():
+    registry = registry_of(config_of("default"))
+    registry.replace_added([config_of("a", "m"), config_of("b", "m")])
+    a, b = registry.get("a/m"), registry.get("b/m")
+    problems = registry.replace_added(
+        [
+            config_of("a", "m"),
+            config_of("b", "m", "n"),
+            config_of("c", url="http://bad"),
+            config_of("default"),
+        ]
+    )
+    assert registry.get("a/m").gateway is a.gateway
+    assert registry.get("b/m").gateway is not b.gateway
+    assert problems.keys() == {"c", "default"}
+    assert isinstance(b.gateway, NamedGateway)
+    assert not b.gateway.is_closed  # a turn may run on it
+    await registry.close()
+    assert b.gateway.is_closed
