@@ -302,16 +302,16 @@ CREATE TABLE tk_keys (
     expires_at bigint,
     hash text NOT NULL,
     id uuid NOT NULL,
+    is_admin boolean NOT NULL,
     last_used_at bigint,
+    may_run_programs boolean NOT NULL,
     name text NOT NULL,
     prefix text NOT NULL,
-    role text NOT NULL,
     scopes text NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_keys_hash_key UNIQUE (hash),
     CONSTRAINT tk_keys_name_check CHECK ((TRIM(BOTH :blank::text FROM name) <> ''::text)),
     CONSTRAINT tk_keys_pkey PRIMARY KEY (id),
-    CONSTRAINT tk_keys_role_check CHECK ((role = ANY (ARRAY['user'::text, 'admin'::text]))),
     CONSTRAINT tk_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
 CREATE TABLE tk_ledger (
@@ -424,6 +424,7 @@ CREATE TABLE tk_queued (
     created_at bigint NOT NULL,
     files text,
     idempotency_key text,
+    key_id uuid,
     message_id uuid NOT NULL,
     model text,
     position bigint NOT NULL,

@@ -308,7 +308,8 @@ CREATE TABLE tk_keys (
     hash text NOT NULL UNIQUE,
     scopes text NOT NULL,
     agents text,
-    role text NOT NULL CHECK (role IN ('user', 'admin')),
+    is_admin boolean NOT NULL,
+    may_run_programs boolean NOT NULL,
     budget_month bigint,
     created_at bigint NOT NULL,
     expires_at bigint,
@@ -407,6 +408,7 @@ CREATE TABLE tk_queued (
     request_hash text,
     created_at bigint NOT NULL,
     taken_at bigint,
+    key_id uuid,
     model text,
     CHECK (trim(content, :blank) <> '' OR files IS NOT NULL)
 );

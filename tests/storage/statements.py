@@ -26,7 +26,7 @@ import psycopg
 import threadkeep.storage
 from tests.postgres import open_postgres
 from threadkeep.domain.conversation import ListedStatus
-from threadkeep.storage import conversations, tool_calls
+from threadkeep.storage import briefings, conversations, feedback, tool_calls
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.store import open_database
 
@@ -34,24 +34,44 @@ FOLDER = Path(__file__).parent
 SQLITE, POSTGRES = FOLDER / "plans.sqlite.txt", FOLDER / "plans.postgres.txt"
 
 page = conversations._page  # pyright: ignore[reportPrivateUsage]
+briefing_page = briefings._page  # pyright: ignore[reportPrivateUsage]
 calls = tool_calls._tool_calls  # pyright: ignore[reportPrivateUsage]
+feedback_page = feedback._page  # pyright: ignore[reportPrivateUsage]
+feedback_filters = feedback._FILTERS  # pyright: ignore[reportPrivateUsage]
 call_filters = tool_calls._FILTERS  # pyright: ignore[reportPrivateUsage]
 
 # The functions that write a statement: each with all that it writes, or with why it is not planned.
 BUILT: Mapping[str, Mapping[str, Statement] | str] = {
     "conversations._page": {
         f"agent={by_agent}, {status and status.value}, pinned={pinned}, after={after}": page(
-            by_agent=by_agent, status=status, pinned=pinned, after=after
+            by_agent=by_agent, by_agents=False, status=status, pinned=pinned, after=after
         )
         for by_agent, status, pinned, after in product(
             (False, True), (None, *ListedStatus), (None, True, False), (False, True)
         )
+    }
+    # Of a key that is limited to some agents; the other filters change nothing about that.
+    | {
+        f"agents, after={after}": page(by_agent=False, by_agents=True, status=None, pinned=None, after=after)
+        for after in (False, True)
     },
+    "briefings._page": {
+        f"unread={unread}, agents={by_agents}": briefing_page(unread=unread, by_agents=by_agents)
+        for unread, by_agents in product((False, True), (False, True))
+    },
+    "history._search_statement": "planned as SEARCH and SEARCH_WITHIN",
     # Each filter alone, and with the cursor.
     "tool_calls._tool_calls": {
         ", ".join(filters): calls(*filters)
         for name in call_filters
         for filters in dict.fromkeys([(name,), tuple(dict.fromkeys([name, "before_time"]))])
+    },
+    # An agent's with each filter, and a user's.
+    "feedback._page": {
+        ", ".join(filters): feedback_page(*filters)
+        for name in feedback_filters
+        for whose in (("user_id",), ("agent_id",))
+        for filters in [tuple(dict.fromkeys([*whose, name]))]
     },
     "database.host_users.tie_users": "changes the schema",
     "database.migrate._statements": "the migrations",

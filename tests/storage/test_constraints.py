@@ -58,6 +58,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": at.message, "conversation_id": at.conversation, "seq": 1, "turn_id": at.turn, "role": "user",
         "content_type": "text", "content": "c", "status": "COMPLETED", "on_path": True, "created_at": NOW,
     },
+    "tk_feedback": lambda at: {
+        "message_id": at.message, "conversation_id": at.conversation, "agent_id": at.agent, "rating": "up",
+        "note": "", "share_text": False, "created_at": NOW, "updated_at": NOW,
+    },
     "tk_turn_chunks": lambda at: {"turn_id": at.turn, "first_seq": 1, "last_seq": 2, "events": "[]"},
     "tk_receipts": lambda at: {"turn_id": at.turn, "conversation_id": at.conversation, "receipt": "{}"},
     "tk_prompt_texts": lambda at: {"sha256": at.turn, "text": "Be brief."},
@@ -116,6 +120,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_collections": lambda at: {"number": next(NUMBERS), "agent_id": at.agent, "user_id": at.user},
     "tk_entries": lambda at: {
         "id": next(NUMBERS), "conversation_id": at.conversation, "message_id": at.message, "terms": "t",
+    },
+    "tk_keys": lambda at: {
+        "id": new_uuid(), "user_id": at.user, "name": "n", "prefix": "tk_", "hash": new_uuid(),
+        "scopes": "[]", "is_admin": False, "may_run_programs": False, "created_at": NOW,
     },
     "tk_allowances": lambda at: {"user_id": at.user, "paced_to": 0, "beginning": "{}"},
     "tk_searchable": lambda at: {"conversation_id": at.conversation, "to_seq": 1},
@@ -221,6 +229,7 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_ledger", "purpose", "fun"),
         ("tk_reservations", "purpose", "fun"),
         ("tk_spending", "scope", "world"),
+        ("tk_feedback", "rating", "so-so"),
     ):
         await refused(database, table, place, **{column: word})
 
@@ -235,6 +244,7 @@ async def test_blank_text_is_refused(database: Database, place: Place):
         ("tk_briefings", "summary"),
         ("tk_compactions", "summary"),
         ("tk_memories", "content"),
+        ("tk_keys", "name"),
     ):
         for text in (*BLANK_CHARACTERS, *mixtures):
             await refused(database, table, place, **{column: text})

@@ -16,9 +16,10 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
+from threadkeep.gateways.responses import RESPONSES
 from threadkeep.settings import Settings
 
-PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
+PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
 
 
 def has_model(settings: Settings) -> bool:

@@ -27,7 +27,9 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
+from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_replies import ModelReplies
@@ -170,6 +172,7 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
     history, prompts = background.history, parts.prompts
     turns = Turns(store, node)
     running_turns = RunningTurns(store, node, clock)
+    keys = Keys(store, agents, clock)
     personal_servers = PersonalServers(adapters.pool, settings.workspaces)
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
@@ -195,10 +198,12 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         compactions=background.compactions,
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
+        feedback=Feedbacks(store, agents, clock),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
-        users=Users(store, running_turns, prompts, personal_servers, clock),
+        users=Users(store, running_turns, prompts, personal_servers, keys, clock),
+        keys=keys,
         user_events=background.user_events,
         metrics=adapters.metrics,
         loops=adapters.loops,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
@@ -20,9 +21,12 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.wire.approvals import ApprovalsView, ApprovalView
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
+from threadkeep.wire.feedback import FeedbackView, RatedAnswerView
 from threadkeep.wire.files import UploadedFileView
+from threadkeep.wire.keys import KeyView, NewKeyView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
+from threadkeep.wire.reruns import RerunView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.wire.view import View
 from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
@@ -40,8 +44,12 @@ WhenBusy = Literal["reject", "queue", "steer"]
 """What to do with a message while the agent answers."""
 AnswerAction = Literal["allow", "deny", "edit", "answer"]
 """For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."""
+Rating = Literal["up", "down"]
+"""A good or a bad answer."""
 AnswerScope = Literal["once", "conversation"]
 """Whether the approval covers this call, or every call of this tool in the conversation."""
+KeyScope = Literal["read", "chat", "admin"]
+"""What an API key may do; each includes those before it."""
 ACCEPTED = 202
 _AS_JSON = {"Accept": "application/json"}
 
@@ -73,8 +81,9 @@ class _Accepted(View, frozen=True, kw_only=True):
 class Client:
     """A Threadkeep server, and the user to sign in as.
 
-    `token` signs a user in; `headers` are sent with every request, for a host application with its own
-    sign-in. With `app`, calls go to an application in this process instead of over the network.
+    `token` signs a user in: an access token or an API key. `headers` are sent with every request, for a host
+    application with its own sign-in. With `app`, calls go to an application in this process instead of over
+    the network.
 
     If the server rejects a request, calls raise ClientError with its `code`; if it can't be reached,
     NotReached.
@@ -541,9 +550,81 @@ class Client:
         """What the model received in a turn."""
         return await self._connection.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
 
+    async def feedback(
+        self, message_id: str, rating: Rating | None, *, note: str = "", share_text: bool = False
+    ) -> FeedbackView | None:
+        """Rates an answer, replacing an earlier rating with its note; None removes it.
+
+        With `share_text`, the agent's owner may read everything that the model received in that turn.
+        """
+        body = {"rating": rating, "note": note, "shareText": share_text}
+        path = f"/api/messages/{message_id}/feedback"
+        response = await self._connection.send_once("POST", path, json=body)
+        return self._connection.read(FeedbackView, response) if rating else None
+
+    def agent_feedback(
+        self,
+        agent_id: str,
+        *,
+        rating: Rating | None = None,
+        model: str | None = None,
+        since: str | None = None,
+    ) -> AsyncGenerator[RatedAnswerView]:
+        """Users' ratings of an agent's answers, newest first; for its owner. `since` is an RFC 3339 time."""
+        query = {"rating": rating, "model": model, "from": since}
+        return self._connection.pages(RatedAnswerView, f"/api/agents/{agent_id}/feedback", query)
+
+    async def rerun(
+        self,
+        turn_id: str,
+        *,
+        model: str | None = None,
+        temperature: float | None = None,
+        system_prompt: str | None = None,
+    ) -> RerunView:
+        """Runs a turn's stored request again, changing nothing in its conversation, and returns both runs.
+
+        Tool calls that the turn made, too, take its results; any other ends the rerun with `NEEDS_TOOL`. Only
+        the agent's owner can pass a `system_prompt`.
+        """
+        fields = {"model": model, "temperature": temperature, "systemPrompt": system_prompt}
+        response = await self._connection.send(
+            "POST", f"/api/turns/{turn_id}/rerun", json=without_none(fields), headers=_AS_JSON, timeout=None
+        )
+        return self._connection.read(RerunView, response)
+
     async def usage(self, **query: str) -> UsageReportView:
         """Your usage, by day and agent."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
+
+    # Keys
+
+    def keys(self) -> AsyncGenerator[KeyView]:
+        """Your API keys, newest first, without the keys themselves."""
+        return self._connection.pages(KeyView, "/api/keys", {})
+
+    async def create_key(
+        self,
+        name: str,
+        scopes: Sequence[KeyScope],
+        *,
+        agents: Sequence[str] | None = None,
+        budget_month: str | float | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewKeyView:
+        """Makes an API key; only this response has its value. `Client(token=…)` takes it like a token."""
+        body = {
+            "name": name,
+            "scopes": scopes,
+            "agents": agents,
+            "budgetMonth": budget_month,
+            "expiresAt": expires_at and expires_at.isoformat(),
+        }
+        return await self._connection.ask(NewKeyView, "POST", "/api/keys", json=without_none(body))
+
+    async def revoke_key(self, key_id: str) -> None:
+        """Revokes an API key; what it has open ends within 5 seconds."""
+        await self._connection.send("DELETE", f"/api/keys/{key_id}")
 
     async def _message(self, content: str, files: Sequence[GivenFile], **place: MessageRef) -> dict[str, Any]:
         """A message in the server's format, after uploading its files."""

@@ -99,6 +99,9 @@ class AgentSettings:
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
 
+    budget_month: str | float = "0.00"
+    """How much all users together can spend on the agent's model calls in a month."""
+
     def __post_init__(self) -> None:
         amount = parse_amount(self.budget_month, param="settings.budgetMonth")
         object.__setattr__(self, "budget_month", amount_text(amount))
@@ -155,11 +158,18 @@ class Agent:
 
     def is_visible_to(self, user: User) -> bool:
         """Whether a user may see this agent and talk to it."""
-        return self.deleted_at is None and (self.visibility is Visibility.PUBLIC or self.is_open_to(user))
+        is_shown = self.visibility is Visibility.PUBLIC or self.is_open_to(user)
+        return self.deleted_at is None and is_shown and user.may_use(self.id)
 
     def is_open_to(self, user: User) -> bool:
         """Whether a user may see its prompt and change it: its owner and admins."""
         return self.deleted_at is None and (self.owner_id == user.id or user.is_admin)
+
+    def is_owned_by(self, user: User) -> bool:
+        """Whether it is the user's own. Agents without an owner, such as the default one, are the admins'."""
+        if self.deleted_at is not None:
+            return False
+        return user.is_admin if self.owner_id is None else self.owner_id == user.id
 
     def check_visible_to(self, user: User) -> None:
         """Refuses a user who may not see this agent."""

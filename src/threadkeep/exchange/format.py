@@ -15,6 +15,7 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
@@ -42,6 +43,7 @@ _LEFT_OUT = {
     "agent": {"owner_id": None, "is_default": False, "deleted_at": None},
     "conversation": {"user_id": "", "session_id": Secret(""), "active_turn_id": None, "deleted_at": None},
     "briefing": {"user_id": ""},
+    "turn": {"key_id": None},
 }
 _PLAIN: dict[str, type[Record]] = {
     HEADER: ExportHeader,
@@ -50,6 +52,7 @@ _PLAIN: dict[str, type[Record]] = {
     "conversation": Conversation,
     "payload": Payload,
     "compaction": Compaction,
+    "feedback": Feedback,
     "conversation_end": ConversationEnd,
     "briefing": Briefing,
     "end": ExportEnd,
@@ -97,7 +100,7 @@ def encode(record: Record) -> bytes:
             kind, values = "message", _message_values(record)
         case (
             ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Compaction()
-            | ConversationEnd() | Briefing() | ExportEnd()
+            | Feedback() | ConversationEnd() | Briefing() | ExportEnd()
         ):  # fmt: skip
             kind, values = _KINDS[type(record)], _builtins(record)
         case _ as never:

@@ -23,6 +23,7 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    KeyNotFound,
     LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
@@ -47,6 +48,7 @@ from threadkeep.domain.errors import (
     UnsupportedFile,
     UserNotFound,
 )
+from threadkeep.domain.key import Scope
 from threadkeep.http.api import (
     agents,
     approvals,
@@ -55,7 +57,9 @@ from threadkeep.http.api import (
     conversations,
     documents,
     executions,
+    feedback,
     files,
+    keys,
     mcp_servers,
     models,
     operations,
@@ -118,6 +122,10 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    # Keys
+    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
+    Route("GET", "/api/keys", keys.list_keys, "Keys"),
+    Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
     Route(
         "POST",
@@ -149,6 +157,7 @@ _TABLE = (
         "Agents",
         201,
         (*_AGENT, *_SAVING, Forbidden),
+        within_agents=False,
         gives=_ETAG,
     ),
     Route(
@@ -220,6 +229,13 @@ _TABLE = (
         "Documents",
         errors=(*_AGENT, Forbidden),
     ),
+    Route(
+        "GET",
+        "/api/agents/{agent_id}/feedback",
+        feedback.list_feedback,
+        "Agents",
+        errors=(*_AGENT, Forbidden),
+    ),
     # Conversations
     Route(
         "POST",
@@ -234,6 +250,7 @@ _TABLE = (
         },
         also=(200,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -250,6 +267,7 @@ _TABLE = (
         errors=_AGENT,
         also=(201,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -265,6 +283,7 @@ _TABLE = (
         conversations.patch_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -273,6 +292,7 @@ _TABLE = (
         "Conversations",
         204,
         (*_CONVERSATION, PreconditionFailed),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -280,6 +300,7 @@ _TABLE = (
         conversations.restore_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -287,6 +308,7 @@ _TABLE = (
         conversations.rotate_session,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     # Messages
     Route(
@@ -306,6 +328,15 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+        scope=Scope.CHAT,
+    ),
+    Route(
+        "POST",
+        "/api/messages/{message_id}/feedback",
+        feedback.rate_message,
+        "Messages",
+        errors=(MessageNotFound,),
+        also=(204,),
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -314,6 +345,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        scope=Scope.CHAT,
     ),
     Route(
         "PATCH",
@@ -330,6 +362,7 @@ _TABLE = (
             ModelNotFound,
         ),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -338,6 +371,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, MessageNotFound),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -348,6 +382,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -366,6 +401,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -373,6 +409,7 @@ _TABLE = (
         conversations.choose_path,
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -382,6 +419,7 @@ _TABLE = (
         201,
         errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, Conflict, TurnInProgress),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -389,6 +427,7 @@ _TABLE = (
         turns.abort,
         "Turns",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -397,6 +436,7 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -435,6 +475,7 @@ _TABLE = (
             GenerationTimeout,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -450,6 +491,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, CompactionNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     # Briefings
     Route(
@@ -459,6 +501,7 @@ _TABLE = (
         "Briefings",
         201,
         (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+        within_agents=True,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
@@ -468,6 +511,7 @@ _TABLE = (
         briefings.start_conversation,
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -475,6 +519,7 @@ _TABLE = (
         briefings.read_briefing,
         "Briefings",
         errors=(BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -483,6 +528,7 @@ _TABLE = (
         "Briefings",
         204,
         (BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -494,8 +540,9 @@ _TABLE = (
         also=(202,),
         gives=_SENT_LOCATION,
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
-    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
+    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
     Route(
@@ -534,6 +581,7 @@ _TABLE = (
         "Messages",
         201,
         (UnsupportedFile, LimitNotAllowed, RateLimited),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",

@@ -12,6 +12,7 @@ from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.text import is_blank
+from threadkeep.domain.user import User
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
@@ -64,7 +65,7 @@ class Titles:
             return
         if not model.model.supports_tools:  # the demonstration model wouldn't do better than the rule
             return
-        model = self._spending.metered(model, agent, user_id, Purpose.TITLE)
+        model = self._spending.metered(model, agent, User(user_id), Purpose.TITLE)
         try:
             title = await ask_for_title(model, asked, reply)
         except (BudgetExceeded, ModelNotAllowed):  # the derived title will do

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.branches import Siblings
+from threadkeep.ports.feedback import FeedbackByMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class ToolCallFilter:
     turn_id: TurnId | None = None
     since: int | None = None
     until: int | None = None
+    agents: frozenset[AgentId] | None = None
+    """Only those in conversations with one of these agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,12 @@ class ToolRecord:
 
 
 class MessagePage(NamedTuple):
-    """A range of a conversation's messages, and the siblings of those that have any."""
+    """A range of a conversation's messages; the siblings and the feedback of those that have any."""
 
     conversation: Conversation
     messages: Sequence[Message]
     siblings: Siblings
+    feedback: FeedbackByMessage
 
 
 class MessageStore(Protocol):

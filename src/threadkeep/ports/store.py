@@ -16,8 +16,10 @@ from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
+from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.history import HistoryIndex
+from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
@@ -50,6 +52,8 @@ class Store:
     briefings: BriefingStore
     executions: ExecutionStore
     memories: MemoryStore
+    keys: KeyStore
+    feedback: FeedbackStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex

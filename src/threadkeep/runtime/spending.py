@@ -14,6 +14,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.key import Key
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import (
@@ -27,8 +28,11 @@ from threadkeep.domain.money import (
     amount_text,
     day_of,
     end_of,
+    month_of,
     parse_amount,
 )
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import (
     GatewayError,
@@ -38,6 +42,7 @@ from threadkeep.ports.gateway import (
     TextDelta,
     ThoughtDelta,
 )
+from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import BudgetState, Charge, LedgerStore, Reservation
 from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.turn_log import HeldTurn
@@ -76,6 +81,7 @@ class Spending:
     def __init__(
         self,
         ledger: LedgerStore,
+        keys: KeyStore,
         models: Models,
         clock: Clock,
         zone: tzinfo,
@@ -85,6 +91,7 @@ class Spending:
         user_month: str | float = "0",
     ) -> None:
         self._ledger = ledger
+        self._keys = keys
         self._models = models
         self._clock = clock
         self._zone = zone
@@ -98,9 +105,10 @@ class Spending:
         """The day in the operator's time zone."""
         return day_of(self._clock(), self._zone)
 
-    def limits_of(self, agent: Agent, *, key_month: int | None = None) -> BudgetLimits:
+    def limits_of(self, agent: Agent, key: Key | None = None) -> BudgetLimits:
         """The limits of calls for an agent, made with an API key or without."""
         agent_month = parse_amount(agent.settings.budget_month) or None
+        key_month = (key.budget_month or None) if key else None
         if agent_month is None and key_month is None:
             return self._limits
         return replace(self._limits, agent_month=agent_month, key_month=key_month)
@@ -118,18 +126,26 @@ class Spending:
         )
         return replace(usage, cost=Cost.of(amount, self.currency))
 
-    def of_turn(self, held: HeldTurn, agent: Agent, calling: Calling) -> "TurnSpending":
+    async def of_turn(self, user: User, held: HeldTurn, agent: Agent, calling: Calling) -> "TurnSpending":
         """Pays for the calls of a turn."""
-        return TurnSpending(self, held, self.limits_of(agent), calling)
+        payer = Payer(user.id, agent.id, held.turn.key_id)
+        return TurnSpending(self, held, payer, await self._limits_of_turn(user, held.turn, agent), calling)
 
-    async def check(self, begun: BegunTurn, agent: Agent) -> None:
+    async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
+        """The limits of a turn; its user may have signed in with another key than the one that began it."""
+        key = user.key
+        if turn.key_id is not None and (key is None or key.id != turn.key_id):
+            key = next((it for it in await self._keys.of_user(user.id) if it.id == turn.key_id), None)
+        return self.limits_of(agent, key if turn.key_id else None)
+
+    async def check(self, user: User, begun: BegunTurn, agent: Agent) -> None:
         """Refuses a turn before it begins if not even its message fits its budgets."""
-        limits, asked = self.limits_of(agent), begun.user_message
+        limits, asked = await self._limits_of_turn(user, begun.turn, agent), begun.user_message
         if not limits:
             return
         price = self._paid_price(begun.turn.model)
         least = price.most(input_tokens=len(asked.text) if asked else 0, output_tokens=1)
-        payer = Payer(begun.conversation.user_id, agent.id)
+        payer = Payer(user.id, agent.id, begun.turn.key_id)
         states = await self.states(limits.budgets(payer, self.today)) if least else ()
         tightest = min(states, key=lambda it: it.left, default=None)
         if tightest is not None and tightest.left < least:
@@ -187,11 +203,13 @@ class Spending:
         await persist(lambda: self._ledger.release(reservation_id))
 
     def metered(
-        self, connected: ConnectedModel, agent: Agent, user_id: UserId, purpose: Purpose
+        self, connected: ConnectedModel, agent: Agent, user: User, purpose: Purpose
     ) -> ConnectedModel:
         """A model whose calls, outside any turn, are each reserved and charged."""
-        payer = Payer(user_id, agent.id)
-        return MeteredModel(connected.model, connected.gateway, self, payer, purpose, self.limits_of(agent))
+        payer = Payer(user.id, agent.id, user.key_id)
+        return MeteredModel(
+            connected.model, connected.gateway, self, payer, purpose, self.limits_of(agent, user.key)
+        )
 
     def begin(self, payer: Payer, purpose: Purpose, limits: BudgetLimits) -> PaidCall:
         """A call that is about to be made outside any turn."""
@@ -215,15 +233,16 @@ class Spending:
         """The budgets that the operator gives a user."""
         return self._limits.budgets(Payer(user_id, None), self.today)
 
+    def budgets_of_keys(self, keys: Iterable[Key]) -> list[Budget]:
+        """The budgets of API keys."""
+        month = month_of(self.today)
+        return [Budget(BudgetScope.KEY, it.id, month, it.budget_month) for it in keys if it.budget_month]
+
     def budgets_of_agents(self, agents: Iterable[Agent]) -> list[Budget]:
         """The budgets that owners give their agents."""
-        return [
-            budget
-            for agent in agents
-            for budget in replace(self.limits_of(agent), user_day=None, user_month=None).budgets(
-                Payer(UserId(""), agent.id), self.today
-            )
-        ]
+        month = month_of(self.today)
+        limits = ((it.id, parse_amount(it.settings.budget_month)) for it in agents)
+        return [Budget(BudgetScope.AGENT, id_, month, limit) for id_, limit in limits if limit]
 
     async def states(self, budgets: Sequence[Budget]) -> Sequence[BudgetState]:
         """What budgets have left."""
@@ -256,9 +275,12 @@ class Spending:
 class TurnSpending:
     """Pays for the model calls of one turn."""
 
-    def __init__(self, spending: Spending, held: HeldTurn, limits: BudgetLimits, calling: Calling) -> None:
+    def __init__(
+        self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits, calling: Calling
+    ) -> None:
         self._spending = spending
         self._held = held
+        self._payer = payer
         self._limits = limits
         self._calling = calling
 
@@ -266,10 +288,9 @@ class TurnSpending:
         """Reserves what a call can cost at most, after everything before it is stored and settled."""
         if not self._limits:
             return request
-        turn, conversation = self._held.turn, self._held.conversation
         call = PaidCall(
-            id=turn.id,
-            payer=Payer(conversation.user_id, conversation.agent_id),
+            id=self._held.turn.id,
+            payer=self._payer,
             purpose=Purpose.TURN,
             limits=self._limits,
             at=await self._calling(),

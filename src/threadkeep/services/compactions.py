@@ -92,7 +92,7 @@ class Compactions:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-            model = self._spending.metered(self._choice.own(agent), agent, user.id, Purpose.COMPACTION)
+            model = self._spending.metered(self._choice.own(agent), agent, user, Purpose.COMPACTION)
             conversation.check_idle()
             try:
                 compaction = await self._compaction(model, agent, conversation, keep_last)

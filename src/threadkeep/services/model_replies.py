@@ -133,7 +133,7 @@ class ModelReplies:
             state=state,
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
-            spending=self._spending.of_turn(held, agent, control.calling),
+            spending=await self._spending.of_turn(user, held, agent, control.calling),
             opening=(*opening, *(prepared.opening if prepared else ())),
         )
         step = None

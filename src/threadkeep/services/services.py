@@ -17,8 +17,10 @@ from threadkeep.services.compactions import Compactions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
+from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
+from threadkeep.services.keys import Keys
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
@@ -54,10 +56,12 @@ class Services:
     compactions: Compactions
     briefings: Briefings
     receipts: Receipts
+    feedback: Feedbacks
     reports: Reports
     usages: Usages
     spending: Spending
     users: Users
+    keys: Keys
     user_events: UserEvents
     metrics: Metrics
     loops: Loops

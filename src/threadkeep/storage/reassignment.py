@@ -42,6 +42,9 @@ _FORGET_SAME_MEMORIES = Statement(
             AND own.content = tk_memories.content)"""
 )
 
+# What signs in as one user must never sign in as another.
+_FORGET_API_KEYS = Statement("DELETE FROM tk_keys WHERE user_id = :giver")
+
 # Each term is prefixed with its collection's number, so two collections cannot be merged: the giver's terms
 # are removed and indexed again.
 _HAS_COLLECTION = Statement("SELECT 1 FROM tk_collections WHERE user_id = :receiver")
@@ -104,6 +107,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_KEYS(**whose)
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
+    yield _FORGET_API_KEYS(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))
     if reindexed:
         for statement in (_FORGET_ENTRIES, _FORGET_SEARCHABLE, _FORGET_COLLECTION):

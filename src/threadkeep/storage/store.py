@@ -23,10 +23,12 @@ from threadkeep.storage.documents.chunk_index import SqlChunkIndex
 from threadkeep.storage.documents.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
+from threadkeep.storage.feedback import SqlFeedback
 from threadkeep.storage.file_contents import FileContents, TableFileContents
 from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.history import SqlHistory
+from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
@@ -146,6 +148,8 @@ async def store_reading(
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
+        keys=SqlKeys(database),
+        feedback=SqlFeedback(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),

@@ -32,7 +32,7 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
-    user_id, log_version, lease_until, queue_version)"""
+    user_id, log_version, lease_until, queue_version, key_id)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 # Ending the turn then checks what is queued behind it.
@@ -47,7 +47,7 @@ _ADVANCE_FOR_RECORDED = Statement(ADVANCE)
 _ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
-        {{now}} + :length_ms, {_QUEUE_VERSION})"""
+        {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id)"""
 )
 # The question and the empty reply. PostgreSQL must be told the types of values that are not its columns'.
 _EXCHANGE_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
@@ -72,7 +72,7 @@ _BEGIN_IN_ONE = Statement(
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,
-            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}
+            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}, :key_id::uuid
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
@@ -114,7 +114,7 @@ _END_IN_ONE = Statement(
 
 TURN_COLUMNS = """turn.id, turn.conversation_id, turn.user_message_id, turn.assistant_message_id,
     turn.status, turn.started_at, turn.origin, turn.model, turn.ended_at, turn.last_event_seq, turn.usage,
-    turn.error"""
+    turn.error, turn.key_id"""
 # Only in a conversation of the user's that is not deleted.
 _GET = Statement(
     f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
@@ -252,6 +252,7 @@ def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, An
         "turn_id": turn.id,
         "origin": turn.origin,
         "model": turn.model,
+        "key_id": turn.key_id,
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
@@ -386,6 +387,7 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         turn_id=turn.id,
         origin=turn.origin,
         model=turn.model,
+        key_id=turn.key_id,
         asked_id=asked.id,
         reply_id=reply.id,
         now=turn.started_at,
@@ -409,7 +411,7 @@ def to_turn(row: Row) -> Turn:
     """A row of `tk_turns` as a turn."""
     (
         id_, conversation_id, asked_id, reply_id, status, started_at, origin, model, ended_at, last_event_seq,
-        usage, error,
+        usage, error, key_id,
     ) = row  # fmt: skip
     return Turn(
         id=id_,
@@ -424,4 +426,5 @@ def to_turn(row: Row) -> Turn:
         last_event_seq=last_event_seq,
         usage=_decode_usage(usage) if usage else None,
         error=_decode_failure(error) if error else None,
+        key_id=key_id,
     )

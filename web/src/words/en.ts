@@ -21,6 +21,8 @@ export const en = {
   retry: "Retry",
   loading: "Loading…",
   partFailed: "Couldn’t load this part of the page. It may have been updated.",
+  goodAnswer: "Good answer",
+  badAnswer: "Bad answer",
   copy: "Copy",
   copied: "Copied",
   copyFailed: "Couldn’t copy. Select the text and copy it yourself.",

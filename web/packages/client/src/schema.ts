@@ -504,6 +504,21 @@ export interface FailureView {
   retryable: boolean;
 }
 
+/** The rating; it replaces an earlier one with its note. */
+export interface FeedbackBody {
+  rating: Rating | null;
+  note?: string;
+  shareText?: boolean;
+}
+
+/** Your rating of an answer. With `shareText`, the agent's owner may read everything that the model
+    received in that turn, and its answer. */
+export interface FeedbackView {
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+}
+
 /** A file that the user attached, an image that a tool returned, or output of another engine's run. */
 export interface FilePartView {
   type: "file";
@@ -560,6 +575,28 @@ export interface HitView {
 export interface HitsView {
   items: HitView[];
   notice: string | null;
+}
+
+/** The key to make. */
+export interface KeyBody {
+  name: string;
+  scopes: Scope[];
+  agents?: string[] | null;
+  budgetMonth?: string | number | null;
+  expiresAt?: string | null;
+}
+
+/** An API key without its value. */
+export interface KeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
 }
 
 /** Its status in lists: active or archived, or deleted until it is purged. */
@@ -659,6 +696,7 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+  feedback?: FeedbackView;
 }
 
 /** A model that can be chosen. */
@@ -678,6 +716,20 @@ export interface ModelView {
 /** The models that you can choose, the default one first. */
 export interface ModelsView {
   items: ModelView[];
+}
+
+/** A new API key with its value. It is shown this once: Threadkeep stores only its hash. */
+export interface NewKeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  key: string;
 }
 
 /** Something is unavailable; the turn continued. */
@@ -729,8 +781,20 @@ export interface PageView_DocumentView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_KeyView {
+  items: KeyView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_MessageView {
   items: MessageView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_RatedAnswerView {
+  items: RatedAnswerView[];
   nextCursor: string | null;
 }
 
@@ -847,6 +911,25 @@ export interface QueuedView {
   messageId: string;
 }
 
+/** A user's rating of an answer. `turnId` and the texts are there if the user shares the turn with the
+    agent's owner, or if it is your own. */
+export interface RatedAnswerView {
+  messageId: string;
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+  model: string | null;
+  answeredAt: string;
+  ratedAt: string;
+  own: boolean;
+  turnId?: string;
+  question?: string;
+  answer?: string;
+}
+
+/** Whether the reply was good. */
+export type Rating = "down" | "up";
+
 /** Whether the server can serve requests, and which background loops keep failing. */
 export interface ReadinessView {
   status: string;
@@ -939,6 +1022,9 @@ export interface RunningTurnView {
 export interface RunsView {
   items: RunView[];
 }
+
+/** What a key is for; each includes those before it. */
+export type Scope = "admin" | "chat" | "read";
 
 /** A matching message or, without `messageId`, a conversation with a matching title. */
 export interface SearchHitView {

@@ -1,4 +1,4 @@
-import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type LiveReply, type Message, type Part } from "@threadkeep/client";
+import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
 import { GitFork, History, Info, RefreshCw } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
@@ -10,6 +10,8 @@ import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
+import { RatingButtons } from "./rating-buttons";
+import { LazyRatingForm } from "./lazy-rating-form";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
@@ -28,16 +30,18 @@ interface Props {
   onDecide: Decide;
   onFork?: () => void;
   onDetails: (turnId: string) => void;
+  onRate: (body: FeedbackBody) => Promise<void>;
   /** The choice of versions. */
   children?: ReactNode;
 }
 
 export function Reply({ agentId, message, live, isLast, running, busy, children, ...actions }: Props) {
-  const { onRegenerate, onContinue, onDecide, onFork, onDetails } = actions;
+  const { onRegenerate, onContinue, onDecide, onFork, onDetails, onRate } = actions;
   const words = useWords();
   const article = useRef<HTMLElement>(null);
   /** The number of the source that the user opened. */
   const [source, setSource] = useState<number | null>(null);
+  const [isRating, setRating] = useState(false);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -95,6 +99,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
                 unavailable={busy ? words.regenerateBusy : undefined}
                 onClick={onRegenerate}
               />
+              <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
             </>
           )}
@@ -102,6 +107,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
           {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
         </div>
       )}
+      {!running && <LazyRatingForm feedback={isRating ? message.feedback : undefined} onRate={onRate} onClose={() => setRating(false)} />}
     </article>
   );
 }

@@ -26,8 +26,9 @@ CREATE TABLE tk_keys (
     -- JSON lists; `agents` is NULL for all.
     scopes text NOT NULL,
     agents text,
-    -- The role of its user when it was made; falls when they sign in without it.
-    role text NOT NULL CHECK (role IN ('user', 'admin')),
+    -- What its user was allowed when it was made; `is_admin` falls when they sign in without that role.
+    is_admin boolean NOT NULL,
+    may_run_programs boolean NOT NULL,
     budget_month bigint,
     created_at bigint NOT NULL,
     expires_at bigint,
@@ -106,6 +107,7 @@ CREATE TABLE tk_feedback (
 CREATE INDEX tk_feedback_conversation ON tk_feedback (conversation_id);
 CREATE INDEX tk_feedback_agent ON tk_feedback (agent_id, updated_at, message_id);
 
--- The key that a turn was begun with, and the model that a queued message asks for.
+-- The key that a turn was begun with or a message queued with, and the model that a queued message asks for.
 ALTER TABLE tk_turns ADD COLUMN key_id uuid;
+ALTER TABLE tk_queued ADD COLUMN key_id uuid;
 ALTER TABLE tk_queued ADD COLUMN model text;
