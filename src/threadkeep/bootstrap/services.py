@@ -102,6 +102,7 @@ def _build_node(settings: Settings, adapters: Adapters, background: Background) 
         adapters.loops,
         alone=adapters.alone,
         zone=settings.zone,
+        priced=adapters.spending.priced,
     )
 
 
@@ -166,10 +167,13 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.background.jobs,
         adapters.clock,
         parts.files.keep_returned,
+        adapters.spending,
     )
-    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, caps)
+    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, adapters.spending, caps)
     within_hours = settings.resume_within_hours
-    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
+    node.resume_with(
+        ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
+    )
     await node.recover_abandoned()
     return starts
 
