@@ -41,6 +41,7 @@ from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.reruns import Reruns
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
@@ -215,6 +216,7 @@ def _build_services(
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         feedback=Feedbacks(store, agents, clock),
+        reruns=Reruns(store, parts.choice, adapters.allowances, clock, caps),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,

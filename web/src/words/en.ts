@@ -23,6 +23,7 @@ export const en = {
   partFailed: "Couldn’t load this part of the page. It may have been updated.",
   goodAnswer: "Good answer",
   badAnswer: "Bad answer",
+  tryModel: "Try with another model",
   copy: "Copy",
   copied: "Copied",
   copyFailed: "Couldn’t copy. Select the text and copy it yourself.",

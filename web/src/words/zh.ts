@@ -25,6 +25,7 @@ export const zh: Words = {
   partFailed: "页面的这一部分加载失败，可能已有新版本。",
   goodAnswer: "答得好",
   badAnswer: "答得不好",
+  tryModel: "换个模型试试",
   copy: "复制",
   copied: "已复制",
   copyFailed: "复制失败，请手动选择并复制。",
