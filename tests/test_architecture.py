@@ -40,8 +40,8 @@ LAYERS: dict[str, set[str]] = {
     # Adapters.
     "exchange": {"ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
-    "gateways": {"ports", "domain", "sse"},
-    "mcp": {"workers", "ports", "domain", "logs", "loops", "tasks", "version"},
+    "gateways": {"networks", "ports", "domain", "sse"},
+    "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},
     "tools": {"search", "ports", "domain"},
     "retrieval": {"search", "workers", "ports", "domain"},
     "files": {"workers", "ports", "domain"},
@@ -62,6 +62,7 @@ LAYERS: dict[str, set[str]] = {
     "version": set(),
     "tasks": set(),
     "loopback": set(),
+    "networks": set(),
     "sse": set(),
 }
 # These put the parts together, so they may import everything that is not for tests.

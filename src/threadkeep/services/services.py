@@ -19,8 +19,10 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
+from threadkeep.services.gateways import Gateways
 from threadkeep.services.history import History
 from threadkeep.services.keys import Keys
+from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
@@ -45,6 +47,8 @@ class Services:
     conversations: Conversations
     documents: Documents
     files: Files
+    gateways: Gateways
+    live_gateways: LiveGateways
     history: History
     turns: Turns
     sending: Sending

@@ -1,5 +1,5 @@
 import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
-import { Columns2, GitFork, History, Info, RefreshCw } from "lucide-react";
+import { Columns2, GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { liveActivity, shownSegments } from "../../turn/activity";
@@ -13,6 +13,7 @@ import { LazyCitations } from "./lazy-citations";
 import { RatingButtons } from "./rating-buttons";
 import { LazyRatingForm } from "./lazy-rating-form";
 import { LazyRerunDrawer } from "./lazy-rerun-drawer";
+import { RegenerateButton } from "./regenerate-button";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
@@ -95,12 +96,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
             <>
               {children}
               {hasText && <CopyButton text={contentOf(parts)} />}
-              <IconButton
-                icon={RefreshCw}
-                label={words.regenerate}
-                unavailable={busy ? words.regenerateBusy : undefined}
-                onClick={() => onRegenerate()}
-              />
+              <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
               <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
               {turnId && hasText && <IconButton icon={Columns2} label={words.tryModel} onClick={() => setTrying(true)} />}
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
