@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +422,24 @@ async def test_message_of_a_newer_server_is_read_without_the_parts_that_are_unkn
     monkeypatch.setattr("threadkeep.http.api.conversations.message_views", newer_views)
     contents = [it.content async for it in inside.messages(conversation)]
     assert contents == ["Hi", "Hello"]
+
+
+async def test_key_is_made_used_like_a_token_and_revoked(model: ScriptedModel):
+    async with running_app(model) as app:
+        client = app.client
+        agent = await client.create_agent("Law")
+        expires_at = datetime.now(UTC) + timedelta(days=1)
+        made = await client.create_key(
+            "CI", ["chat"], agents=[agent.id], budget_month="2.50", expires_at=expires_at
+        )
+        assert (made.budget_month, made.agents) == ("2.50", [agent.id])
+        async with Client("http://localhost", token=made.key, app=app.app) as program:
+            assert [it.id async for it in program.agents()] == [agent.id]
+            with pytest.raises(ClientError) as refused:
+                await program.create_agent("Other")
+            assert refused.value.code == "FORBIDDEN"
+            assert [it.id async for it in client.keys()] == [made.id]  # noqa: SIM118 - no mapping
+            await client.revoke_key(made.id)
+            with pytest.raises(ClientError) as refused:
+                await program.me()
+            assert refused.value.code == "UNAUTHENTICATED"

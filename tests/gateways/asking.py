@@ -12,6 +12,7 @@ from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.http import RetryPolicy
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
+from threadkeep.gateways.responses import RESPONSES
 from threadkeep.ports.gateway import (
     Gateway,
     GatewayError,
@@ -33,7 +34,8 @@ from threadkeep.testing.waiting import PATIENCE_S
 
 KEY = "sk-test-0123456789-secret"
 MODEL = "scripted"
-WIRES = ("anthropic", "openai")
+APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
+WIRES = tuple(APIS)
 
 ADD = ToolSpec("add", "Adds numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = ModelRequest(
@@ -78,9 +80,8 @@ def make_gateway(
     """A gateway that does not wait."""
     naps = naps or Naps()
     patience = RetryPolicy(silence_s, naps, lambda: now, naps.elapsed, lambda: 0.5)
-    api = ANTHROPIC if wire == "anthropic" else OPENAI
     endpoint = Endpoint(url=url, api_key=key)
-    return ProviderGateway(api, endpoint, name=wire, transport=transport, patience=patience)
+    return ProviderGateway(APIS[wire], endpoint, name=wire, transport=transport, patience=patience)
 
 
 async def ask(

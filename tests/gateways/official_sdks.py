@@ -12,6 +12,7 @@ from threadkeep.ports.gateway import ModelUsage
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionChunk
+    from openai.types.responses import Response
 
 _OPENAI_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 
@@ -63,6 +64,44 @@ async def ask_openai(url: str) -> Heard:
         async for chunk in stream:
             _add(reply, calls, chunk)
     reply.tools = [(use_id, name, json.loads(written or "{}")) for use_id, name, written in calls.values()]
+    return reply
+
+
+async def ask_responses(url: str) -> Heard:
+    """A reply of the Responses API as OpenAI's client reads it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from openai import AsyncOpenAI  # noqa: PLC0415
+
+    async with (
+        AsyncOpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client,
+        client.responses.stream(
+            model=MODEL,
+            input=[{"role": "user", "content": "Hello"}],
+            store=False,
+            include=["reasoning.encrypted_content"],
+        ) as stream,
+    ):
+        ends: list[Response] = []
+        async for event in stream:
+            if event.type == "response.completed" or event.type == "response.incomplete":
+                ends.append(event.response)  # noqa: PERF401
+    (response,) = ends
+    reply = Heard(text=response.output_text)
+    for item in response.output:
+        if item.type == "reasoning":
+            reply.thought += "".join(part.text for part in item.summary)
+            if item.encrypted_content:
+                reply.signatures.append(f"{item.id}:{item.encrypted_content}")
+        elif item.type == "function_call":
+            reply.tools.append((item.call_id, item.name, json.loads(item.arguments or "{}")))
+    if usage := response.usage:
+        details = usage.input_tokens_details
+        cached, written = details.cached_tokens, details.cache_write_tokens
+        reply.usage = ModelUsage(usage.input_tokens, usage.output_tokens, cached, written)
+    whole = "tool_use" if reply.tools else "end_turn"
+    cut = response.incomplete_details and response.incomplete_details.reason
+    reply.stop_reason = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}.get(cut or "", whole)
     return reply
 
 

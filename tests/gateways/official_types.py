@@ -27,6 +27,12 @@ def check_openai_type(body: object) -> None:
     assert problem is None, problem
 
 
+def check_responses_type(body: object) -> None:
+    """Raises AssertionError where OpenAI's client would not take the body as one of the Responses API."""
+    problem = misfit(body, _responses_type())
+    assert problem is None, problem
+
+
 @cache
 def _anthropic_type() -> type:
     """What Anthropic's client takes for a streamed message."""
@@ -47,6 +53,18 @@ def _openai_type() -> type:
         )
 
     return CompletionCreateParamsStreaming
+
+
+@cache
+def _responses_type() -> type:
+    """What OpenAI's client takes for a streamed response."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from openai.types.responses.response_create_params import (  # noqa: PLC0415
+            ResponseCreateParamsStreaming,
+        )
+
+    return ResponseCreateParamsStreaming
 
 
 def misfit(value: object, expected: Any, where: str = "body") -> str | None:

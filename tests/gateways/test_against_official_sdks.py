@@ -3,7 +3,7 @@
 import pytest
 
 from tests.gateways.asking import WIRES, ask, heard, make_gateway
-from tests.gateways.official_sdks import ask_anthropic, ask_openai
+from tests.gateways.official_sdks import ask_anthropic, ask_openai, ask_responses
 from threadkeep.testing import (
     Ping,
     Reply,
@@ -44,17 +44,20 @@ REPLIES: dict[str, Reply] = {
 }
 
 
+OFFICIAL = {"anthropic": ask_anthropic, "openai": ask_openai, "responses": ask_responses}
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", REPLIES)
 async def test_official_client_and_ours_read_the_same(wire: str, name: str):
     reply = REPLIES[name]
     with ScriptedModel(reply) as theirs:
-        expected = await (ask_anthropic if wire == "anthropic" else ask_openai)(theirs.url)
+        expected = await OFFICIAL[wire](theirs.url)
     with ScriptedModel(reply) as ours:
         events, error = await ask(make_gateway(wire, ours.url))
     assert error is None
     assert ours.requests[0].sent_bytes == theirs.requests[0].sent_bytes
     ours_heard = heard(events)
-    # The official client has no signature for what is hidden: there it is a block of its own.
+    # Anthropic's client has no signature for what is hidden: there it is a block of its own.
     ours_heard.signatures = [it for it in ours_heard.signatures if it and not it.startswith("redacted")]
     assert ours_heard == expected

@@ -6,13 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.gateways.asking import MODEL
-from tests.gateways.official_types import check_anthropic_type, check_openai_type
+from tests.gateways.official_types import check_anthropic_type, check_openai_type, check_responses_type
 from tests.gateways.test_requests import SHAPES
-from tests.testing.test_provider_rules import NO_REQUESTS, Body, M, anthropic, drop, openai, put
+from tests.testing.test_provider_rules import NO_REQUESTS, Body, M, anthropic, drop, openai, put, responses
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.openai import openai_body
 from threadkeep.gateways.quirks import ProviderQuirks
+from threadkeep.gateways.responses import responses_body
 from threadkeep.ports.gateway import ModelRequest
 
 
@@ -21,15 +22,17 @@ def test_bodies_have_the_official_shape(request_: ModelRequest):
     check_anthropic_type(json.loads(encode(anthropic_body(request_, MODEL))))
     for quirks in (ProviderQuirks(), ProviderQuirks(takes_max_tokens=False)):
         check_openai_type(json.loads(encode(openai_body(request_, MODEL, quirks))))
+    check_responses_type(json.loads(encode(responses_body(request_, MODEL))))
 
 
 def test_valid_requests_have_the_official_shape():
     check_anthropic_type(anthropic())
     check_openai_type(openai())
+    check_responses_type(responses())
 
 
 @pytest.mark.parametrize("body", NO_REQUESTS)
-@pytest.mark.parametrize("check", [check_anthropic_type, check_openai_type])
+@pytest.mark.parametrize("check", [check_anthropic_type, check_openai_type, check_responses_type])
 def test_what_is_no_request_at_all_is_found(check: Callable[[object], None], body: object):
     with pytest.raises(AssertionError):
         check(body)
@@ -76,3 +79,25 @@ def test_shape_that_is_not_openai_s_is_found(breach: Callable[[Body], object]):
     breach(body)
     with pytest.raises(AssertionError, match="body"):
         check_openai_type(body)
+
+
+@pytest.mark.parametrize(
+    "breach",
+    [
+        put("messages", value=[]),
+        put("prompt_cache_key", value=1),
+        put("include", value=["everything"]),
+        put("input", 0, "role", value="narrator"),
+        put("input", 1, "summary", 0, "type", value="text"),
+        drop("input", 1, "summary"),
+        put("input", 2, "arguments", value={}),
+        drop("input", 3, "output"),
+        put("input", 4, "content", 1, "detail", value="huge"),
+        drop("tools", 0, "strict"),
+    ],
+)
+def test_shape_that_is_not_of_the_responses_api_is_found(breach: Callable[[Body], object]):
+    body = responses()
+    breach(body)
+    with pytest.raises(AssertionError, match="body"):
+        check_responses_type(body)

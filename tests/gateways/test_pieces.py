@@ -87,16 +87,16 @@ async def test_every_single_byte_may_come_alone(wire: WireName):
     assert reply.text == "你好, naïve 👩‍👩‍👧 \x00"
     assert reply.thought == "想一想 🤔"
     assert reply.tools == [("call_1", "add", {"名": "值 👍", "b": [1, 2]}), ("call_2", "now", {})]
-    assert reply.usage == ModelUsage(20, 6, 7, 8 if wire == "anthropic" else 0)
+    assert reply.usage == ModelUsage(20, 6, 7, 0 if wire == "openai" else 8)
 
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_stream_that_ends_too_soon_broke_off_wherever_that_is(wire: WireName):
     data = stream_of(wire)
     whole = text_of((await ask_in_pieces(wire, [data]))[0])
-    # What is needed: for Anthropic the last event, for OpenAI the reason for stopping.
-    mark = b"event: message_stop\ndata: {" if wire == "anthropic" else b'"finish_reason":"tool_calls"'
-    needed = data.index(mark)
+    # What is needed: for chat completions the reason for stopping, otherwise the last event.
+    marks = {"anthropic": b"event: message_stop\ndata: {", "responses": b"event: response.completed\ndata: {"}
+    needed = data.index(marks.get(wire, b'"finish_reason":"tool_calls"'))
     for end in range(0, needed, 7):
         events, error = await ask_in_pieces(wire, [data[:end]])
         assert error, end

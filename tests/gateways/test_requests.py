@@ -23,20 +23,24 @@ from tests.gateways.asking import (
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.model import ListedModel
 from threadkeep.domain.money import FREE
+from threadkeep.engine.model_call import ModelCall
 from threadkeep.gateways.anthropic import ANTHROPIC, anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.endpoint import Endpoint, Taken
 from threadkeep.gateways.openai import OPENAI, openai_body
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.gateways.quirks import ProviderQuirks
+from threadkeep.gateways.responses import RESPONSES, responses_body
 from threadkeep.ports.gateway import (
     Block,
+    DocumentBlock,
     Gateway,
     ImageBlock,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     TextBlock,
+    TextDelta,
     ThinkingBlock,
     ThoughtDelta,
     ThoughtSigned,
@@ -59,12 +63,13 @@ from threadkeep.testing import (
 from threadkeep.testing.provider_rules import (
     check_anthropic,
     check_openai,
+    check_responses,
 )
 
 
 def test_anthropic_gets_the_system_prompt_apart_and_tools_as_blocks():
     assert anthropic_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "max_tokens": 4096,
         "system": [{"type": "text", "text": "You are brief."}],
         "messages": [
@@ -92,7 +97,7 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
     call = {"id": "t1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
     function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
     assert openai_body(AFTER_A_TOOL, "default") == {
-        "model": "default",
+        "model": MODEL,
         "messages": [
             {"role": "system", "content": "You are brief."},
             {"role": "user", "content": "你好, how are you?"},
@@ -102,6 +107,25 @@ def test_openai_gets_the_system_prompt_first_and_tools_as_messages():
         "tools": [{"type": "function", "function": function}],
         "stream": True,
         "stream_options": {"include_usage": True},
+    }
+
+
+def test_responses_gets_instructions_apart_and_everything_else_as_items():
+    function = {"name": "add", "description": "Adds numbers.", "parameters": ADD.input_schema}
+    assert responses_body(AFTER_A_TOOL, "default") == {
+        "model": MODEL,
+        "instructions": "You are brief.",
+        "input": [
+            {"type": "message", "role": "user", "content": "你好, how are you?"},
+            {"type": "message", "role": "assistant", "content": "One moment."},
+            {"type": "function_call", "call_id": "t1", "name": "add", "arguments": '{"a":1}'},
+            {"type": "function_call_output", "call_id": "t1", "output": "Error: no numbers"},
+        ],
+        "tools": [{"type": "function", **function, "strict": False}],
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"summary": "auto"},
     }
 
 
@@ -154,6 +178,43 @@ def test_openai_gets_images_as_parts_and_plain_messages_as_text():
     ]
 
 
+PDF = b"%PDF-1.7 and so on"
+
+
+def test_responses_gets_files_as_parts_and_a_tool_s_images_in_its_result():
+    used = ModelMessage("assistant", (ToolUseBlock("t1", "draw", {}),))
+    seen = ModelMessage(
+        "user",
+        (
+            ToolResultBlock("t1", "", is_error=False),
+            ImageBlock("i1", "drawn.png", 400, tool_use_id="t1"),
+            TextBlock("Like this:"),
+            DocumentBlock("d1", "plan.pdf", 400),
+            ImageBlock("i1", "dog.png", 400),
+        ),
+    )
+    request = replace(WITH_IMAGE, messages=(used, seen), contents={"i1": IMAGE, "d1": PDF})
+    url = f"data:image/png;base64,{b64encode(IMAGE).decode()}"
+    image = {"type": "input_image", "image_url": url, "detail": "auto"}
+    data = f"data:application/pdf;base64,{b64encode(PDF).decode()}"
+    assert responses_body(request, "responses/m")["input"][1:] == [
+        {
+            "type": "function_call_output",
+            "call_id": "t1",
+            "output": [{"type": "input_text", "text": "[Images]"}, image],
+        },
+        {
+            "type": "message",
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "Like this:"},
+                {"type": "input_file", "filename": "plan.pdf", "file_data": data},
+                image,
+            ],
+        },
+    ]
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -182,6 +243,9 @@ def test_what_the_agent_sets_is_sent():
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("other", 1.0, 77)
     body = openai_body(request, "default")
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("other", 1.5, 77)
+    body = responses_body(request, "default")
+    assert (body["model"], body["temperature"], body["max_output_tokens"]) == ("other", 1.5, 77)
+    assert responses_body(replace(request, max_tokens=1), "m")["max_output_tokens"] == 16  # the API's least
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -190,8 +254,9 @@ async def test_request_without_extras_has_none(wire: str):
     with ScriptedModel() as model:
         _, error = await ask(make_gateway(wire, model.url), bare)
     assert error is None
-    assert not {"system", "tools", "temperature"} & model.requests[0].body.keys()
-    assert [message["role"] for message in model.requests[0].body["messages"]] == ["user"]
+    body = model.requests[0].body
+    assert not {"system", "instructions", "tools", "temperature"} & body.keys()
+    assert [message["role"] for message in body.get("messages") or body["input"]] == ["user"]
 
 
 SIGNER = f"anthropic/{MODEL}"
@@ -262,6 +327,84 @@ async def test_reasoning_goes_back_as_it_came():
     ]
 
 
+async def test_encrypted_reasoning_goes_back_in_its_order_until_the_provider_refuses_it():
+    """Each reasoning item, with or without a summary, before what followed it."""
+    reply = [
+        Think("Hm", signature="one"),
+        Say("Look:"),
+        ThinkUnseen("two"),
+        UseTool("add", {"a": 1}, id="t1"),
+        UseTool("add", {"a": 2}, id="t2"),
+    ]
+    broken = "The encrypted content gAAA… could not be verified."
+    with ScriptedModel(reply, [Say("3.")], [Status(400, broken)]) as model:
+        gateway = make_gateway("responses", model.url)
+        first = [event async for event in gateway.stream(QUESTION)]
+        request = replace(QUESTION, messages=(*QUESTION.messages, *exchange(first, "responses")))
+        for _ in range(3):
+            assert text_of([event async for event in gateway.stream(request)]) in ("3.", "OK.")
+        await gateway.close()
+    assert not model.refused
+
+    def sent(number: int) -> list[tuple[str, ...]]:
+        names = {"reasoning": "encrypted_content", "message": "content", "function_call": "call_id"}
+        items = model.requests[number].body["input"][1:]
+        return [(it["type"], it[names[it["type"]]]) for it in items if it["type"] in names]
+
+    said = [("message", "Look:"), ("function_call", "t1"), ("function_call", "t2")]
+    with_reasoning = [("reasoning", "one"), said[0], ("reasoning", "two"), *said[1:]]
+    assert [sent(number) for number in range(1, 5)] == [with_reasoning, with_reasoning, said, said]
+    assert model.requests[1].body["input"][1]["summary"] == [{"type": "summary_text", "text": "Hm"}]
+    assert ["include" in it.body for it in model.requests] == [True, True, True, False, False]
+
+
+def exchange(events: list[ModelEvent], gateway: str) -> tuple[ModelMessage, ModelMessage]:
+    """A model call and its results, as the engine sends them back."""
+    call = ModelCall(f"{gateway}/{MODEL}")
+    for event in events:
+        match event:
+            case TextDelta(text):
+                call.add_text(text)
+            case ThoughtDelta(text):
+                call.add_thought(text)
+            case ThoughtSigned(signature):
+                call.end_thought(signature)
+            case ToolUse():
+                call.add_tool_use(event)
+            case _:
+                pass
+    finished = call.finished(1)
+    results = [(ToolResultBlock(use.id, "2", is_error=False),) for use in finished.tool_uses]
+    return finished.exchange(results, as_blocks=True)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "field"),
+    [
+        ("Unsupported parameter: 'reasoning.summary' is not supported with this model.", "reasoning"),
+        ("Your organization must be verified to generate reasoning summaries.", "reasoning"),
+        ("Encrypted content is not supported with this model.", "include"),
+    ],
+)
+async def test_model_that_does_not_reason_is_asked_without_it_from_then_on(refusal: str, field: str):
+    with ScriptedModel([Status(400, refusal)]) as model:
+        gateway = make_gateway("responses", model.url)
+        for _ in range(2):
+            assert text_of([event async for event in gateway.stream(QUESTION)]) == "OK."
+        await gateway.close()
+    assert [field in it.body for it in model.requests] == [True, False, False]
+
+
+async def test_model_that_calls_tools_only_without_reasoning_does_not_reason_over_chat_completions():
+    refusal = "Function tools with reasoning_effort are not supported for this model in /v1/chat/completions."
+    with ScriptedModel([Status(400, refusal)]) as model:
+        gateway = make_gateway("openai", model.url)
+        for request in (QUESTION, QUESTION, replace(QUESTION, tools=())):
+            assert text_of([event async for event in gateway.stream(request)]) == "OK."
+        await gateway.close()
+    assert [it.body.get("reasoning_effort") for it in model.requests] == [None, "none", "none", None]
+
+
 def conversation(*said: Block) -> ModelRequest:
     """A history with a reply in it, and a further question."""
     messages = (*QUESTION.messages, ModelMessage("assistant", said), asked("And?"))
@@ -272,7 +415,7 @@ def asked(text: str) -> ModelMessage:
     return ModelMessage("user", (TextBlock(text),))
 
 
-@pytest.mark.parametrize("signed_by", ["openai/m", "anthropic/other", "anthropic/m2", "m", ""])
+@pytest.mark.parametrize("signed_by", ["openai/m", "responses/m", "anthropic/other", "anthropic/m2", "m", ""])
 def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed_by: str):
     thought, text = ThinkingBlock("Hm.", "signed", signed_by), {"type": "text", "text": "Yes."}
     request = conversation(thought, TextBlock("Yes."), ThinkingBlock("So.", "signed", "anthropic/m"))
@@ -281,6 +424,8 @@ def test_reasoning_goes_back_only_to_the_gateway_and_model_that_signed_it(signed
     assert anthropic_body(request, "anthropic/m3")["messages"][1]["content"] == [text]
     said = openai_body(request, "anthropic/m")["messages"]
     assert [message["content"] for message in said[1:]] == ["你好, how are you?", "Yes.", "And?"]
+    items = [item["type"] for item in responses_body(request, "responses/m")["input"]]
+    assert items == ["message", *["reasoning"] * (signed_by == "responses/m"), "message", "message"]
 
 
 def test_blocks_keep_their_order_on_the_wire():
@@ -325,6 +470,7 @@ def test_longer_history_begins_with_the_same_bytes():
             encode(openai_body(shorter, "m")),
             encode(openai_body(talk, "m")),
         ),
+        (encode(responses_body(shorter, "responses/m")), encode(responses_body(talk, "responses/m"))),
     ):
         assert after.startswith(before.removesuffix(b"]}"))
 
@@ -379,15 +525,16 @@ async def test_gateway_says_what_it_is():
     gateways = [
         ProviderGateway(ANTHROPIC, Endpoint(url="http://x"), name="default"),
         ProviderGateway(OPENAI, Endpoint(url="http://x"), name="home"),
+        ProviderGateway(RESPONSES, Endpoint(url="http://x"), name="new"),
         ProviderGateway(OPENAI, Endpoint(url="http://x", models={"m": small}), name="work"),
     ]
     models = [gateway.describe("m") for gateway in gateways]
-    assert [model.id for model in models] == ["default/m", "home/m", "work/m"]
-    assert [model.context_tokens for model in models] == [200_000, 128_000, 4096]
-    assert [model.supports_tools for model in models] == [True, True, False]
-    assert [model.price for model in models] == [None, None, FREE]
+    assert [model.id for model in models] == ["default/m", "home/m", "new/m", "work/m"]
+    assert [model.context_tokens for model in models] == [200_000, 128_000, 128_000, 4096]
+    assert [model.supports_tools for model in models] == [True, True, True, False]
+    assert [model.price for model in models] == [None, None, None, FREE]
     # As before there were several gateways, so that stored reasoning stays valid.
-    assert [gateway.signer("m") for gateway in gateways] == ["anthropic/m", "home/m", "work/m"]
+    assert [gateway.signer("m") for gateway in gateways] == ["anthropic/m", "home/m", "new/m", "work/m"]
     for gateway in gateways:
         await gateway.close()
 
@@ -513,9 +660,10 @@ def test_marks_do_not_change_what_is_sent():
     assert body == bare
 
 
-async def test_openai_is_told_which_requests_begin_alike():
+@pytest.mark.parametrize("wire", ["openai", "responses"])
+async def test_openai_is_told_which_requests_begin_alike(wire: str):
     with ScriptedModel() as model:
-        _, error = await ask(make_gateway("openai", model.url), LONG_TALK)
+        _, error = await ask(make_gateway(wire, model.url), LONG_TALK)
     assert error is None
     assert model.requests[0].body["prompt_cache_key"] == "c1"
 
@@ -523,6 +671,7 @@ async def test_openai_is_told_which_requests_begin_alike():
 REFUSALS = {
     "anthropic": "messages.4.content.0.text.cache_control: Extra inputs are not permitted",
     "openai": "Unrecognized request argument supplied: prompt_cache_key",
+    "responses": "Unknown parameter: 'prompt_cache_key'.",
 }
 
 
@@ -576,3 +725,5 @@ def test_bodies_follow_the_rules(request_: ModelRequest):
     for quirks in (ProviderQuirks(), ProviderQuirks(takes_max_tokens=False)):
         body = json.loads(encode(openai_body(request_, MODEL, quirks)))
         check_openai(body)
+    for quirks in (ProviderQuirks(), ProviderQuirks(takes_encrypted_reasoning=False)):
+        check_responses(json.loads(encode(responses_body(request_, MODEL, quirks))))

@@ -35,6 +35,7 @@ NOT_FOUND = {
     "compaction_id": "CONVERSATION_NOT_FOUND",  # found through its conversation only
     "message_id": "CONVERSATION_NOT_FOUND",  # as well
     "request_id": "TURN_NOT_FOUND",  # found through its turn only
+    "key_id": "KEY_NOT_FOUND",
 }
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
 WORDS = {"name", "component"}
@@ -69,6 +70,7 @@ class Alice:
     message_id: str
     request_id: str
     file_id: str
+    key_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -84,6 +86,7 @@ class Alice:
             "message_id": [self.message_id],
             "request_id": [self.request_id],
             "file_id": [self.file_id, self.file_id.upper()],
+            "key_id": [self.key_id],
         }
         if name not in known:
             pytest.fail(
@@ -104,6 +107,7 @@ class Alice:
             await items(self.client, "/api/agents"),
             await items(self.client, f"/api/agents/{self.agent['id']}/documents"),
             await items(self.client, "/api/conversations"),
+            await items(self.client, "/api/keys"),
         ]
 
 
@@ -132,7 +136,18 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     _, queued = await keep_queued(api.store, await stored(api, made[0]), f"{SECRET_WORDS} queued")
     asked = await keep_approval(api.store, made[0]["id"], turn_ids[0], f"{SECRET_WORDS} asked")
     file_id = await keep_file(api.store, words=f"{SECRET_WORDS} file")
-    others = (document.id, compaction.id, artifact_id, briefing.id, queued.id, asked.request_id, file_id)
+    made_key = await alice.post("/api/keys", json={"name": f"{SECRET_WORDS} key", "scopes": ["read"]})
+    key_id = made_key.json()["id"]
+    others = (
+        document.id,
+        compaction.id,
+        artifact_id,
+        briefing.id,
+        queued.id,
+        asked.request_id,
+        file_id,
+        key_id,
+    )
     return Alice(alice, agent, made[0], made[1], turn_ids, *others)
 
 

@@ -61,7 +61,7 @@ class Writing:
     async def open(self, *, fence: int = 1) -> TurnLog:
         """The log of a new turn."""
         begun = await make_begun(self.store)
-        turn_log = self.writer.open(begun.turn.id, fence)
+        turn_log = self.writer.open(begun.turn, begun.conversation, fence)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening
         await self.store.turns.begin(NewTurn(begun), LEASE, opening)

@@ -302,16 +302,16 @@ CREATE TABLE tk_keys (
     expires_at bigint,
     hash text NOT NULL,
     id uuid NOT NULL,
+    is_admin boolean NOT NULL,
     last_used_at bigint,
+    may_run_programs boolean NOT NULL,
     name text NOT NULL,
     prefix text NOT NULL,
-    role text NOT NULL,
     scopes text NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_keys_hash_key UNIQUE (hash),
     CONSTRAINT tk_keys_name_check CHECK ((TRIM(BOTH :blank::text FROM name) <> ''::text)),
     CONSTRAINT tk_keys_pkey PRIMARY KEY (id),
-    CONSTRAINT tk_keys_role_check CHECK ((role = ANY (ARRAY['user'::text, 'admin'::text]))),
     CONSTRAINT tk_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
 CREATE TABLE tk_ledger (
@@ -321,11 +321,12 @@ CREATE TABLE tk_ledger (
     cache_write_tokens bigint NOT NULL,
     cost bigint,
     currency text,
+    day text NOT NULL,
     estimated boolean NOT NULL,
     id uuid NOT NULL,
     input_tokens bigint NOT NULL,
     key_id uuid,
-    model text NOT NULL,
+    model text,
     output_tokens bigint NOT NULL,
     purpose text NOT NULL,
     turns bigint NOT NULL,
@@ -423,6 +424,7 @@ CREATE TABLE tk_queued (
     created_at bigint NOT NULL,
     files text,
     idempotency_key text,
+    key_id uuid,
     message_id uuid NOT NULL,
     model text,
     position bigint NOT NULL,
@@ -456,12 +458,20 @@ CREATE TABLE tk_refused_chunks (
     CONSTRAINT tk_refused_chunks_pkey PRIMARY KEY (chunk_id)
 );
 CREATE TABLE tk_reservations (
+    agent_id uuid,
     amount bigint NOT NULL,
+    at bigint NOT NULL,
+    currency text NOT NULL,
+    day text NOT NULL,
     held_by text NOT NULL,
     id uuid NOT NULL,
-    made_at bigint NOT NULL,
-    turn_id uuid,
-    CONSTRAINT tk_reservations_pkey PRIMARY KEY (id)
+    key_id uuid,
+    model text,
+    purpose text NOT NULL,
+    user_id text NOT NULL,
+    CONSTRAINT tk_reservations_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_reservations_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text]))),
+    CONSTRAINT tk_reservations_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL,
@@ -479,12 +489,13 @@ CREATE TABLE tk_seen_tools (
     CONSTRAINT tk_seen_tools_pkey PRIMARY KEY (agent_id, server)
 );
 CREATE TABLE tk_spending (
+    currency text NOT NULL,
     period text NOT NULL,
     reserved bigint NOT NULL,
     scope text NOT NULL,
     scope_id text NOT NULL,
     spent bigint NOT NULL,
-    CONSTRAINT tk_spending_pkey PRIMARY KEY (scope, scope_id, period),
+    CONSTRAINT tk_spending_pkey PRIMARY KEY (scope, scope_id, period, currency),
     CONSTRAINT tk_spending_scope_check CHECK ((scope = ANY (ARRAY['user'::text, 'agent'::text, 'key'::text])))
 );
 CREATE TABLE tk_terms (
@@ -651,10 +662,10 @@ CREATE UNIQUE INDEX tk_jobs_pkey ON public.tk_jobs USING btree (id);
 CREATE INDEX tk_key_user ON public.tk_keys USING btree (user_id, created_at);
 CREATE UNIQUE INDEX tk_keys_hash_key ON public.tk_keys USING btree (hash);
 CREATE UNIQUE INDEX tk_keys_pkey ON public.tk_keys USING btree (id);
-CREATE INDEX tk_ledger_agent ON public.tk_ledger USING btree (agent_id, at);
+CREATE INDEX tk_ledger_agent ON public.tk_ledger USING btree (agent_id, day);
+CREATE INDEX tk_ledger_day ON public.tk_ledger USING btree (day);
 CREATE UNIQUE INDEX tk_ledger_pkey ON public.tk_ledger USING btree (id);
-CREATE INDEX tk_ledger_time ON public.tk_ledger USING btree (at);
-CREATE INDEX tk_ledger_user ON public.tk_ledger USING btree (user_id, at);
+CREATE INDEX tk_ledger_user ON public.tk_ledger USING btree (user_id, day);
 CREATE UNIQUE INDEX tk_let_go_texts_pkey ON public.tk_let_go_texts USING btree (id);
 CREATE INDEX tk_memories_by_agent ON public.tk_memories USING btree (agent_id);
 CREATE INDEX tk_memories_by_user ON public.tk_memories USING btree (user_id, agent_id, id);
@@ -679,11 +690,12 @@ CREATE UNIQUE INDEX tk_receipt_texts_pkey ON public.tk_receipt_texts USING btree
 CREATE INDEX tk_receipts_by_conversation ON public.tk_receipts USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_receipts_pkey ON public.tk_receipts USING btree (turn_id);
 CREATE UNIQUE INDEX tk_refused_chunks_pkey ON public.tk_refused_chunks USING btree (chunk_id);
-CREATE INDEX tk_reservation_turn ON public.tk_reservations USING btree (turn_id);
+CREATE INDEX tk_reservation_time ON public.tk_reservations USING btree (at);
+CREATE INDEX tk_reservation_user ON public.tk_reservations USING btree (user_id);
 CREATE UNIQUE INDEX tk_reservations_pkey ON public.tk_reservations USING btree (id);
 CREATE UNIQUE INDEX tk_searchable_pkey ON public.tk_searchable USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_seen_tools_pkey ON public.tk_seen_tools USING btree (agent_id, server);
-CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period);
+CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period, currency);
 CREATE UNIQUE INDEX tk_terms_pkey ON public.tk_terms USING btree (collection, term);
 CREATE INDEX tk_tool_calls_by_conversation ON public.tk_tool_calls USING btree (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON public.tk_tool_calls USING btree (conversation_id, tool_call_id, created_at DESC);

@@ -33,9 +33,9 @@ CREATE INDEX tk_files_unsent_of_user ON tk_files (user_id) WHERE unsent_since IS
 CREATE INDEX tk_jobs_alike ON tk_jobs (kind, arguments);
 CREATE INDEX tk_jobs_due ON tk_jobs (kind, run_at);
 CREATE INDEX tk_key_user ON tk_keys (user_id, created_at);
-CREATE INDEX tk_ledger_agent ON tk_ledger (agent_id, at);
-CREATE INDEX tk_ledger_time ON tk_ledger (at);
-CREATE INDEX tk_ledger_user ON tk_ledger (user_id, at);
+CREATE INDEX tk_ledger_agent ON tk_ledger (agent_id, day);
+CREATE INDEX tk_ledger_day ON tk_ledger (day);
+CREATE INDEX tk_ledger_user ON tk_ledger (user_id, day);
 CREATE INDEX tk_memories_by_agent ON tk_memories (agent_id);
 CREATE INDEX tk_memories_by_user ON tk_memories (user_id, agent_id, id);
 CREATE INDEX tk_messages_by_parent ON tk_messages (parent_id, conversation_id);
@@ -48,7 +48,8 @@ CREATE INDEX tk_queued_by_key ON tk_queued (conversation_id, idempotency_key) WH
 CREATE INDEX tk_queued_waiting ON tk_queued (conversation_id, position) WHERE taken_at IS NULL;
 CREATE INDEX tk_receipt_texts_by_text ON tk_receipt_texts (sha256);
 CREATE INDEX tk_receipts_by_conversation ON tk_receipts (conversation_id);
-CREATE INDEX tk_reservation_turn ON tk_reservations (turn_id);
+CREATE INDEX tk_reservation_time ON tk_reservations (at);
+CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -307,7 +308,8 @@ CREATE TABLE tk_keys (
     hash text NOT NULL UNIQUE,
     scopes text NOT NULL,
     agents text,
-    role text NOT NULL CHECK (role IN ('user', 'admin')),
+    is_admin boolean NOT NULL,
+    may_run_programs boolean NOT NULL,
     budget_month bigint,
     created_at bigint NOT NULL,
     expires_at bigint,
@@ -319,7 +321,7 @@ CREATE TABLE tk_ledger (
     agent_id uuid,
     key_id uuid,
     purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
-    model text NOT NULL,
+    model text,
     input_tokens bigint NOT NULL,
     output_tokens bigint NOT NULL,
     cache_read_tokens bigint NOT NULL,
@@ -328,7 +330,8 @@ CREATE TABLE tk_ledger (
     cost bigint,
     currency text,
     turns bigint NOT NULL,
-    at bigint NOT NULL
+    at bigint NOT NULL,
+    day text NOT NULL
 );
 CREATE TABLE tk_let_go_texts (
     id integer NOT NULL PRIMARY KEY,
@@ -405,6 +408,7 @@ CREATE TABLE tk_queued (
     request_hash text,
     created_at bigint NOT NULL,
     taken_at bigint,
+    key_id uuid,
     model text,
     CHECK (trim(content, :blank) <> '' OR files IS NOT NULL)
 );
@@ -425,10 +429,16 @@ CREATE TABLE tk_refused_chunks (
 );
 CREATE TABLE tk_reservations (
     id uuid NOT NULL PRIMARY KEY,
-    turn_id uuid,
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    agent_id uuid,
+    key_id uuid,
+    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
+    model text,
     amount bigint NOT NULL,
+    currency text NOT NULL,
     held_by text NOT NULL,
-    made_at bigint NOT NULL
+    at bigint NOT NULL,
+    day text NOT NULL
 );
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
@@ -446,9 +456,10 @@ CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),
     scope_id text NOT NULL,
     period text NOT NULL,
+    currency text NOT NULL,
     spent bigint NOT NULL,
     reserved bigint NOT NULL,
-    PRIMARY KEY (scope, scope_id, period)
+    PRIMARY KEY (scope, scope_id, period, currency)
 );
 CREATE TABLE tk_terms (
     collection bigint NOT NULL REFERENCES tk_collections (number) ON DELETE CASCADE,

@@ -26,7 +26,7 @@ import psycopg
 import threadkeep.storage
 from tests.postgres import open_postgres
 from threadkeep.domain.conversation import ListedStatus
-from threadkeep.storage import conversations, tool_calls
+from threadkeep.storage import briefings, conversations, tool_calls
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.store import open_database
 
@@ -34,6 +34,7 @@ FOLDER = Path(__file__).parent
 SQLITE, POSTGRES = FOLDER / "plans.sqlite.txt", FOLDER / "plans.postgres.txt"
 
 page = conversations._page  # pyright: ignore[reportPrivateUsage]
+briefing_page = briefings._page  # pyright: ignore[reportPrivateUsage]
 calls = tool_calls._tool_calls  # pyright: ignore[reportPrivateUsage]
 call_filters = tool_calls._FILTERS  # pyright: ignore[reportPrivateUsage]
 
@@ -41,12 +42,22 @@ call_filters = tool_calls._FILTERS  # pyright: ignore[reportPrivateUsage]
 BUILT: Mapping[str, Mapping[str, Statement] | str] = {
     "conversations._page": {
         f"agent={by_agent}, {status and status.value}, pinned={pinned}, after={after}": page(
-            by_agent=by_agent, status=status, pinned=pinned, after=after
+            by_agent=by_agent, by_agents=False, status=status, pinned=pinned, after=after
         )
         for by_agent, status, pinned, after in product(
             (False, True), (None, *ListedStatus), (None, True, False), (False, True)
         )
+    }
+    # Of a key that is limited to some agents; the other filters change nothing about that.
+    | {
+        f"agents, after={after}": page(by_agent=False, by_agents=True, status=None, pinned=None, after=after)
+        for after in (False, True)
     },
+    "briefings._page": {
+        f"unread={unread}, agents={by_agents}": briefing_page(unread=unread, by_agents=by_agents)
+        for unread, by_agents in product((False, True), (False, True))
+    },
+    "history._search_statement": "planned as SEARCH and SEARCH_WITHIN",
     # Each filter alone, and with the cursor.
     "tool_calls._tool_calls": {
         ", ".join(filters): calls(*filters)
@@ -63,9 +74,10 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
 # Only PostgreSQL has what these ask for.
 ONLY_POSTGRES = re.compile(
     r"allowances\.|documents\.vector_index\.|database\.host_users\.|turns\._(BEGIN|END)_IN_ONE$"
+    r"|turn_log\._APPEND_AND_CHARGE$"
 )
 # They change the schema, or need the tables of an extension.
-NOT_PLANNED = re.compile(r"CREATE |ALTER |.* tk_near")
+NOT_PLANNED = re.compile(r"CREATE |ALTER |LOCK |.* tk_near")
 
 
 class Scan(NamedTuple):

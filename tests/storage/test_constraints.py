@@ -121,8 +121,25 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_entries": lambda at: {
         "id": next(NUMBERS), "conversation_id": at.conversation, "message_id": at.message, "terms": "t",
     },
+    "tk_keys": lambda at: {
+        "id": new_uuid(), "user_id": at.user, "name": "n", "prefix": "tk_", "hash": new_uuid(),
+        "scopes": "[]", "is_admin": False, "may_run_programs": False, "created_at": NOW,
+    },
     "tk_allowances": lambda at: {"user_id": at.user, "paced_to": 0, "beginning": "{}"},
     "tk_searchable": lambda at: {"conversation_id": at.conversation, "to_seq": 1},
+    "tk_ledger": lambda at: {
+        "id": new_uuid(), "user_id": at.user, "agent_id": at.agent, "purpose": "turn", "model": "m",
+        "input_tokens": 1, "output_tokens": 1, "cache_read_tokens": 0, "cache_write_tokens": 0,
+        "estimated": False, "cost": 1, "currency": "USD", "turns": 1, "at": NOW, "day": "2026-11-17",
+    },
+    "tk_spending": lambda at: {
+        "scope": "agent", "scope_id": at.agent, "period": "2026-11", "currency": "USD", "spent": 1,
+        "reserved": 1,
+    },
+    "tk_reservations": lambda at: {
+        "id": at.turn, "user_id": at.user, "agent_id": at.agent, "purpose": "turn", "model": "m",
+        "amount": 1, "currency": "USD", "held_by": "[]", "at": NOW, "day": "2026-11-17",
+    },
 }  # fmt: skip
 
 # What the catalogs know: columns, foreign keys, and the first columns of indexes that hold every row.
@@ -209,6 +226,9 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_briefings", "priority", "P9"),
         ("tk_payloads", "kind", "file"),
         ("tk_documents", "status", "lost"),
+        ("tk_ledger", "purpose", "fun"),
+        ("tk_reservations", "purpose", "fun"),
+        ("tk_spending", "scope", "world"),
     ):
         await refused(database, table, place, **{column: word})
 
@@ -223,6 +243,7 @@ async def test_blank_text_is_refused(database: Database, place: Place):
         ("tk_briefings", "summary"),
         ("tk_compactions", "summary"),
         ("tk_memories", "content"),
+        ("tk_keys", "name"),
     ):
         for text in (*BLANK_CHARACTERS, *mixtures):
             await refused(database, table, place, **{column: text})

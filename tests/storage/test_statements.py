@@ -24,6 +24,7 @@ from tests.storage.statements import (
     sqlite_scans,
     statements,
 )
+from threadkeep.domain.money import BudgetScope
 
 AGAIN = "After a change that you meant to make, run python -m tests.storage.statements"
 
@@ -49,6 +50,9 @@ REASONS: Mapping[Scan, str] = {
     Scan("reassignment._FORGET_SEARCHABLE", "tk_conversations"): RARE,
     Scan("reassignment._MOVE_AGENTS", "tk_agents"): RARE,
     Scan("reassignment._MOVE_CONVERSATIONS", "tk_conversations"): RARE,
+    Scan("spending.charges._CHARGE", "tk_spending"): "stops at the first row",
+    Scan("spending.ledger._FORGET_SPENDING", "tk_spending"): "one row for each budget in use",
+    **{Scan(f"spending.ledger._OPEN[{it}]", "tk_reservations"): FEW for it in BudgetScope},
     Scan("turn_log._ABANDONED", "tk_turns"): PARTIAL,
     Scan("users._AGENTS", "tk_agents"): RARE,
     Scan("users._DELETE_AGENTS", "tk_agents"): RARE,

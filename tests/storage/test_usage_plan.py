@@ -1,4 +1,4 @@
-"""What is asked of turns reads those that are meant: a user's of some days, and those that run."""
+"""What is asked of usage and turns reads what is meant: a user's calls of some days, and turns that run."""
 
 import asyncio
 import sqlite3
@@ -20,30 +20,29 @@ from tests.storage.test_query_plans import (
     postgres_plan,
     sqlite_plan,
 )
-from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.ports.ledger import UsageFilter
 from threadkeep.storage.database.connector import Query
+from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turns import SqlTurns
 
-BY_USER = "SEARCH turn USING INDEX tk_turns_by_user (user_id=? AND started_at>? AND started_at<?)"
+BY_USER = "SEARCH tk_ledger USING INDEX tk_ledger_user (user_id=? AND day>? AND day<?)"
 HOUR = 60 * 60 * 1000
 USERS = 20
 TURNS_OF_EACH = 500
-TURNS_READ = 48
-
-by_agent = pytest.mark.parametrize("agent_id", [None, AgentId(new_uuid())], ids=["all", "of an agent"])
+DAYS_READ = 30
 
 
-def question(agent_id: AgentId | None) -> Query:
+def question() -> Query:
     with pytest.raises(Asked) as asked:
-        asyncio.run(SqlTurns(asking).usage(ALICE, agent_id, since=NOW, until=NOW + TURNS_READ * HOUR))
+        which = UsageFilter("2026-10-19", "2026-11-17", ALICE)
+        asyncio.run(SqlLedger(asking).usage(which, ["day"]))
     return asked.value.query
 
 
-@by_agent
-def test_sqlite_reads_only_ones_own_turns_of_these_days(tmp_path: Path, agent_id: AgentId | None):
+def test_sqlite_reads_only_ones_own_calls_of_these_days(tmp_path: Path):
     migrated(f"sqlite:///{tmp_path}/threadkeep.db")
     with closing(sqlite3.connect(tmp_path / "threadkeep.db")) as connection:
-        plan = sqlite_plan(connection, question(agent_id))
+        plan = sqlite_plan(connection, question())
     assert plan[0] == BY_USER
     assert not [step for step in plan if step.startswith("SCAN")]
 
@@ -81,16 +80,24 @@ def large_postgres(postgres: Postgres) -> Iterator[psycopg.Connection]:
                 {NOW} + (n - 100) * {HOUR}::bigint
             FROM generate_series(0, {TURNS_OF_EACH - 1}) AS n, tk_conversations AS it""",
         )
+        run(
+            connection,
+            f"""INSERT INTO tk_ledger (id, user_id, purpose, input_tokens, output_tokens, cache_read_tokens,
+                cache_write_tokens, estimated, turns, at, day)
+            SELECT gen_random_uuid(), tk_users.id, 'turn', 1, 1, 0, 0, FALSE, 1, {NOW},
+                to_char(DATE '2026-11-17' - n, 'YYYY-MM-DD')
+            FROM generate_series(0, {TURNS_OF_EACH - 1}) AS n, tk_users ORDER BY random()""",
+        )
         connection.execute("VACUUM ANALYZE")
         yield connection
 
 
 @pytest.mark.parametrize("mode", ["custom", "generic"])
-def test_postgres_reads_only_ones_own_turns_of_these_days(large_postgres: psycopg.Connection, mode: str):
-    nodes = postgres_plan(large_postgres, question(None), mode)
-    (turns,) = [node for node in nodes if "tk_turns_by_user" in node.get("Index Name", "")]
-    assert turns["Actual Rows"] * turns["Actual Loops"] == TURNS_READ
-    assert turns.get("Rows Removed by Filter", 0) == 0
+def test_postgres_reads_only_ones_own_calls_of_these_days(large_postgres: psycopg.Connection, mode: str):
+    nodes = postgres_plan(large_postgres, question(), mode)
+    (calls,) = [node for node in nodes if "tk_ledger_user" in node.get("Index Name", "")]
+    assert calls["Actual Rows"] * calls["Actual Loops"] == DAYS_READ
+    assert calls.get("Rows Removed by Filter", 0) == 0
 
 
 def running() -> Query:

@@ -9,6 +9,7 @@ import pytest
 from threadkeep.testing.provider_rules import (
     check_anthropic,
     check_openai,
+    check_responses,
 )
 
 Body = dict[str, Any]
@@ -47,6 +48,33 @@ def openai() -> Body:
         "tools": [{"type": "function", "function": {"name": "add", "parameters": schema}}],
         "stream": True,
         "stream_options": {"include_usage": True},
+    }
+
+
+def responses() -> Body:
+    png = "data:image/png;base64,iVBORw0KGgo="
+    reasoning: Body = {"type": "reasoning", "id": "rs_1", "encrypted_content": "x"}
+    schema: Body = {"type": "object", "properties": {}}
+    parts = [
+        {"type": "input_text", "text": "And?"},
+        {"type": "input_image", "image_url": png, "detail": "auto"},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
+    ]
+    return {
+        "model": "m",
+        "instructions": "Be brief.",
+        "input": [
+            {"type": "message", "role": "user", "content": "Hello"},
+            reasoning | {"summary": [{"type": "summary_text", "text": "Hm."}]},
+            {"type": "function_call", "call_id": "t1", "name": "add", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "t1", "output": ""},
+            {"type": "message", "role": "user", "content": parts},
+        ],
+        "tools": [{"type": "function", "name": "add", "parameters": schema, "strict": False}],
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"summary": "auto"},
     }
 
 
@@ -176,6 +204,69 @@ OPENAI_BREACHES: list[Callable[[Body], object]] = [
     drop("tools", 0, "function", "parameters", "properties"),
 ]
 
+I = "input"  # noqa: E741
+
+RESPONSES_BREACHES: list[Callable[[Body], object]] = [
+    drop("model"),
+    drop(I),
+    put("messages", value=[]),
+    put("max_tokens", value=100),
+    put("max_output_tokens", value=15),
+    put("max_output_tokens", value=1.5),
+    put("temperature", value=2.5),
+    put("store", value="no"),
+    put("instructions", value=""),
+    put("include", value=["everything"]),
+    put("reasoning", value={"depth": 1}),
+    put("prompt_cache_key", value="x" * 65),
+    put(I, value=[]),
+    put(I, 0, "role", value="narrator"),
+    put(I, 0, "type", value="note"),
+    put(I, 0, "name", value="x"),
+    put(I, 0, "content", value=" "),
+    put(I, 0, "content", value=[]),
+    put(I, 0, "content", value=[{"type": "text", "text": "Hello"}]),
+    drop(I, 0),
+    twice(I, 0),
+    put(I, 1, "id", value="fc_1"),
+    put(I, 1, "signature", value="x"),
+    put(I, 1, "summary", 0, "type", value="text"),
+    drop(I, 1, "summary"),
+    drop(I, 1, "encrypted_content"),  # without it, the provider would need to have stored the item
+    put(I, 1, "encrypted_content", value=""),
+    twice(I, 1),
+    drop(I, 2),  # reasoning without what followed it, and a result without a call
+    put(I, 2, "call_id", value="t2"),
+    put(I, 2, "id", value="call_1"),
+    put(I, 2, "name", value="a.b"),
+    put(I, 2, "arguments", value="{"),
+    put(I, 2, "arguments", value={}),
+    lambda body: body[I][2].update(call_id="x" * 65) or body[I][3].update(call_id="x" * 65),
+    twice(I, 2),
+    drop(I, 3),
+    drop(I, 3, "call_id"),
+    put(I, 3, "output", value=None),
+    put(I, 3, "output", value=[]),
+    put(I, 3, "is_error", value=True),
+    twice(I, 3),
+    lambda body: body[I].insert(1, body[I].pop(3)),  # a result before its call
+    lambda body: body[I].insert(3, {"role": "user", "content": "Wait"}),  # somebody speaks before the result
+    put(I, 4, "content", 1, "image_url", value="data:image/tiff;base64,iVBORw0KGgo="),
+    put(I, 4, "content", 1, "detail", value="huge"),
+    put(I, 4, "content", 1, "text", value="x"),
+    put(I, 4, "content", 2, "filename", value=""),
+    put(I, 4, "content", 2, "file_data", value="data:application/pdf;base64,iVBORw0KGgo="),
+    twice(I, 4),
+    lambda body: body[I].append({"role": "assistant", "content": "x"}),
+    put("tools", value=[]),
+    twice("tools", 0),
+    put("tools", 0, "type", value="x"),
+    put("tools", 0, "function", value={}),
+    put("tools", 0, "name", value="x" * 65),
+    drop("tools", 0, "strict"),
+    drop("tools", 0, "parameters"),
+    drop("tools", 0, "parameters", "properties"),
+]
 
 NO_REQUESTS: list[object] = [None, [], "x", {}, {"messages": 1}, {"messages": [1, None]}]
 
@@ -183,6 +274,7 @@ NO_REQUESTS: list[object] = [None, [], "x", {}, {"messages": 1}, {"messages": [1
 def test_valid_requests_are_taken():
     check_anthropic(anthropic())
     check_openai(openai())
+    check_responses(responses())
 
 
 @pytest.mark.parametrize("breach", ANTHROPIC_BREACHES)
@@ -201,8 +293,16 @@ def test_openai_breach_is_found(breach: Callable[[Body], object]):
         check_openai(body)
 
 
+@pytest.mark.parametrize("breach", RESPONSES_BREACHES)
+def test_responses_breach_is_found(breach: Callable[[Body], object]):
+    body = responses()
+    breach(body)
+    with pytest.raises(AssertionError, match=r"OpenAI would refuse the request: .+\."):
+        check_responses(body)
+
+
 @pytest.mark.parametrize("body", NO_REQUESTS)
-@pytest.mark.parametrize("check", [check_anthropic, check_openai])
+@pytest.mark.parametrize("check", [check_anthropic, check_openai, check_responses])
 def test_what_is_no_request_at_all_is_found(check: Callable[[object], None], body: object):
     with pytest.raises(AssertionError):
         check(body)

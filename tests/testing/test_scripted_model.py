@@ -41,10 +41,11 @@ async def test_replies_may_depend_on_the_request(wire: str):
 
 
 async def test_request_that_breaks_the_rules_is_refused_in_the_provider_s_words(wire: str):
-    path = "/v1/messages" if wire == "anthropic" else "/v1/chat/completions"
+    path = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions", "responses": "/v1/responses"}[wire]
+    empty = "input" if wire == "responses" else "messages"
     with ScriptedModel() as model:
         async with httpx.AsyncClient(base_url=model.url, trust_env=False) as client:
-            response = await client.post(path, json={"model": "m", "messages": [], "stream": True})
+            response = await client.post(path, json={"model": "m", empty: [], "stream": True})
             assert response.status_code == 400
             assert response.json()["error"]["type"] == "invalid_request_error"
             assert "must not be empty" in response.json()["error"]["message"]

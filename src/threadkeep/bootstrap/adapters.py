@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from threadkeep.bootstrap.documents import build_embedder
-from threadkeep.bootstrap.limits import build_allowances
+from threadkeep.bootstrap.limits import build_allowances, build_spending
 from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_pool
 from threadkeep.bootstrap.storage import build_secret_box, open_timed
@@ -21,6 +21,7 @@ from threadkeep.ports.embedder import Embedder
 from threadkeep.ports.jobs import JobStore
 from threadkeep.ports.retriever import VectorIndex
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import vector_index_on
@@ -35,6 +36,7 @@ class Adapters:
     store: Store
     jobs: JobStore
     allowances: Allowances
+    spending: Spending
     bus: Bus
     models: GatewayRegistry
     embedder: Embedder | None
@@ -70,6 +72,7 @@ async def open_adapters(
         store=store,
         jobs=SqlJobs(database),
         allowances=build_allowances(settings, database),
+        spending=build_spending(settings, store.ledger, system_clock),
         bus=bus,
         models=models,
         embedder=embedder,

@@ -7,6 +7,7 @@ from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.money import month_before
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
@@ -104,5 +105,7 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         conversations_missing_from_search=services.history.catch_up,
         files_without_a_message=services.files.sweep,
         unreferenced_payloads=store.payloads.collect,
+        abandoned_reservations=lambda: store.ledger.charge_abandoned(clock() - HOUR_MS),
+        past_spending=lambda: store.ledger.forget_spending(month_before(services.spending.today)),
     )
     return Hourly(hourly.by_name, services.loops)

@@ -1,7 +1,10 @@
 """The operator's limits."""
 
+from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.ports.allowances import Allowances
+from threadkeep.ports.ledger import LedgerStore
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.settings import Settings
 from threadkeep.storage.allowances import SqlAllowances
@@ -17,6 +20,18 @@ def build_caps(settings: Settings) -> OperatorCaps:
         documents=settings.user_documents,
         bytes=settings.user_bytes,
         publish=settings.publish,
+    )
+
+
+def build_spending(settings: Settings, ledger: LedgerStore, clock: Clock) -> Spending:
+    """What model calls may cost."""
+    return Spending(
+        ledger,
+        clock,
+        settings.zone,
+        currency=settings.currency,
+        user_day=settings.user_budget_day,
+        user_month=settings.user_budget_month,
     )
 
 

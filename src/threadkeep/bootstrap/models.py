@@ -18,10 +18,11 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
+from threadkeep.gateways.responses import RESPONSES
 from threadkeep.gateways.tester import ProviderTester
 from threadkeep.settings import Settings
 
-PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI)}
+PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
 
 
 def has_model(settings: Settings) -> bool:

@@ -29,6 +29,7 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
 from threadkeep.services.gateways import Gateways
+from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
@@ -59,7 +60,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     live_gateways = await _start_gateways(adapters, started)
     agents = await _start_agents(settings, adapters, catalog, choice, caps)
     background = await start_background(settings, adapters, choice, caps, started)
-    node = _build_node(adapters, background)
+    node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
@@ -90,7 +91,7 @@ async def _start_agents(
     return agents
 
 
-def _build_node(adapters: Adapters, background: Background) -> Node:
+def _build_node(settings: Settings, adapters: Adapters, background: Background) -> Node:
     return Node(
         adapters.store,
         adapters.bus,
@@ -99,6 +100,7 @@ def _build_node(adapters: Adapters, background: Background) -> Node:
         adapters.metrics,
         adapters.loops,
         alone=adapters.alone,
+        zone=settings.zone,
     )
 
 
@@ -179,6 +181,7 @@ def _build_services(
     history, prompts = background.history, parts.prompts
     turns = Turns(store, node)
     running_turns = RunningTurns(store, node, clock)
+    keys = Keys(store, agents, clock)
     personal_servers = PersonalServers(adapters.pool, settings.workspaces)
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
@@ -207,8 +210,10 @@ def _build_services(
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         reports=Reports(store, conversations, clock),
-        usages=Usages(store, clock),
-        users=Users(store, running_turns, prompts, personal_servers, clock),
+        usages=Usages(store, adapters.spending),
+        spending=adapters.spending,
+        users=Users(store, running_turns, prompts, personal_servers, keys, clock),
+        keys=keys,
         user_events=background.user_events,
         metrics=adapters.metrics,
         loops=adapters.loops,

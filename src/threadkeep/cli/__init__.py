@@ -40,6 +40,7 @@ COMMANDS = (
     Command("chat", "threadkeep.cli.chat", "chat with an agent in the terminal"),
     Command("ingest", "threadkeep.cli.ingest", "add files for an agent to search"),
     Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
+    Command("key", "threadkeep.cli.keys", "make, list and revoke API keys"),
     Command("mcp", "threadkeep.cli.mcp", "run a built-in MCP server over stdin and stdout"),
     Command(
         "backup", "threadkeep.cli.backup", "back up everything to one file, even while the server is running"

@@ -20,7 +20,7 @@ def add_token(command: argparse.ArgumentParser) -> None:
     command.add_argument("--user", help="the user's id; leave out if sign-in is off")
     command.add_argument("--admin", action="store_true", help="give the token the admin role")
     command.add_argument(
-        "--ttl", type=_seconds, default=3600, help="how long the token is valid, for example 30m, 1h, 7d"
+        "--ttl", type=seconds, default=3600, help="how long the token is valid, for example 30m, 1h, 7d"
     )
 
 
@@ -42,7 +42,8 @@ def _token(settings: Settings, given: argparse.Namespace) -> int:
     return 0
 
 
-def _seconds(text: str) -> int:
+def seconds(text: str) -> int:
+    """A duration as people write it."""
     match = _TTL.fullmatch(text)
     if not match or not int(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 30m, 1h or 7d")

@@ -177,3 +177,6 @@ class BlockingClient:
     turn = _waited(Client.turn)
     receipt = _waited(Client.receipt)
     usage = _waited(Client.usage)
+    keys = _iterated(Client.keys)
+    create_key = _waited(Client.create_key)
+    revoke_key = _waited(Client.revoke_key)

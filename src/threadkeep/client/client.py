@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
@@ -21,6 +22,7 @@ from threadkeep.wire.approvals import ApprovalsView, ApprovalView
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
 from threadkeep.wire.files import UploadedFileView
+from threadkeep.wire.keys import KeyView, NewKeyView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
@@ -42,6 +44,8 @@ AnswerAction = Literal["allow", "deny", "edit", "answer"]
 """For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."""
 AnswerScope = Literal["once", "conversation"]
 """Whether the approval covers this call, or every call of this tool in the conversation."""
+KeyScope = Literal["read", "chat", "admin"]
+"""What an API key may do; each includes those before it."""
 ACCEPTED = 202
 _AS_JSON = {"Accept": "application/json"}
 
@@ -73,8 +77,9 @@ class _Accepted(View, frozen=True, kw_only=True):
 class Client:
     """A Threadkeep server, and the user to sign in as.
 
-    `token` signs a user in; `headers` are sent with every request, for a host application with its own
-    sign-in. With `app`, calls go to an application in this process instead of over the network.
+    `token` signs a user in: an access token or an API key. `headers` are sent with every request, for a host
+    application with its own sign-in. With `app`, calls go to an application in this process instead of over
+    the network.
 
     If the server rejects a request, calls raise ClientError with its `code`; if it can't be reached,
     NotReached.
@@ -544,6 +549,35 @@ class Client:
     async def usage(self, **query: str) -> UsageReportView:
         """Your usage, by day and agent."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
+
+    # Keys
+
+    def keys(self) -> AsyncGenerator[KeyView]:
+        """Your API keys, newest first, without the keys themselves."""
+        return self._connection.pages(KeyView, "/api/keys", {})
+
+    async def create_key(
+        self,
+        name: str,
+        scopes: Sequence[KeyScope],
+        *,
+        agents: Sequence[str] | None = None,
+        budget_month: str | float | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewKeyView:
+        """Makes an API key; only this response has its value. `Client(token=…)` takes it like a token."""
+        body = {
+            "name": name,
+            "scopes": scopes,
+            "agents": agents,
+            "budgetMonth": budget_month,
+            "expiresAt": expires_at and expires_at.isoformat(),
+        }
+        return await self._connection.ask(NewKeyView, "POST", "/api/keys", json=without_none(body))
+
+    async def revoke_key(self, key_id: str) -> None:
+        """Revokes an API key; what it has open ends within 5 seconds."""
+        await self._connection.send("DELETE", f"/api/keys/{key_id}")
 
     async def _message(self, content: str, files: Sequence[GivenFile], **place: MessageRef) -> dict[str, Any]:
         """A message in the server's format, after uploading its files."""

@@ -19,6 +19,7 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.settings import PREFIX, Settings
+from threadkeep.settings.sources import KEY_VARIABLES
 
 GATEWAY_S = 30.0
 
@@ -29,7 +30,7 @@ async def check_model(settings: Settings) -> Finding:
         return _local_model(settings)
     if not has_model(settings):
         advice = (
-            f"Set {settings.gateway.upper()}_API_KEY, or {PREFIX}GATEWAY_URL for a server that needs no key."
+            f"Set {KEY_VARIABLES[settings.gateway]}, or {PREFIX}GATEWAY_URL for a server that needs no key."
         )
         return Finding("model", "problem", f"The gateway {settings.gateway} has no key.", advice)
     models = build_models(settings)

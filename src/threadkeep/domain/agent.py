@@ -8,6 +8,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.money import amount_text, parse_amount
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
@@ -96,7 +97,12 @@ class AgentSettings:
     fallback_models: tuple[str, ...] = ()
     """The models to try in this order if the chosen one fails."""
 
+    budget_month: str | float = "0.00"
+    """How much all users together can spend on the agent's model calls in a month."""
+
     def __post_init__(self) -> None:
+        amount = parse_amount(self.budget_month, param="settings.budgetMonth")
+        object.__setattr__(self, "budget_month", amount_text(amount))
         for models, param in ((self.models, "models"), (self.fallback_models, "fallbackModels")):
             if len(models) > MOST_MODELS:
                 raise InvalidRequest(
@@ -150,7 +156,8 @@ class Agent:
 
     def is_visible_to(self, user: User) -> bool:
         """Whether a user may see this agent and talk to it."""
-        return self.deleted_at is None and (self.visibility is Visibility.PUBLIC or self.is_open_to(user))
+        is_shown = self.visibility is Visibility.PUBLIC or self.is_open_to(user)
+        return self.deleted_at is None and is_shown and user.may_use(self.id)
 
     def is_open_to(self, user: User) -> bool:
         """Whether a user may see its prompt and change it: its owner and admins."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition, PathChanged, TurnInProgress
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId, new_uuid
+from threadkeep.domain.ids import AgentId, ConversationId, KeyId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, FilePart, text_parts
 from threadkeep.domain.secret import Secret
@@ -162,11 +162,12 @@ class Conversation:
         model: str | None = None,
         title: str | None = None,
         message_id: MessageId | None = None,
+        key_id: KeyId | None = None,
     ) -> BegunTurn:
         """Adds the user's message and an empty reply, and starts the turn that fills it.
 
         The message follows the active path, or a branch. `title` becomes the conversation's unless it has one
-        already. `message_id` is that of a queued message.
+        already. `message_id` is that of a queued message, `key_id` that of the API key that begins the turn.
         """
         self.check_idle()
         on_branch = self.following(branch) if branch else self
@@ -185,13 +186,19 @@ class Conversation:
         )
         reply = self._empty_reply(turn_id, asked.id, self.last_seq + 2, now, model)
         grown = on_branch._grown(2, reply, active_turn_id=turn_id)
-        turn = self._new_turn(turn_id, asked.id, reply)
+        turn = self._new_turn(turn_id, asked.id, reply, key_id)
         if self.title is None and title is not None:
             grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
         return BegunTurn(grown, turn, reply, self.tip_id, user_message=asked, branch=branch)
 
     def regenerate(
-        self, question_id: MessageId, branch: Branch, now: int, *, model: str | None = None
+        self,
+        question_id: MessageId,
+        branch: Branch,
+        now: int,
+        *,
+        model: str | None = None,
+        key_id: KeyId | None = None,
     ) -> BegunTurn:
         """Starts a turn that replies to a question again; its other replies stay.
 
@@ -201,7 +208,7 @@ class Conversation:
         on_branch = self.following(branch)
         turn_id = TurnId(new_uuid())
         fresh = self._empty_reply(turn_id, branch.tip_id or question_id, self.last_seq + 1, now, model)
-        turn = self._new_turn(turn_id, question_id, fresh)
+        turn = self._new_turn(turn_id, question_id, fresh, key_id)
         grown = on_branch._grown(1, fresh, active_turn_id=turn_id)
         return BegunTurn(grown, turn, fresh, self.tip_id, branch=branch)
 
@@ -262,7 +269,9 @@ class Conversation:
                 "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
             )
 
-    def _new_turn(self, turn_id: TurnId, user_message_id: MessageId, reply: Message) -> Turn:
+    def _new_turn(
+        self, turn_id: TurnId, user_message_id: MessageId, reply: Message, key_id: KeyId | None
+    ) -> Turn:
         return Turn(
             id=turn_id,
             conversation_id=self.id,
@@ -271,6 +280,7 @@ class Conversation:
             status=TurnStatus.RUNNING,
             started_at=reply.created_at,
             model=reply.model,
+            key_id=key_id,
         )
 
     def _empty_reply(

@@ -18,6 +18,7 @@ CompactionId = NewType("CompactionId", str)
 PayloadId = NewType("PayloadId", str)
 ContentId = NewType("ContentId", str)
 MemoryId = NewType("MemoryId", str)
+KeyId = NewType("KeyId", str)
 
 FIRST_UUID = "00000000-0000-0000-0000-000000000000"
 LAST_UUID = "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -1,13 +1,17 @@
-"""Money: amounts, prices and costs, exact to the last digit.
+"""Money: amounts, prices, costs and budgets, exact to the last digit.
 
 An amount is a whole number of trillionths of the currency's unit. A price per million tokens with at most six
 decimals is then a whole number per token, and sums of costs are sums of whole numbers.
 """
 
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 
+from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.times import time_in
 
 UNIT = 10**12
 """The trillionths in one unit of the currency."""
@@ -117,3 +121,103 @@ def _per_token(price: str | float, name: str) -> int:
 
 def _or(price: int | None, otherwise: int) -> int:
     return otherwise if price is None else price
+
+
+class Purpose(Choice):
+    """What a model was called for."""
+
+    TURN = "turn"
+    TITLE = "title"
+    COMPACTION = "compaction"
+    RERUN = "rerun"
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose budgets a model call counts against: its user's, its agent's, and its API key's."""
+
+    user_id: UserId
+    agent_id: AgentId | None
+    key_id: str | None = None
+
+
+class BudgetScope(Choice):
+    """Whose spending a budget limits."""
+
+    USER = "user"
+    AGENT = "agent"
+    KEY = "key"
+
+
+def day_of(at: int, zone: tzinfo) -> str:
+    """The day of a time in a zone, such as 2026-11-17. Its first seven characters are the month."""
+    return time_in(at, zone).date().isoformat()
+
+
+def month_of(day: str) -> str:
+    """The month of a day, such as 2026-11."""
+    return day[:7]
+
+
+def month_before(day: str) -> str:
+    """The month before that of a day."""
+    last = date.fromisoformat(day).replace(day=1) - timedelta(days=1)
+    return month_of(last.isoformat())
+
+
+def end_of(period: str, zone: tzinfo) -> int:
+    """The first millisecond after a day or month in a zone."""
+    first = date.fromisoformat(f"{period}-01" if _is_month(period) else period)
+    after = first + timedelta(days=32 if _is_month(period) else 1)
+    end = after.replace(day=1) if _is_month(period) else after
+    return int(datetime(end.year, end.month, end.day, tzinfo=zone).timestamp() * 1000)
+
+
+def _is_month(period: str) -> bool:
+    return len(period) == len("2026-11")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may be spent in a period, a day or a month; `limit` in trillionths."""
+
+    scope: BudgetScope
+    scope_id: str
+    period: str
+    limit: int
+
+    @property
+    def is_monthly(self) -> bool:
+        """Whether its period is a month."""
+        return _is_month(self.period)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimits:
+    """The limits that apply to a call, in trillionths; None where there is none."""
+
+    user_day: int | None = None
+    user_month: int | None = None
+    agent_month: int | None = None
+    key_month: int | None = None
+
+    def budgets(self, payer: Payer, day: str) -> list[Budget]:
+        """The budgets that a payer's calls of a day count against, in the order in which they are locked."""
+        month = month_of(day)
+        limited = (
+            (BudgetScope.AGENT, payer.agent_id, month, self.agent_month),
+            (BudgetScope.KEY, payer.key_id, month, self.key_month),
+            (BudgetScope.USER, payer.user_id, month, self.user_month),
+            (BudgetScope.USER, payer.user_id, day, self.user_day),
+        )
+        return [
+            Budget(scope, id_, period, limit)
+            for scope, id_, period, limit in limited
+            if id_ and limit is not None
+        ]
+
+    def __bool__(self) -> bool:
+        return self != NO_LIMITS
+
+
+NO_LIMITS = BudgetLimits()

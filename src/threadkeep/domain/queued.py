@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import RateLimited
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, new_uuid
+from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId, new_uuid
 from threadkeep.domain.parts import FilePart
 
 MOST_QUEUED = 50
@@ -31,6 +31,8 @@ class QueuedMessage:
     files: tuple[FilePart, ...] = ()
     model: str | None = None
     """The model that its sender chose."""
+    key_id: KeyId | None = None
+    """The API key that queued it; None if its user did so themselves."""
 
     @staticmethod
     def of(
@@ -41,6 +43,7 @@ class QueuedMessage:
         steers_turn_id: TurnId | None = None,
         files: tuple[FilePart, ...] = (),
         model: str | None = None,
+        key_id: KeyId | None = None,
     ) -> "QueuedMessage":
         """A new queued message."""
         return QueuedMessage(
@@ -51,6 +54,7 @@ class QueuedMessage:
             steers_turn_id=steers_turn_id,
             files=files,
             model=model,
+            key_id=key_id,
         )
 
 

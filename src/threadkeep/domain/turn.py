@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId
 from threadkeep.domain.message import Failure, MessageStatus, Usage
 
 
@@ -52,6 +52,8 @@ class Turn:
     last_event_seq: int = 0
     usage: Usage | None = None
     error: Failure | None = None
+    key_id: KeyId | None = None
+    """The API key that began it; None if its user did so themselves."""
 
     @property
     def is_active(self) -> bool:

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest, Unauthenticated
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import AgentId, KeyId, UserId
+from threadkeep.domain.key import Key
 from threadkeep.domain.text import check_storable, is_blank
 
 MOST_USER_ID_CHARACTERS = 255
@@ -39,11 +40,34 @@ class User:
     """Whether they may save servers that run programs, if their role may; not everybody on a machine may."""
     token_issued_at: int | None = field(default=None, compare=False)
     """When the token that signs them in was issued; 0 if it doesn't tell, None if there is none."""
+    key: Key | None = None
+    """The API key that signs them in; None for a person."""
 
     @property
     def is_admin(self) -> bool:
         """Whether this user manages agents and users."""
         return self.role is UserRole.ADMIN
+
+    @property
+    def key_id(self) -> KeyId | None:
+        """The id of their key, if they have signed in with one."""
+        return self.key.id if self.key else None
+
+    @property
+    def agents(self) -> frozenset[AgentId] | None:
+        """The agents that their key is limited to; None for all."""
+        return self.key.agents if self.key else None
+
+    def may_use(self, agent_id: AgentId) -> bool:
+        """Whether their key, if they have one, covers an agent and the conversations with it."""
+        return self.agents is None or agent_id in self.agents
+
+
+def user_of_key(key: Key) -> User:
+    """The user whom a key signs in. A key for some agents has no say about anything else."""
+    is_admin = key.is_admin and key.agents is None
+    role = UserRole.ADMIN if is_admin else UserRole.USER
+    return User(key.user_id, role, may_run_programs=key.may_run_programs, key=key)
 
 
 def signed_in_user(name: str, role: UserRole) -> User:

@@ -111,6 +111,11 @@ class Folding:
         return self._iteration if self._is_asking else None
 
     @property
+    def has_usage(self) -> bool:
+        """Whether a model call has reported its usage."""
+        return self._usage is not None
+
+    @property
     def usage(self) -> Usage:
         """What has been spent so far."""
         return self._usage or Usage(0, 0)

@@ -22,6 +22,8 @@ class Endpoint:
     api_key: str = field(default="", repr=False)
     models: Mapping[str, ListedModel] = field(default_factory=dict[str, ListedModel])
     """What its operator says about models, by name."""
+    is_priced: bool = True
+    """Whether the table's prices are in the operator's currency."""
     images: Taken = "auto"
     """Whether its models take images, unless the operator says so about the model itself."""
     pdfs: Taken = "auto"

@@ -58,6 +58,8 @@ def openai_body(request: ModelRequest, _signer: str, quirks: ProviderQuirks | No
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
         body["max_tokens" if quirks.takes_max_tokens else "max_completion_tokens"] = request.max_tokens
+    if request.tools and not quirks.reasons_with_tools:
+        body["reasoning_effort"] = "none"
     if request.cache_key and quirks.takes_cache_key:
         body["prompt_cache_key"] = request.cache_key
     # What stays the same between requests comes first, in the order in which the provider reads it.
@@ -296,22 +298,25 @@ def _spent(usage: _Usage) -> ModelUsage:
     return ModelUsage(
         input_tokens=usage.prompt_tokens or 0,
         output_tokens=usage.completion_tokens or 0,
-        cache_read_tokens=_cached(usage.prompt_tokens_details),
+        cache_read_tokens=count_in(usage.prompt_tokens_details, "cached_tokens"),
+        cache_write_tokens=count_in(usage.prompt_tokens_details, "cache_write_tokens"),
     )
 
 
-def _cached(details: object) -> int:
-    cached = cast("dict[str, object]", details).get("cached_tokens") if isinstance(details, dict) else None
-    return cached if isinstance(cached, int) else 0
+def count_in(details: object, name: str) -> int:
+    """A count among the details of a usage; 0 if it isn't there."""
+    count = cast("dict[str, object]", details).get(name) if isinstance(details, dict) else None
+    return count if isinstance(count, int) else 0
 
 
-def _request_url(address: httpx2.URL) -> str:
-    """A bare host gets the usual `/v1`; a path is used as written."""
+def openai_url(address: httpx2.URL, path: str) -> str:
+    """Where one of OpenAI's APIs is: a bare host gets the usual `/v1`, a path is used as written."""
     base = str(address).rstrip("/")
-    return f"{base}/chat/completions" if address.path.strip("/") else f"{base}/v1/chat/completions"
+    return f"{base}/{path}" if address.path.strip("/") else f"{base}/v1/{path}"
 
 
-def _headers(key: str) -> Mapping[str, str]:
+def openai_headers(key: str) -> Mapping[str, str]:
+    """The headers of OpenAI's APIs."""
     return {"authorization": f"Bearer {key}"} if key else {}
 
 
@@ -320,8 +325,8 @@ OPENAI = ProviderApi(
     default_url="https://api.openai.com/v1",
     default_model="gpt-5-mini",
     context_tokens=128_000,
-    request_url=_request_url,
-    headers=_headers,
+    request_url=lambda address: openai_url(address, "chat/completions"),
+    headers=openai_headers,
     takes_files=files_of_openai,
     body=openai_body,
     reply_reader=_ReplyReader,

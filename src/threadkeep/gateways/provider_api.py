@@ -11,6 +11,7 @@ from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.files import has_files
 from threadkeep.gateways.http import Provider, ReplyReader, RetryPolicy
+from threadkeep.gateways.known_models import known_models
 from threadkeep.gateways.model_names import model_names
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.ports.gateway import ModelEvent, ModelRequest, TakenFiles
@@ -58,7 +59,7 @@ class ProviderGateway:
         self._provider = Provider(url, headers, self._key, patience or RetryPolicy(), transport)
 
     def describe(self, model: str) -> Model:
-        """What is known about a model: what its operator says, or else what its API's models have."""
+        """What is known about a model: what its operator says, the table of known models, or its API."""
         if (described := self._described.get(model)) is None:
             described = self._described[model] = self._describe(model)
         return described
@@ -100,14 +101,16 @@ class ProviderGateway:
 
     def _describe(self, name: str) -> Model:
         said = self._endpoint.models.get(name) or ListedModel(name=name)
+        known = known_models().find(name)
         files = self._api.takes_files(name, self._endpoint)
+        supports_tools = known is None or known.supports_tools
         return Model(
             gateway=self._name,
             name=name,
-            context_tokens=said.context_tokens or self._api.context_tokens,
-            max_output_tokens=said.max_output_tokens,
-            supports_tools=said.supports_tools is not False,
+            context_tokens=said.context_tokens or (known or self._api).context_tokens,
+            max_output_tokens=said.max_output_tokens or (known.max_output_tokens if known else None),
+            supports_tools=supports_tools if said.supports_tools is None else said.supports_tools,
             images=files.images,
             pdfs=files.pdfs,
-            price=said.price,
+            price=said.price or (known.price if known and self._endpoint.is_priced else None),
         )

@@ -157,7 +157,14 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         # As browsers write an origin: in lower case and without a trailing slash.
         allow_origins=[origin.lower().rstrip("/") for origin in settings.cors_origins],
         allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
+        allow_headers=[
+            "Authorization",
+            "Content-Type",
+            "Idempotency-Key",
+            "If-Match",
+            "Last-Event-ID",
+            "X-Api-Key",
+        ],
         expose_headers=["ETag", "Location", "Threadkeep-Version", "X-Request-Id", "Retry-After"],
     )
 

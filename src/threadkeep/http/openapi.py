@@ -48,7 +48,15 @@ def openapi(routes: Iterable[Route]) -> dict[str, Any]:
         "components": {
             # A query appears as its parameters.
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An access token (JWT) or an API key (`tk_…`). Operations list the scope "
+                    "that a key needs.",
+                },
+                "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same."},
+            },
         },
     }
 
@@ -63,7 +71,7 @@ def _operation(
         "tags": [route.tag],
         "parameters": _parameters(route, shape, components),
         "responses": _responses(route, shape, schema_of),
-        "security": [{"bearer": []}] if route.signed_in else [],
+        "security": _security(route),
     }
     if route.alias_of:
         operation["description"] = f"Alias of `{route.method} {route.alias_of}`."
@@ -75,6 +83,12 @@ def _operation(
     if shape.files:
         operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _FILES}}}
     return operation
+
+
+def _security(route: Route) -> list[dict[str, list[str]]]:
+    if not route.signed_in:
+        return []
+    return [{scheme: [route.needed_scope.value]} for scheme in ("bearer", "apiKey")]
 
 
 _FILES = {

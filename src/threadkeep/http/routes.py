@@ -24,6 +24,7 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    KeyNotFound,
     LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
@@ -48,6 +49,7 @@ from threadkeep.domain.errors import (
     UnsupportedFile,
     UserNotFound,
 )
+from threadkeep.domain.key import Scope
 from threadkeep.http.api import (
     agents,
     approvals,
@@ -58,6 +60,7 @@ from threadkeep.http.api import (
     executions,
     files,
     gateways,
+    keys,
     mcp_servers,
     models,
     operations,
@@ -124,6 +127,10 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    # Keys
+    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
+    Route("GET", "/api/keys", keys.list_keys, "Keys"),
+    Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
     Route(
         "POST",
@@ -155,6 +162,7 @@ _TABLE = (
         "Agents",
         201,
         (*_AGENT, *_SAVING, Forbidden),
+        within_agents=False,
         gives=_ETAG,
     ),
     Route(
@@ -240,6 +248,7 @@ _TABLE = (
         },
         also=(200,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -256,6 +265,7 @@ _TABLE = (
         errors=_AGENT,
         also=(201,),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
     Route(
@@ -271,6 +281,7 @@ _TABLE = (
         conversations.patch_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -279,6 +290,7 @@ _TABLE = (
         "Conversations",
         204,
         (*_CONVERSATION, PreconditionFailed),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -286,6 +298,7 @@ _TABLE = (
         conversations.restore_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -293,6 +306,7 @@ _TABLE = (
         conversations.rotate_session,
         "Conversations",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     # Messages
     Route(
@@ -312,6 +326,7 @@ _TABLE = (
         gives=_SENT_LOCATION,
         also=(202,),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -320,6 +335,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        scope=Scope.CHAT,
     ),
     Route(
         "PATCH",
@@ -336,6 +352,7 @@ _TABLE = (
             ModelNotFound,
         ),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -344,6 +361,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, MessageNotFound),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -354,6 +372,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -372,6 +391,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -379,6 +399,7 @@ _TABLE = (
         conversations.choose_path,
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -388,6 +409,7 @@ _TABLE = (
         201,
         errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, Conflict, TurnInProgress),
         gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -395,6 +417,7 @@ _TABLE = (
         turns.abort,
         "Turns",
         errors=_CONVERSATION,
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -403,6 +426,7 @@ _TABLE = (
         "Turns",
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -441,6 +465,7 @@ _TABLE = (
             GenerationTimeout,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",
@@ -456,6 +481,7 @@ _TABLE = (
         "Messages",
         204,
         (*_CONVERSATION, CompactionNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     # Briefings
     Route(
@@ -465,6 +491,7 @@ _TABLE = (
         "Briefings",
         201,
         (AgentNotFound, UserNotFound, Forbidden, RateLimited),
+        within_agents=True,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
@@ -474,6 +501,7 @@ _TABLE = (
         briefings.start_conversation,
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -481,6 +509,7 @@ _TABLE = (
         briefings.read_briefing,
         "Briefings",
         errors=(BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "DELETE",
@@ -489,6 +518,7 @@ _TABLE = (
         "Briefings",
         204,
         (BriefingNotFound,),
+        scope=Scope.CHAT,
     ),
     Route(
         "POST",
@@ -500,8 +530,9 @@ _TABLE = (
         also=(202,),
         gives=_SENT_LOCATION,
         most_body_bytes=None,
+        scope=Scope.CHAT,
     ),
-    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages"),
+    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
     # Tool results and reports
     Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
     Route(
@@ -540,6 +571,7 @@ _TABLE = (
         "Messages",
         201,
         (UnsupportedFile, LimitNotAllowed, RateLimited),
+        scope=Scope.CHAT,
     ),
     Route(
         "GET",

@@ -49,6 +49,10 @@ class HourlyJobs:
     """Deletes files that no message used in time, and leftovers of uploads after a crash."""
     unreferenced_payloads: HourlyJob
     """Deletes contents that no payload refers to, as a crash may leave them."""
+    abandoned_reservations: HourlyJob
+    """Charges in full what was reserved for model calls that nobody is left to charge."""
+    past_spending: HourlyJob
+    """Forgets what budgets have spent in months long past; the ledger still knows."""
 
     @property
     def by_name(self) -> Mapping[str, HourlyJob]:

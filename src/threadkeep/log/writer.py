@@ -8,18 +8,22 @@ is shown without delay, and with many the writer is busy for a small share of th
 A tool's result or a finished model call ends the rest; the latter is stored with all its tool calls before
 they run. A turn's first event is stored with its start, and what is pending when it ends with its end. The
 receipt of its request is stored with the events after it, so the model is asked without waiting for that.
+What a model call cost goes into the ledger in the commit that stores its usage event.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, tzinfo
 from typing import TypeVar
 
 from threadkeep.clock import Clock
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
     IterationRestart,
+    IterationStart,
     ToolCalled,
     ToolResultStored,
     TurnEvent,
@@ -27,7 +31,8 @@ from threadkeep.domain.events import (
     UsageReported,
     joined,
 )
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import TurnId, new_uuid
+from threadkeep.domain.money import Payer, Purpose, day_of
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
@@ -35,6 +40,7 @@ from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
+from threadkeep.ports.ledger import Charge
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 from threadkeep.tasks import end_tasks
@@ -68,9 +74,15 @@ class TurnLost(Exception):
 class TurnLog:
     """The log of one turn that runs on this node."""
 
-    def __init__(self, turn_id: TurnId, fence: int, clock: Clock, writer: "LogWriter") -> None:
+    def __init__(
+        self, turn_id: TurnId, payer: Payer, fence: int, clock: Clock, zone: tzinfo, writer: "LogWriter"
+    ) -> None:
         self.turn_id = turn_id
         self.fence = fence
+        self.called_at = 0
+        """When the model was last called."""
+        self._payer = payer
+        self._zone = zone
         self.live = LiveLog(turn_id)
         self.folding = Folding()
         self.error: Exception | None = None
@@ -122,8 +134,9 @@ class TurnLog:
         first = self.folding.last_seq + 1
         self.taken_at = due[0][0]
         try:
-            entries = [self._number(at, body) for at, body in due]
-            return LogChunk(self.turn_id, first, self.folding.last_seq, encode_chunk(entries))
+            charges: list[Charge] = []
+            entries = [self._number(at, body, charges) for at, body in due]
+            return LogChunk(self.turn_id, first, self.folding.last_seq, encode_chunk(entries), tuple(charges))
         except Exception as exc:  # later events would leave a gap
             self.error = exc
             raise
@@ -136,7 +149,7 @@ class TurnLog:
         """Loads a turn's stored log; new events follow it."""
         for entry in entries:
             if isinstance(entry, TurnEvent):
-                self.folding.add(entry)
+                self._fold(entry)
         self.live.extend(chunks)
 
     def fill_readable(self, chunks: Sequence[LogChunk]) -> None:
@@ -145,25 +158,46 @@ class TurnLog:
         try:
             for chunk in chunks:
                 for event in decode_chunk(chunk.events):
-                    self.folding.add(event)
+                    self._fold(event)
         except DAMAGED:
             pass
         self.folding.last_seq = max((chunk.last_seq for chunk in chunks), default=0)
 
-    def _number(self, at: int, body: Written) -> LogEntry:
-        """Numbers and folds an event; a journal entry has no number."""
+    def _number(self, at: int, body: Written, charges: list[Charge]) -> LogEntry:
+        """Numbers and folds an event; a journal entry has no number. Usage is charged with its event."""
         if isinstance(body, JOURNAL_ENTRIES):
             return body
         if isinstance(body, IterationRestart) and not body.from_seq:
             body = IterationRestart(body.iteration, self.folding.call_seq)
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
-        self.folding.add(event)
+        if isinstance(body, UsageReported):
+            charges.append(self._charge(body))
+        self._fold(event)
         return event
+
+    def _fold(self, event: TurnEvent) -> None:
+        if isinstance(event.body, IterationStart | IterationRestart):
+            self.called_at = event.at
+        self.folding.add(event)
+
+    def _charge(self, reported: UsageReported) -> Charge:
+        """The ledger's row of a model call, in the period in which it was made."""
+        return Charge(
+            id=new_uuid(),
+            payer=self._payer,
+            purpose=Purpose.TURN,
+            model=reported.model,
+            usage=reported.usage,
+            at=self.called_at,
+            day=day_of(self.called_at, self._zone),
+            is_first=not self.folding.has_usage,
+            reservation_id=self.turn_id,
+        )
 
     def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:
         """Shows the next chunk, which something other than the writer stored."""
         for event in events:
-            self.folding.add(event)
+            self._fold(event)
         self.live.extend([chunk])
 
 
@@ -183,7 +217,9 @@ class LogWriter:
         lag: Histogram,
         running_count: Callable[[], int],
         loops: Loops,
+        zone: tzinfo = UTC,
     ) -> None:
+        self._zone = zone
         self._lag = lag
         self._running_count = running_count
         self._store = store
@@ -199,9 +235,10 @@ class LogWriter:
         """When the rest after the last flush is over."""
         self._loop = loops.start("writer of turn logs", self._write_due)
 
-    def open(self, turn_id: TurnId, fence: int) -> TurnLog:
+    def open(self, turn: Turn, conversation: Conversation, fence: int) -> TurnLog:
         """The log of a turn that begins on this node, or that this node has taken over."""
-        return TurnLog(turn_id, fence, self._clock, self)
+        payer = Payer(conversation.user_id, conversation.agent_id)
+        return TurnLog(turn.id, payer, fence, self._clock, self._zone, self)
 
     def schedule(self, turn_log: TurnLog, *, urgent: bool) -> None:
         """Schedules pending events for the next flush; an urgent one ends the writer's rest."""

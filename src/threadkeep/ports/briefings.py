@@ -5,7 +5,7 @@ from typing import Protocol
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import BriefingId, MessageId, UserId
+from threadkeep.domain.ids import AgentId, BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 
 CheckUnread = Callable[[int], None]
@@ -28,9 +28,16 @@ class BriefingStore(Protocol):
         ...
 
     async def page(
-        self, user_id: UserId, *, unread: bool, before: str | None, limit: int, offset: int = 0
+        self,
+        user_id: UserId,
+        *,
+        unread: bool,
+        before: str | None,
+        limit: int,
+        offset: int = 0,
+        agents: frozenset[AgentId] | None = None,
     ) -> Sequence[Briefing]:
-        """The user's briefings, newest first."""
+        """The user's briefings, newest first; only those of `agents`, if there are any."""
         ...
 
     async def get(self, user_id: UserId, briefing_id: BriefingId) -> Briefing | None:

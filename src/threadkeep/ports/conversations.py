@@ -16,6 +16,8 @@ class ConversationFilter:
     agent_id: AgentId | None = None
     status: ListedStatus | None = None
     pinned: bool | None = None
+    agents: frozenset[AgentId] | None = None
+    """Only those with one of these agents."""
 
 
 class ConversationStore(Protocol):

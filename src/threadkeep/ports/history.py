@@ -41,7 +41,15 @@ class HistoryIndex(Protocol):
         ...
 
     async def search(
-        self, user_id: UserId, query: str, *, before: int | None, limit: int
+        self,
+        user_id: UserId,
+        query: str,
+        *,
+        before: int | None,
+        limit: int,
+        agents: frozenset[AgentId] | None = None,
     ) -> Sequence[SaidHit]:
-        """Matches with all words of the query, newest first, in conversations that aren't deleted."""
+        """Matches with all words of the query, newest first, in conversations that aren't deleted; only in
+        those with `agents`, if there are any.
+        """
         ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.branches import Siblings
@@ -31,6 +31,8 @@ class ToolCallFilter:
     turn_id: TurnId | None = None
     since: int | None = None
     until: int | None = None
+    agents: frozenset[AgentId] | None = None
+    """Only those in conversations with one of these agents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from threadkeep.ports.executions import ExecutionStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
+from threadkeep.ports.keys import KeyStore
+from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.messages import MessageStore
@@ -43,12 +45,14 @@ class Store:
     turns: TurnStore
     queue: QueueStore
     log: TurnLogStore
+    ledger: LedgerStore
     approvals: ApprovalStore
     compactions: CompactionStore
     receipts: ReceiptStore
     briefings: BriefingStore
     executions: ExecutionStore
     memories: MemoryStore
+    keys: KeyStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex

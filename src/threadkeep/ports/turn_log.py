@@ -12,6 +12,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
+from threadkeep.ports.ledger import Charge
 from threadkeep.ports.receipts import TurnReceipt
 
 LEASE_MS = 4_000
@@ -39,6 +40,8 @@ class LogChunk:
     first_seq: int
     last_seq: int
     events: str
+    charges: tuple[Charge, ...] = ()
+    """What its usage events add to the ledger when it is stored; none once it is read back."""
 
     @property
     def has_events(self) -> bool:

@@ -1,4 +1,4 @@
-"""Storage of turns: their start, end and usage."""
+"""Storage of turns: their start and end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,20 +22,6 @@ class QueueChange:
     added: QueuedMessage | None = None
     """The message that released a held queue."""
     added_key: IdempotencyKey | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DayUsage:
-    """The usage of a user's turns with one agent on one day (UTC); `day` is its start."""
-
-    day: int
-    agent_id: AgentId
-    turns: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    estimated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +70,7 @@ class NextTurn:
 
 
 class TurnStore(Protocol):
-    """Turns: their start, end and usage."""
+    """Turns: their start and end."""
 
     async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
@@ -135,10 +121,4 @@ class TurnStore(Protocol):
 
     async def find_by_key(self, conversation_id: ConversationId, key: str) -> tuple[Turn, str] | None:
         """The turn started with an idempotency key, however long ago, and the request's hash."""
-        ...
-
-    async def usage(
-        self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
-    ) -> Sequence[DayUsage]:
-        """The usage of a user's turns that started from `since` to before `until`, by day and agent."""
         ...

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from contextlib import AbstractContextManager
+from datetime import UTC, tzinfo
 
 from threadkeep.clock import Clock
 from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
@@ -47,6 +48,7 @@ class Node:
         loops: Loops,
         *,
         alone: bool,
+        zone: tzinfo = UTC,
     ) -> None:
         self.id = new_uuid()
         self._store = store
@@ -61,7 +63,7 @@ class Node:
             on_decided=self._running.nudge,
         )
         self._writer = LogWriter(
-            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops
+            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops, zone
         )
         next_turns = NextTurns(self.id, store, self._writer)
         turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics)

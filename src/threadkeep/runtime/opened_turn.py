@@ -32,8 +32,9 @@ class OpenedTurn:
 
 def open_turn(prepared: PreparedTurn, node_id: str, writer: LogWriter) -> OpenedTurn:
     """Gives a turn a lease and a log."""
-    lease, turn = lease_of(node_id), prepared.new.begun.turn
-    turn_log = writer.open(turn.id, lease.fence)
+    lease, begun = lease_of(node_id), prepared.new.begun
+    turn = begun.turn
+    turn_log = writer.open(turn, begun.conversation, lease.fence)
     opening = turn_log.take(*opening_entries(turn, by_admin=prepared.by_admin))
     assert opening is not None
     return OpenedTurn(prepared, lease, turn_log, opening)

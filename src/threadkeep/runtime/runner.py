@@ -85,7 +85,7 @@ class Runner:
     ) -> None:
         """Runs a turn that this node holds from the end of its log; ends it if a reason is given."""
         assert self._resumer is not None
-        turn_log = self._writer.open(held.turn.id, held.fence)
+        turn_log = self._writer.open(held.turn, held.conversation, held.fence)
         try:
             entries = await self._read(turn_log)
         except DAMAGED as exc:
@@ -102,7 +102,7 @@ class Runner:
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without deciding; stores nothing."""
-        turn_log = self._writer.open(held.turn.id, held.fence)
+        turn_log = self._writer.open(held.turn, held.conversation, held.fence)
         try:
             await self._read(turn_log)
         except DAMAGED as exc:

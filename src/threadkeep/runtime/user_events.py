@@ -7,7 +7,7 @@ everything.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -36,6 +36,9 @@ MOST_OPEN_S = 30 * 60
 UserEventWithId = tuple[str, UserEvent | None]
 """An id from which a reader can continue, and an event; None means that some may be missing."""
 
+Concerns = Callable[[UserEvent], Awaitable[bool]]
+"""Whether an event concerns a reader."""
+
 
 class UserEvents:
     """Sends events to their readers on all nodes."""
@@ -58,11 +61,14 @@ class UserEvents:
         except Exception:
             log.exception("couldn't notify a user's pages")
 
-    def read(self, user_id: UserId, after: str | None) -> "UserEventReader":
-        """A user's events from now on, or after one of them; within `async with`."""
+    def read(self, user_id: UserId, after: str | None, concerns: Concerns | None = None) -> "UserEventReader":
+        """A user's events from now on, or after one of them; within `async with`.
+
+        If `concerns` is given, only those that concern the reader.
+        """
         if self._is_closed:
             raise ShuttingDown("This process is shutting down. Try another node.")
-        return UserEventReader(self, user_id, after)
+        return UserEventReader(self, user_id, after, concerns)
 
     def close(self) -> None:
         """Ends all readers; they continue on another node."""
@@ -130,8 +136,11 @@ class UserEventReader:
     has_ended = True
     """An end isn't an error: the reader reconnects."""
 
-    def __init__(self, events: UserEvents, user_id: UserId, after: str | None) -> None:
+    def __init__(
+        self, events: UserEvents, user_id: UserId, after: str | None, concerns: Concerns | None
+    ) -> None:
         self.user_id = user_id
+        self._concerns = concerns
         self._events = events
         self._after = after
         self._unread: list[UserEventWithId] = []
@@ -159,7 +168,9 @@ class UserEventReader:
         unread, self._unread = self._unread, []
         if not unread and self._is_closed:
             raise StopAsyncIteration
-        return unread
+        if self._concerns is None:
+            return unread
+        return [(id_, event) for id_, event in unread if event is None or await self._concerns(event)]
 
     def take(self, entry: UserEventWithId) -> None:
         """Passes the reader its next events."""

@@ -98,6 +98,12 @@ class Agents:
         self._announce_programs(agent.settings)
         await self._store.agents.add(agent, self._entry(user, action, agent, details))
 
+    async def default_of(self, user: User) -> Agent:
+        """The default agent, unless the user's key is limited to others."""
+        agent = await self.default()
+        agent.check_visible_to(user)
+        return agent
+
     async def get(self, user: User, agent_id: str) -> Agent:
         """An agent that the user can talk to."""
         agent = await self._store.agents.get(_checked(agent_id))
@@ -121,8 +127,12 @@ class Agents:
         return agent
 
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
-        """The user's own agents and the public ones."""
-        return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+        """The user's own agents and the public ones; those of their key, if it is limited."""
+        if user.agents is None:
+            return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+        wanted = sorted(agent_id for agent_id in user.agents if agent_id > (after or ""))
+        found = [await self._store.agents.get(agent_id) for agent_id in wanted]
+        return [it for it in found if it and it.is_visible_to(user)][offset : offset + limit]
 
     async def update(
         self,

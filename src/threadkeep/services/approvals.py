@@ -22,6 +22,7 @@ from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_turn
+from threadkeep.services.reach import is_within_reach
 
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
@@ -43,7 +44,8 @@ class Approvals:
 
     async def open(self, user: User, turn: Turn | None = None) -> Sequence[Approval]:
         """The open requests of the user's turns, or of one of them, oldest first."""
-        return await self._store.approvals.open_of(user.id, turn.id if turn else None)
+        found = await self._store.approvals.open_of(user.id, turn.id if turn else None)
+        return [it for it in found if await is_within_reach(self._store, user, "turn_id", it.turn_id)]
 
     async def decide(self, user: User, turn_id: str, request_id: str, decision: Decision) -> Turn:
         """Decides a request; its turn continues immediately, on this node if it was waiting."""

@@ -91,7 +91,7 @@ class Briefings:
     ) -> Sequence[Briefing]:
         """The user's briefings, newest first."""
         return await self._store.briefings.page(
-            user.id, unread=unread, before=before, offset=offset, limit=limit
+            user.id, unread=unread, before=before, offset=offset, limit=limit, agents=user.agents
         )
 
     async def read(self, user: User, briefing_id: str) -> Briefing:

@@ -123,12 +123,12 @@ class Conversations:
 
     async def main_with_default_agent(self, user: User) -> Conversation:
         """The main conversation with the default agent."""
-        conversation, _ = await self._main_with(user, await self._agents.default())
+        conversation, _ = await self._main_with(user, await self._agents.default_of(user))
         return conversation
 
     async def find_main_with_default_agent(self, user: User) -> Conversation | None:
         """The same, if it exists."""
-        agent = await self._agents.default()
+        agent = await self._agents.default_of(user)
         return await self._store.conversations.get_main(user.id, agent.id)
 
     async def get(self, user: User, conversation_id: str) -> Conversation:
@@ -147,7 +147,8 @@ class Conversations:
         """The user's conversations, latest activity first; deleted ones, latest deletion first."""
         if which.agent_id is not None:
             await self._check_listable(user, which.agent_id, which.status)
-        return await self._store.conversations.page(user.id, which, after=after, offset=offset, limit=limit)
+        within = replace(which, agents=user.agents)
+        return await self._store.conversations.page(user.id, within, after=after, offset=offset, limit=limit)
 
     async def detail(self, user: User, conversation_id: str, *, latest: int) -> Detail:
         """A conversation with its latest messages."""
@@ -295,8 +296,10 @@ class Conversations:
             await self._agents.get(user, agent_id)
         except AgentNotFound:
             own = ConversationFilter(agent_id, status if status is ListedStatus.DELETED else None)
-            if not is_uuid(agent_id) or not await self._store.conversations.page(
-                user.id, own, after=None, offset=0, limit=1
+            if (
+                not is_uuid(agent_id)
+                or not user.may_use(agent_id)
+                or not await self._store.conversations.page(user.id, own, after=None, offset=0, limit=1)
             ):
                 raise
 

@@ -25,6 +25,7 @@ from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ReturnedFile
 from threadkeep.services.file_intake import FileIntake
+from threadkeep.services.reach import is_within_reach
 
 log = logging.getLogger("threadkeep.files")
 
@@ -107,6 +108,7 @@ class Files:
             )
         ids = [PayloadId(it) for it in dict.fromkeys(map(str.lower, file_ids))]
         possible = [it for it in ids if is_uuid(it)]
+        possible = [it for it in possible if await is_within_reach(self._store, user, "file_id", it)]
         known = await self._store.files.visible(user.id, possible)
         check_none_expired(ids, known)
         return tuple(known[it].part for it in ids)

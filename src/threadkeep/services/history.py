@@ -40,7 +40,9 @@ class History:
     async def search(self, user: User, query: str, *, before: int | None, limit: int) -> Sequence[SaidHit]:
         """Messages to or from the user that contain all words of a query, newest first."""
         async with self._searching.setdefault(user.id, asyncio.Lock()):
-            return await self._store.history.search(user.id, query, before=before, limit=limit)
+            return await self._store.history.search(
+                user.id, query, before=before, limit=limit, agents=user.agents
+            )
 
     def note(self, conversation_id: ConversationId) -> None:
         """Notes that a conversation has new content."""

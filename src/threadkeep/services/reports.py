@@ -72,8 +72,9 @@ class Reports:
         """Tool calls in the user's conversations, newest first, with their results."""
         if which.turn_id is not None and not is_uuid(which.turn_id):
             raise InvalidRequest("This isn't a turn id.", param="turnId")
+        within = replace(which, agents=user.agents)
         records = await self._store.messages.tool_calls(
-            user.id, which, before=before, offset=offset, limit=limit
+            user.id, within, before=before, offset=offset, limit=limit
         )
         return await shown_records(self._store.payloads, records)
 

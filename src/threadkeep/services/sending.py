@@ -124,7 +124,7 @@ class Sending:
                 if key and (found := await self._begun_before(conversation, key)):
                     return found
                 raise MessageNotFound("This message isn't in the queue.")
-            begun = self._starts.of_queued(agent, conversation, message)
+            begun = self._starts.of_queued(agent, conversation, message, key_id=user.key_id)
             try:
                 return await self._starts.begin(user, agent, NewTurn(begun, key, QueueChange(message)))
             except StorageConflict:
@@ -160,7 +160,11 @@ class Sending:
             if replaced is None or branch is None:
                 raise NothingToRegenerate("This reply doesn't answer a question.")
             begun = conversation.regenerate(
-                replaced.user_message_id, branch, self._clock(), model=self._starts.chosen_model(agent, model)
+                replaced.user_message_id,
+                branch,
+                self._clock(),
+                model=self._starts.chosen_model(agent, model),
+                key_id=user.key_id,
             )
             try:
                 return await self._starts.begin(user, agent, NewTurn(begun, key))
@@ -181,14 +185,14 @@ class Sending:
         if conversation.active_turn_id is not None:
             waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
             if waiting_end is None:
-                return await self._send_while_busy(conversation, message, key)
+                return await self._send_while_busy(user, conversation, message, key)
             conversation = waiting_end.ended.conversation  # a user who continues no longer decides
         branch = await self._branch(conversation, message)
         # A message with its own position is sent there; held messages come after it.
         held = await self._store.queue.waiting(conversation.id) if message.parent_id is UNSET else ()
         if held:
-            added = self._queued(conversation, message)
-            begun = self._starts.of_queued(agent, conversation, held[0])
+            added = self._queued(user, conversation, message)
+            begun = self._starts.of_queued(agent, conversation, held[0], key_id=user.key_id)
             change = QueueChange(held[0], added, key)
             await self._starts.begin(user, agent, NewTurn(begun, queue=change, waiting_end=waiting_end))
             return added
@@ -199,11 +203,12 @@ class Sending:
             branch=branch,
             model=self._starts.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
+            key_id=user.key_id,
         )
         return await self._starts.begin(user, agent, NewTurn(begun, key, waiting_end=waiting_end))
 
     async def _send_while_busy(
-        self, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None
+        self, user: User, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None
     ) -> QueuedMessage:
         """Queues a message behind the active turn; StorageConflict if that turn has ended."""
         turn_id = conversation.active_turn_id
@@ -219,7 +224,7 @@ class Sending:
         if message.when_busy is WhenBusy.STEER and message.model is not None:
             raise InvalidRequest("A message that steers a turn can't choose its model.", param="model")
         queued = self._queued(
-            conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
+            user, conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
         )
         await self._store.queue.add(queued, turn_id, key)
         await self._node.announce(
@@ -228,7 +233,7 @@ class Sending:
         return queued
 
     def _queued(
-        self, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None
+        self, user: User, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None
     ) -> QueuedMessage:
         return QueuedMessage.of(
             conversation.id,
@@ -237,6 +242,7 @@ class Sending:
             steers_turn_id=steers,
             files=message.files,
             model=message.model,
+            key_id=user.key_id,
         )
 
     async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:

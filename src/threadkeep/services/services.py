@@ -6,6 +6,7 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
@@ -19,6 +20,7 @@ from threadkeep.services.executions import Executions
 from threadkeep.services.files import Files
 from threadkeep.services.gateways import Gateways
 from threadkeep.services.history import History
+from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
@@ -59,7 +61,9 @@ class Services:
     receipts: Receipts
     reports: Reports
     usages: Usages
+    spending: Spending
     users: Users
+    keys: Keys
     user_events: UserEvents
     metrics: Metrics
     loops: Loops

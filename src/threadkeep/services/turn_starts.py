@@ -6,7 +6,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import ShuttingDown
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import KeyId, TurnId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -46,8 +46,10 @@ class TurnStarts:
         """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
         return self._replies.chosen_model(agent, wanted)
 
-    def of_queued(self, agent: Agent, conversation: Conversation, message: QueuedMessage) -> BegunTurn:
-        """The turn of a queued message; not stored yet."""
+    def of_queued(
+        self, agent: Agent, conversation: Conversation, message: QueuedMessage, *, key_id: KeyId | None
+    ) -> BegunTurn:
+        """The turn of a queued message, begun with a key; not stored yet."""
         return conversation.begin_turn(
             message.content,
             self._clock(),
@@ -55,6 +57,7 @@ class TurnStarts:
             title=title_of(message.content, message.files),
             message_id=message.id,
             files=message.files,
+            key_id=key_id,
         )
 
     async def begin(self, user: User, agent: Agent, new: NewTurn) -> tuple[Turn, Conversation]:
@@ -71,7 +74,7 @@ class TurnStarts:
         ) -> PreparedTurn:
             self._check_open()
             agent = await self.agent_of(user, conversation)
-            begun = self.of_queued(agent, conversation, message)
+            begun = self.of_queued(agent, conversation, message, key_id=message.key_id)
             new = NewTurn(begun, queue=QueueChange(message))
             return await self._prepare(user, agent, new, after=previous.id)
 

@@ -8,6 +8,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import PersonalServers
 from threadkeep.ports.store import Store
+from threadkeep.services.keys import Keys
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.running_turns import RunningTurns
 
@@ -21,12 +22,14 @@ class Users:
         running_turns: RunningTurns,
         prompts: Prompts,
         servers: PersonalServers,
+        keys: Keys,
         clock: Clock,
     ) -> None:
         self._store = store
         self._running_turns = running_turns
         self._prompts = prompts
         self._servers = servers
+        self._keys = keys
         self._clock = clock
 
     async def meet(self, user: User) -> None:
@@ -61,6 +64,7 @@ class Users:
             await self._store.payloads.forget(purged.conversation_ids)
         elif user_id != user.id:
             raise UserNotFound
+        self._keys.forget_user(UserId(user_id))
         await self._servers.forget(UserId(user_id))
 
     async def sweep(self) -> None:

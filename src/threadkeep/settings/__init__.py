@@ -93,6 +93,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         self.check_embedding()
         self.check_storage()
         self.check_timezone()
+        self.check_budgets()
         self.check_tools()
         self.check_reach()
         self.check_workers()

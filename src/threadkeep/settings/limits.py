@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from threadkeep.domain.errors import InvalidRequest, SettingsError
+from threadkeep.domain.money import parse_amount
 from threadkeep.settings.tools import ToolSettings
 
 
@@ -74,7 +76,27 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         int,
         Meta(ge=1024, description="Maximum total size of a user's uploaded files that no message uses yet."),
     ] = 500 * 1024 * 1024
+    user_budget_day: Annotated[
+        str | float,
+        Meta(description="How much one user can spend on models per day, such as 2.50; 0: no limit."),
+    ] = "0"
+    user_budget_month: Annotated[
+        str | float,
+        Meta(description="How much one user can spend on models per month; 0: no limit."),
+    ] = "0"
+    currency: Annotated[
+        str,
+        Meta(pattern="^[A-Z]{3}$", description="Currency of prices, costs and budgets, such as EUR."),
+    ] = "USD"
     publish: Annotated[
         Literal["owner", "admin"],
         Meta(description="Who can make an agent public: owner (each owner their own agents), or admin."),
     ] = "owner"
+
+    def check_budgets(self) -> None:
+        """Rejects what is not an amount of money."""
+        for name in ("user_budget_day", "user_budget_month"):
+            try:
+                parse_amount(getattr(self, name))
+            except InvalidRequest as exc:
+                raise SettingsError(f"THREADKEEP_{name.upper()}: {exc.message}") from exc

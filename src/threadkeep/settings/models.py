@@ -137,7 +137,11 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = "auto"
     timezone: Annotated[
-        str, Meta(description="Time zone for times shown to the model, such as Asia/Shanghai.")
+        str,
+        Meta(
+            description="Time zone for times shown to the model, and for the days and months of usage and "
+            "budgets, such as Asia/Shanghai."
+        ),
     ] = "UTC"
 
     def check_gateway(self) -> None:

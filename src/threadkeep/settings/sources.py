@@ -66,10 +66,18 @@ def read_gateway_keys(given: dict[str, object], environment: Mapping[str, str]) 
             fields["api_key"] = key
 
 
+KEY_VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "responses": "OPENAI_API_KEY",
+}
+"""Where each gateway's key is by default; the first one found selects the gateway."""
+
+
 def choose_gateway(given: dict[str, object], environment: Mapping[str, str]) -> None:
     """A provider's own key in the environment selects that provider by default."""
-    for gateway in ("anthropic", "openai"):
-        if key := value_in(environment, f"{gateway.upper()}_API_KEY"):
+    for gateway, variable in KEY_VARIABLES.items():
+        if key := value_in(environment, variable):
             given.setdefault("gateway", gateway)
             if given["gateway"] == gateway:
                 given.setdefault("gateway_api_key", key)

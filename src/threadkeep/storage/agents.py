@@ -10,7 +10,7 @@ from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json, to_object
-from threadkeep.storage.database.connector import Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import accept_tools
 from threadkeep.storage.users import ENSURE_USER
@@ -125,7 +125,7 @@ class SqlAgents:
 
     async def note(self, entry: AuditEntry) -> None:
         """Adds an entry to the audit log."""
-        await self._database.write(lambda: add_to_audit(entry))
+        await self._database.execute(audit_query(entry))
 
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """The audit log, newest first."""
@@ -136,7 +136,7 @@ class SqlAgents:
         yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
         yield _ADD(**self._values(agent))
         yield from self._column.remember_key(agent.settings)
-        yield from add_to_audit(entry)
+        yield audit_query(entry)
 
     def _update(
         self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
@@ -149,7 +149,7 @@ class SqlAgents:
         yield _UPDATE(**self._values(changed))
         yield from self._column.remember_key(changed.settings)
         yield from accept_tools(before, changed)
-        yield from add_to_audit(entry(changed))
+        yield audit_query(entry(changed))
         return changed
 
     def _values(self, agent: Agent) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class SqlAgents:
         )
 
 
-def add_to_audit(entry: AuditEntry) -> Plan[None]:
-    """Adds an entry to the audit log, in the transaction of what it is about."""
+def audit_query(entry: AuditEntry) -> Query:
+    """Adds an entry to the audit log, in the transaction of the change that it is about."""
     values = {name: getattr(entry, name) for name in AuditEntry.__slots__}
-    yield _AUDIT_ADD(**(values | {"details": to_json(entry.details)}))
+    return _AUDIT_ADD(**values | {"details": to_json(entry.details)})

@@ -1,14 +1,15 @@
 """Briefings in the database."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import LAST_UUID, BriefingId, MessageId, UserId
+from threadkeep.domain.ids import LAST_UUID, AgentId, BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.ports.briefings import CheckUnread
-from threadkeep.storage.database.columns import to_json_or_null, to_value
+from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.messages import add_card
 from threadkeep.storage.users import ENSURE_USER, lock_known
@@ -19,15 +20,18 @@ _ADD = Statement(
     VALUES (:id, :agent_id, :user_id, :title, :summary, :priority, :data, :actions, :created_at, :read_at,
         :message_id)"""
 )
-# Newest first, since ids begin with the time.
-PAGE = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before
-    ORDER BY id DESC LIMIT :limit OFFSET :offset"""
-)
-PAGE_UNREAD = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_briefings WHERE user_id = :user_id AND id < :before AND read_at IS NULL
-    ORDER BY id DESC LIMIT :limit OFFSET :offset"""
-)
+
+
+@cache
+def _page(*, unread: bool, by_agents: bool) -> Statement:
+    conditions = ["user_id = :user_id AND id < :before"]
+    conditions += ["read_at IS NULL"] * unread + ["agent_id IN ({ids})"] * by_agents
+    # Newest first, since ids begin with the time.
+    return Statement(
+        f"""SELECT {_COLUMNS} FROM tk_briefings WHERE {" AND ".join(conditions)}
+        ORDER BY id DESC LIMIT :limit OFFSET :offset"""
+    )
+
 
 # All agents of one owner share a limit. An agent without an owner counts alone.
 UNREAD = Statement(
@@ -72,12 +76,21 @@ class SqlBriefings:
         await self._database.write(lambda: _add(briefing))
 
     async def page(
-        self, user_id: UserId, *, unread: bool, before: str | None, limit: int, offset: int = 0
+        self,
+        user_id: UserId,
+        *,
+        unread: bool,
+        before: str | None,
+        limit: int,
+        offset: int = 0,
+        agents: frozenset[AgentId] | None = None,
     ) -> Sequence[Briefing]:
         """The user's briefings, newest first."""
-        statement = PAGE_UNREAD if unread else PAGE
+        statement = _page(unread=unread, by_agents=agents is not None)
         rows = await self._database.fetch(
-            statement(user_id=user_id, before=before or LAST_UUID, limit=limit, offset=offset)
+            statement(
+                user_id=user_id, before=before or LAST_UUID, limit=limit, offset=offset, ids=to_json(agents)
+            )
         )
         return [_briefing(row) for row in rows]
 

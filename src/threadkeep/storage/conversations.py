@@ -94,13 +94,16 @@ _UPDATE = Statement(
 
 
 @cache
-def _page(*, by_agent: bool, status: ListedStatus | None, pinned: bool | None, after: bool) -> Statement:
+def _page(
+    *, by_agent: bool, by_agents: bool, status: ListedStatus | None, pinned: bool | None, after: bool
+) -> Statement:
     is_deleted = status is ListedStatus.DELETED
     time = "deleted_at" if is_deleted else "updated_at"
     pins = {None: "", True: "is_pinned", False: "NOT is_pinned"}
     conditions = [
         f"user_id = :user_id AND deleted_at IS {'NOT NULL' if is_deleted else 'NULL'}",
         "agent_id = :agent_id" if by_agent else "",
+        "agent_id IN ({ids})" if by_agents else "",
         "status = :status" if status and not is_deleted else "",
         pins[pinned],
         f"({time}, id) < (:after_time, :after_id)" if after else "",
@@ -223,6 +226,7 @@ class SqlConversations:
         """The user's conversations, newest first, after a position; deleted ones on request."""
         statement = _page(
             by_agent=which.agent_id is not None,
+            by_agents=which.agents is not None,
             status=which.status,
             pinned=which.pinned,
             after=after is not None,
@@ -232,6 +236,7 @@ class SqlConversations:
             statement(
                 user_id=user_id,
                 agent_id=which.agent_id,
+                ids=to_json(which.agents),
                 status=which.status,
                 after_time=after_time,
                 after_id=after_id,

@@ -20,7 +20,7 @@ from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_
 from threadkeep.storage.payloads.database import Contents, payload_values, to_payload
 from threadkeep.storage.reassignment import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
-from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn, usage_values
+from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
 
 # Deleted or not: an import must not use an id that is taken. An agent without an owner has an empty one.
 _OWNERS: Mapping[Owned, Statement] = {
@@ -47,12 +47,9 @@ MEMORIES = Statement(
 # No node and no lease: the turn does not run here.
 _ADD_TURN = Statement(
     """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
-        status, model, usage, input_tokens, output_tokens,
-        cache_read_tokens, cache_write_tokens, usage_estimated, error, idempotency_key,
-        last_event_seq, started_at, ended_at)
+        status, model, usage, error, idempotency_key, last_event_seq, started_at, ended_at)
     VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
-        :model, :usage, :input_tokens, :output_tokens,
-        :cache_read_tokens, :cache_write_tokens, :usage_estimated, :error, :key, :last_event_seq,
+        :model, :usage, :error, :key, :last_event_seq,
         :started_at, :ended_at)"""
 )
 
@@ -155,7 +152,7 @@ def _turn_values(kept: KeptTurn) -> dict[str, Any]:
     turn = kept.turn
     values = {name: getattr(turn, name) for name in turn.__slots__}
     return values | {
-        **usage_values(turn.usage),
+        "usage": to_json_or_null(turn.usage),
         "error": to_json_or_null(turn.error),
         "key": run_key(kept.run_id) if kept.run_id is not None else None,
     }

@@ -9,7 +9,7 @@ from threadkeep.domain.errors import Conflict
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import SavedGateway
-from threadkeep.storage.agents import add_to_audit
+from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.secrets import REMEMBER_KEY, SealedSecret, SecretBox
@@ -70,7 +70,7 @@ class SqlGateways:
         if not (yield _ADD(**_values(gateway, self._box))):
             raise Conflict(f"There is already a gateway called {gateway.config.name!r}.", param="name")
         yield from self._remember_key(gateway)
-        yield from add_to_audit(entry)
+        yield audit_query(entry)
 
     def _update(
         self,
@@ -84,7 +84,7 @@ class SqlGateways:
         changed = change(_gateway(rows[0], self._box))
         yield _UPDATE(**_values(changed, self._box))
         yield from self._remember_key(changed)
-        yield from add_to_audit(entry(changed))
+        yield audit_query(entry(changed))
         return changed
 
     def _remove(self, name: str, check: Callable[[SavedGateway], None], entry: AuditEntry) -> Plan[bool]:
@@ -93,7 +93,7 @@ class SqlGateways:
             return False
         check(_gateway(rows[0], self._box))
         yield _REMOVE(name=name)
-        yield from add_to_audit(entry)
+        yield audit_query(entry)
         return True
 
     def _remember_key(self, gateway: SavedGateway) -> Plan[None]:

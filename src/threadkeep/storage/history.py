@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
 from threadkeep.search.reading import first_places, terms_of
 from threadkeep.search.terms import query_terms
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_all, numbered
@@ -85,26 +86,34 @@ _FOUND = """entry.id, entry.conversation_id, conversation.agent_id, conversation
         WHEN 'text' THEN SUBSTR(message.content, 1, CAST(:longest AS INTEGER)) ELSE message.content
         END, conversation.title), COALESCE(message.content_type, 'text'),
     COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)"""
+
+
 # The newest entries of a user that have all terms. PostgreSQL would rather walk back over all users' entries
 # until enough contain a common word. Ordering by `place`, which no index has, makes it use the index of
 # terms; only the hits are joined.
-SEARCH = Statement(
-    f"""SELECT {_FOUND}
+def _search_statement(condition: str = "") -> Statement:
+    return Statement(
+        f"""SELECT {_FOUND}
     FROM tk_entry_terms AS found CROSS JOIN tk_entries AS entry ON entry.id = found.rowid
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
     WHERE found.tk_entry_terms MATCH :query AND found.rowid < :before AND conversation.deleted_at IS NULL
-        AND conversation.user_id = :user_id
+        AND conversation.user_id = :user_id {condition}
     ORDER BY found.rowid DESC LIMIT :limit""",
-    postgres=f"""SELECT {_FOUND}
+        postgres=f"""SELECT {_FOUND}
     FROM (SELECT id, id + 0 AS place, conversation_id, message_id FROM tk_entries
         WHERE array_to_tsvector(string_to_array(terms, ' ')) @@ CAST(:query AS tsquery) AND id < :before
         ORDER BY place DESC OFFSET 0) AS entry
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
-    WHERE conversation.deleted_at IS NULL AND conversation.user_id = :user_id
+    WHERE conversation.deleted_at IS NULL AND conversation.user_id = :user_id {condition}
     ORDER BY entry.place DESC LIMIT :limit""",
-)
+    )
+
+
+SEARCH = _search_statement()
+# The same for a key that is limited to some agents.
+SEARCH_WITHIN = _search_statement("AND conversation.agent_id IN ({ids})")
 
 
 class SqlHistory:
@@ -125,22 +134,31 @@ class SqlHistory:
         return await self._database.write(lambda: _follow(conversation_id, limit, taken_apart))
 
     async def search(
-        self, user_id: UserId, query: str, *, before: int | None, limit: int
+        self,
+        user_id: UserId,
+        query: str,
+        *,
+        before: int | None,
+        limit: int,
+        agents: frozenset[AgentId] | None = None,
     ) -> Sequence[SaidHit]:
         """What contains all words of the query, newest first."""
         if not (asked := query_terms(query)):
             return ()
         rows = await self._database.read(
-            lambda: self._search(user_id, asked, _LAST_ENTRY if before is None else before, limit)
+            lambda: self._search(user_id, asked, _LAST_ENTRY if before is None else before, limit, agents)
         )
         return await _hits(rows, frozenset(asked))
 
-    def _search(self, user_id: UserId, asked: list[str], before: int, limit: int) -> Plan[Rows]:
+    def _search(
+        self, user_id: UserId, asked: list[str], before: int, limit: int, agents: frozenset[AgentId] | None
+    ) -> Plan[Rows]:
         rows = yield _NUMBER(user_id=user_id)
         if not rows:
             return ()
         query = match_all(self._database.dialect, numbered(rows[0][0], asked))
-        return (yield SEARCH(query=query, user_id=user_id, before=before, limit=limit, longest=MOST_SHOWN))
+        which = {"query": query, "user_id": user_id, "before": before, "limit": limit, "longest": MOST_SHOWN}
+        return (yield SEARCH(**which) if agents is None else SEARCH_WITHIN(**which, ids=to_json(agents)))
 
 
 # A user without a collection has nothing to search yet.

@@ -11,7 +11,7 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Plan, Row, Statement
 from threadkeep.storage.file_rows import mark_sent
 
-QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files, model"
+QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id"
 
 HAS_QUEUE = """EXISTS (SELECT 1 FROM tk_queued AS queued
     WHERE queued.conversation_id = :conversation_id AND queued.taken_at IS NULL)"""
@@ -26,10 +26,10 @@ _FIND_KEY = Statement(
 )
 _ADD = Statement(
     """INSERT INTO tk_queued (message_id, conversation_id, position, content, files, steers_turn_id, model,
-        idempotency_key, request_hash, created_at)
+        idempotency_key, request_hash, created_at, key_id)
     VALUES (:message_id, :conversation_id,
         (SELECT COALESCE(MAX(position), 0) + 1 FROM tk_queued WHERE conversation_id = :conversation_id),
-        :content, :files, :steers_turn_id, :model, :key, :request_hash, :now)"""
+        :content, :files, :steers_turn_id, :model, :key, :request_hash, :now, :key_id)"""
 )
 # The sender has read it before: it is sent as read, or not at all.
 _TAKE = Statement(
@@ -57,6 +57,7 @@ def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]
         key=key.name if key else None,
         request_hash=key.request_hash if key else None,
         now=message.created_at,
+        key_id=message.key_id,
     )
     yield from mark_sent(message.conversation_id, message.files)
 
@@ -72,7 +73,7 @@ def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
 
 def to_queued(row: Row) -> QueuedMessage:
     """A row of `tk_queued`, with QUEUED_COLUMNS."""
-    message_id, conversation_id, content, created_at, steers_turn_id, files, model = row
+    message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id = row
     return QueuedMessage(
         id=MessageId(message_id),
         conversation_id=ConversationId(conversation_id),
@@ -81,6 +82,7 @@ def to_queued(row: Row) -> QueuedMessage:
         steers_turn_id=steers_turn_id,
         files=decode_files(files),
         model=model,
+        key_id=key_id,
     )
 
 

@@ -5,6 +5,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange import Moved
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
+from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
 
 # Whether there is anything to give; locks the giver, so that they cannot be deleted meanwhile.
@@ -40,6 +41,9 @@ _FORGET_SAME_MEMORIES = Statement(
         WHERE own.user_id = :receiver AND own.agent_id = tk_memories.agent_id
             AND own.content = tk_memories.content)"""
 )
+
+# What signs in as one user must never sign in as another.
+_FORGET_API_KEYS = Statement("DELETE FROM tk_keys WHERE user_id = :giver")
 
 # Each term is prefixed with its collection's number, so two collections cannot be merged: the giver's terms
 # are removed and indexed again.
@@ -103,6 +107,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_KEYS(**whose)
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
+    yield _FORGET_API_KEYS(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))
     if reindexed:
         for statement in (_FORGET_ENTRIES, _FORGET_SEARCHABLE, _FORGET_COLLECTION):
@@ -122,6 +127,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_CONTENTS(**whose)
     yield _MOVE_CONTENTS(**whose)
     yield _MOVE_ALLOWANCE(**whose)
+    yield from move_spending(giver, receiver)
     return Moved(
         len(conversations),
         len(agents),

@@ -29,6 +29,7 @@ from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
+from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
@@ -38,6 +39,7 @@ from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
+from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
@@ -158,6 +160,7 @@ async def store_reading(
         branches=SqlBranches(database),
         turns=SqlTurns(database),
         log=turn_log,
+        ledger=SqlLedger(database),
         approvals=SqlApprovals(database, turn_log),
         queue=SqlQueue(database, file_contents),
         compactions=SqlCompactions(database),
@@ -165,6 +168,7 @@ async def store_reading(
         briefings=SqlBriefings(database),
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
+        keys=SqlKeys(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),

@@ -68,6 +68,7 @@ _FILTERS = {
     "turn_id": "call.turn_id = :turn_id",
     "since": "call.created_at >= :since",
     "until": "call.created_at < :until",
+    "ids": "conversation.agent_id IN ({ids})",
     "before_time": """(call.created_at, call.turn_id, call.tool_call_id)
         < (:before_time, :before_turn, :before_id)""",
 }
@@ -98,6 +99,8 @@ def tool_calls_query(
 ) -> Query:
     """The query for a page of a user's tool calls."""
     values = {name: getattr(which, name) for name in ToolCallFilter.__slots__}
+    if which.agents is not None:
+        values["ids"] = to_json(which.agents)
     if before is not None:
         values["before_time"], values["before_turn"], values["before_id"] = before
     used = (name for name in _FILTERS if values.get(name) is not None)

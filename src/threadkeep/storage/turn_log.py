@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
+from threadkeep.ports.ledger import Charge
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Paused
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
@@ -15,6 +16,7 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
+from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.turns import TURN_COLUMNS, to_turn
 
 # The turn must still be ours. An existing chunk was written by the node that took the turn over, unless it is
@@ -27,6 +29,15 @@ _APPEND = Statement(
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'
     {_UNLESS_WRITTEN}"""
 )
+_APPEND_ALL_ON_POSTGRES = f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
+    SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
+    FROM (SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
+            CAST(value ->> 2 AS bigint) AS first_seq, CAST(value ->> 3 AS bigint) AS last_seq,
+            value ->> 4 AS events
+        FROM json_array_elements(CAST(:chunks AS json))) AS chunk
+    JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
+    WHERE turn.status = 'RUNNING'
+    {_UNLESS_WRITTEN}"""
 # The chunks of all turns in one step. Each step of SQLite releases the GIL, and the writer thread waits until
 # the event loop gives it back.
 _APPEND_ALL = Statement(
@@ -39,15 +50,13 @@ _APPEND_ALL = Statement(
     JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
     WHERE turn.status = 'RUNNING'
     {_UNLESS_WRITTEN}""",
-    postgres=f"""INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)
-    SELECT turn.id, chunk.first_seq, chunk.last_seq, chunk.events
-    FROM (SELECT CAST(value ->> 0 AS uuid) AS turn_id, CAST(value ->> 1 AS bigint) AS fence,
-            CAST(value ->> 2 AS bigint) AS first_seq, CAST(value ->> 3 AS bigint) AS last_seq,
-            value ->> 4 AS events
-        FROM json_array_elements(CAST(:chunks AS json))) AS chunk
-    JOIN tk_turns AS turn ON turn.id = chunk.turn_id AND turn.fence = chunk.fence
-    WHERE turn.status = 'RUNNING'
-    {_UNLESS_WRITTEN}""",
+    postgres=_APPEND_ALL_ON_POSTGRES,
+)
+# The same, and what their model calls cost. PostgreSQL does it in one statement, hence one round trip.
+_APPEND_AND_CHARGE = Statement(
+    f"""WITH appended AS ({_APPEND_ALL_ON_POSTGRES} RETURNING turn_id),
+    {charging(accepted="turn_id FROM appended")}
+    SELECT turn_id FROM appended""",
 )
 # Whole chunks: the first may begin before `:after_seq`.
 READ = Statement(
@@ -87,7 +96,7 @@ _ADOPT = Statement(
         attempts = :attempts, log_version = :version, lease_until = {now} + :length_ms
     WHERE id = :turn_id
     RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
-        ended_at, last_event_seq, usage, error, fence"""
+        ended_at, last_event_seq, usage, error, key_id, fence"""
 )
 # Without a node the turn counts as released, so that taking it over is no failed attempt.
 _RELEASE = Statement(
@@ -205,11 +214,16 @@ class SqlTurnLog:
 
     async def _write(self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]) -> Rows:
         """Stores chunks; returns a row for each of them that was accepted."""
+        charges = [charge for chunk, _ in chunks for charge in chunk.charges]
+        if charges and not receipts and self._database.dialect == "postgres":
+            rows = [row for chunk, _ in chunks for row in charge_values(chunk.charges, chunk.turn_id)]
+            charged = _APPEND_AND_CHARGE(chunks=_to_json(chunks), charges=to_json(rows))
+            return await self._database.execute(charged, urgent=True)
         query = append_query(*chunks[0]) if len(chunks) == 1 else _APPEND_ALL(chunks=_to_json(chunks))
-        if not receipts:
+        if not receipts and not charges:
             return await self._database.execute(query, urgent=True)
         return await self._database.write(
-            lambda: _append_with_receipts(query, len(chunks), receipts), urgent=True
+            lambda: _append_with(query, len(chunks), receipts, charges), urgent=True
         )
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
@@ -318,13 +332,18 @@ def _trim(ended_before: int) -> Plan[list[int]]:
     return [chunks[turn_id] for turn_id in ids]
 
 
-def _append_with_receipts(query: Query, count: int, receipts: Sequence[TurnReceipt]) -> Plan[Rows]:
-    """Stores receipts and appends so many chunks, if this node may write all of their turns."""
+def _append_with(
+    query: Query, count: int, receipts: Sequence[TurnReceipt], charges: Sequence[Charge]
+) -> Plan[Rows]:
+    """Stores receipts, so many chunks and their charges, if this node may write all of their turns."""
     # First: they lock the conversation and then the turn, as deleting a conversation does.
-    yield from add_receipts(receipts)
+    if receipts:
+        yield from add_receipts(receipts)
     written = (yield query) if count else ()
     if len(written) < count:
         raise StorageConflict("A turn has already ended, or another node runs it.")
+    if charges:
+        yield from add_charges(charges)
     return written
 
 

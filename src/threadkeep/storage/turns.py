@@ -7,30 +7,32 @@ import msgspec
 
 from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, TurnId, UserId
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
 from threadkeep.ports.idempotency import IdempotencyKey
+from threadkeep.ports.ledger import Charge
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import DayUsage, NewTurn, NextTurn, RunningTurn
+from threadkeep.ports.turns import NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE, advance_values
-from threadkeep.storage.database.columns import to_json_or_null
+from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued
 from threadkeep.storage.receipts import add_receipts
+from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 # Besides being unchanged, the conversation must be free: it runs one turn at a time.
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
-    user_id, log_version, lease_until, queue_version)"""
+    user_id, log_version, lease_until, queue_version, key_id)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 # Ending the turn then checks what is queued behind it.
@@ -45,7 +47,7 @@ _ADVANCE_FOR_RECORDED = Statement(ADVANCE)
 _ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
-        {{now}} + :length_ms, {_QUEUE_VERSION})"""
+        {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id)"""
 )
 # The question and the empty reply. PostgreSQL must be told the types of values that are not its columns'.
 _EXCHANGE_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
@@ -70,7 +72,7 @@ _BEGIN_IN_ONE = Statement(
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,
-            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}
+            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}, :key_id::uuid
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
@@ -79,9 +81,7 @@ _BEGIN_IN_ONE = Statement(
 
 # A turn and its reply end with the same status, usage and error. A completed turn has seen what is queued
 # behind it; PostgreSQL checks that again if it had to wait for a message being added.
-_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, input_tokens = :input_tokens,
-        output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens,
-        cache_write_tokens = :cache_write_tokens, usage_estimated = :usage_estimated, error = :error,
+_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, error = :error,
         ended_at = :now, last_event_seq = :last_event_seq, lease_until = NULL
     WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') AND fence = :fence
         AND (:status <> 'COMPLETED' OR queue_version = :queue_version)"""
@@ -107,13 +107,14 @@ _END_IN_ONE = Statement(
     chunk AS ({_INSERT_CHUNK} SELECT id, :first_seq::bigint, :last_event_seq::bigint, :events FROM turn),
     reply AS ({_UPDATE_REPLY} AND EXISTS (SELECT 1 FROM turn)),
     conversation AS ({_UPDATE_CONVERSATION} AND EXISTS (SELECT 1 FROM turn)),
-    requests AS ({_UPDATE_REQUESTS} AND EXISTS (SELECT 1 FROM turn))
+    requests AS ({_UPDATE_REQUESTS} AND EXISTS (SELECT 1 FROM turn)),
+    {charging(accepted="id FROM turn")}
     SELECT id FROM turn"""
 )
 
 TURN_COLUMNS = """turn.id, turn.conversation_id, turn.user_message_id, turn.assistant_message_id,
     turn.status, turn.started_at, turn.origin, turn.model, turn.ended_at, turn.last_event_seq, turn.usage,
-    turn.error"""
+    turn.error, turn.key_id"""
 # Only in a conversation of the user's that is not deleted.
 _GET = Statement(
     f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
@@ -158,30 +159,6 @@ BY_KEY = Statement(
     WHERE turn.conversation_id = :conversation_id AND turn.held_key = :key"""
 )
 
-DAY_MS = 24 * 60 * 60 * 1000
-
-
-_USAGE_COLUMNS = f"""turn.started_at / {DAY_MS} AS day, conversation.agent_id, COUNT(*),
-    CAST(COALESCE(SUM(turn.input_tokens), 0) AS bigint),
-    CAST(COALESCE(SUM(turn.output_tokens), 0) AS bigint),
-    CAST(COALESCE(SUM(turn.cache_read_tokens), 0) AS bigint),
-    CAST(COALESCE(SUM(turn.cache_write_tokens), 0) AS bigint),
-    MAX(CASE WHEN turn.usage_estimated THEN 1 ELSE 0 END)"""
-# What a user's turns used, a row for each day and agent.
-_USAGE = Statement(
-    f"""SELECT {_USAGE_COLUMNS} FROM tk_turns AS turn
-    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
-    WHERE turn.user_id = :user_id AND turn.started_at >= :since AND turn.started_at < :until
-    GROUP BY day, conversation.agent_id ORDER BY day, conversation.agent_id"""
-)
-_USAGE_OF_AGENT = Statement(
-    f"""SELECT {_USAGE_COLUMNS} FROM tk_turns AS turn
-    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
-    WHERE turn.user_id = :user_id AND turn.started_at >= :since AND turn.started_at < :until
-        AND conversation.agent_id = :agent_id
-    GROUP BY day, conversation.agent_id ORDER BY day, conversation.agent_id"""
-)
-
 _decode_usage = msgspec.json.Decoder(Usage).decode
 _decode_failure = msgspec.json.Decoder(Failure).decode
 
@@ -219,9 +196,10 @@ class SqlTurns:
         values = _end_values(ended, chunk, fence, queue_version)
         is_plain = next_turn is None and receipt is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
-            done = await self._database.execute(Query(_END_IN_ONE, values))
+            charges = to_json(charge_values(chunk.charges, chunk.turn_id))
+            done = await self._database.execute(Query(_END_IN_ONE, {**values, "charges": charges}))
         else:
-            done = await self._database.write(lambda: _end(ended, values, receipt, next_turn))
+            done = await self._database.write(lambda: _end(ended, values, chunk.charges, receipt, next_turn))
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
@@ -259,17 +237,6 @@ class SqlTurns:
         rows = await self._database.fetch(BY_KEY(conversation_id=conversation_id, key=key))
         return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
 
-    async def usage(
-        self, user_id: UserId, agent_id: AgentId | None, *, since: int, until: int
-    ) -> Sequence[DayUsage]:
-        """What a user's turns have cost, including conversations deleted but not purged."""
-        query = _USAGE if agent_id is None else _USAGE_OF_AGENT
-        rows = await self._database.fetch(query(user_id=user_id, agent_id=agent_id, since=since, until=until))
-        return [
-            DayUsage(day * DAY_MS, agent, turns, *tokens, estimated=bool(estimated))
-            for day, agent, turns, *tokens, estimated in rows
-        ]
-
 
 def _running(row: Row) -> RunningTurn:
     *known, is_aborting, is_stalled = row
@@ -285,6 +252,7 @@ def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, An
         "turn_id": turn.id,
         "origin": turn.origin,
         "model": turn.model,
+        "key_id": turn.key_id,
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
@@ -314,7 +282,7 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 def _begin_after_waiting(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
     if (waiting_end := new.waiting_end) is not None:
         ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
-        if not (yield from _end(waiting_end.ended, ended, None, None)):
+        if not (yield from _end(waiting_end.ended, ended, waiting_end.chunk.charges)):
             raise _moved_on()
     yield from _begin(new, values)
 
@@ -348,18 +316,6 @@ def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
     return {"first_seq": chunk.first_seq, "last_event_seq": chunk.last_seq, "events": chunk.events}
 
 
-def usage_values(usage: Usage | None) -> dict[str, Any]:
-    """Usage as a turn's columns: once for reading, and once for sums."""
-    return {
-        "usage": to_json_or_null(usage),
-        "input_tokens": usage.input_tokens if usage else None,
-        "output_tokens": usage.output_tokens if usage else None,
-        "cache_read_tokens": usage.cache_read_tokens if usage else None,
-        "cache_write_tokens": usage.cache_write_tokens if usage else None,
-        "usage_estimated": usage.estimated if usage else None,
-    }
-
-
 def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int = 0) -> dict[str, Any]:
     turn, reply = ended.turn, ended.assistant_message
     return {
@@ -369,7 +325,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
         "fence": fence,
         "queue_version": queue_version,
         "status": turn.status,
-        **usage_values(turn.usage),
+        "usage": to_json_or_null(turn.usage),
         "error": to_json_or_null(turn.error),
         "now": turn.ended_at,
         **to_columns(reply),
@@ -381,7 +337,11 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
 
 
 def _end(
-    ended: EndedTurn, values: dict[str, Any], receipt: TurnReceipt | None, next_turn: NextTurn | None
+    ended: EndedTurn,
+    values: dict[str, Any],
+    charges: Sequence[Charge],
+    receipt: TurnReceipt | None = None,
+    next_turn: NextTurn | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
@@ -395,6 +355,8 @@ def _end(
         if next_turn is not None:
             opened = _begin_values(next_turn.new, next_turn.lease, next_turn.opening)
             yield from _begin(next_turn.new, opened)
+        if charges:
+            yield from add_charges(charges)
     return done
 
 
@@ -425,6 +387,7 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         turn_id=turn.id,
         origin=turn.origin,
         model=turn.model,
+        key_id=turn.key_id,
         asked_id=asked.id,
         reply_id=reply.id,
         now=turn.started_at,
@@ -448,7 +411,7 @@ def to_turn(row: Row) -> Turn:
     """A row of `tk_turns` as a turn."""
     (
         id_, conversation_id, asked_id, reply_id, status, started_at, origin, model, ended_at, last_event_seq,
-        usage, error,
+        usage, error, key_id,
     ) = row  # fmt: skip
     return Turn(
         id=id_,
@@ -463,4 +426,5 @@ def to_turn(row: Row) -> Turn:
         last_event_seq=last_event_seq,
         usage=_decode_usage(usage) if usage else None,
         error=_decode_failure(error) if error else None,
+        key_id=key_id,
     )

@@ -11,6 +11,7 @@ from threadkeep.ports.users import Purged
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
+from threadkeep.storage.spending.ledger import forget_spending_of
 
 IDS_AT_ONCE = 1000
 
@@ -150,6 +151,7 @@ def _delete(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[Purged | None
     conversations = [ConversationId(id_) for (id_,) in (yield _LOCK_CONVERSATIONS(id=user_id))]
     contents = [ContentId(id_) for (id_,) in (yield _CONTENTS(id=user_id))]
     texts = yield from texts_named_in(conversations)
+    yield from forget_spending_of(user_id)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)

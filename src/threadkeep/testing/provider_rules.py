@@ -1,4 +1,4 @@
-"""What Anthropic and OpenAI require of a request, by a strict reading of their references.
+"""What the APIs of Anthropic and OpenAI require of a request, by a strict reading of their references.
 
 If a provider is lenient but others with the same API aren't (alternating roles, a system message anywhere),
 the strict reading counts: such a request is valid everywhere.
@@ -50,6 +50,25 @@ _OPENAI_MESSAGES = {
 _MOST_OPENAI_TOOLS = 128
 _MOST_OPENAI_CALLS = 128
 _MOST_OPENAI_ID_CHARACTERS = 40
+_RESPONSES_FIELDS = {
+    "model", "input", "instructions", "stream", "stream_options", "store", "include", "reasoning", "text",
+    "temperature", "top_p", "max_output_tokens", "max_tool_calls", "tools", "tool_choice",
+    "parallel_tool_calls", "previous_response_id", "prompt_cache_key", "metadata", "user", "service_tier",
+    "truncation",
+}  # fmt: skip
+_RESPONSES_ITEMS = {
+    "message": {"role", "content", "id", "status", "phase"},
+    "function_call": {"call_id", "name", "arguments", "id", "status"},
+    "function_call_output": {"call_id", "output", "id", "status"},
+    "reasoning": {"id", "summary", "content", "encrypted_content", "status"},
+}
+_RESPONSES_PARTS = {
+    "input_text": {"text"},
+    "input_image": {"image_url", "file_id", "detail"},
+    "input_file": {"filename", "file_data", "file_id", "file_url", "detail"},
+}
+_MOST_RESPONSES_ID_CHARACTERS = 64
+_LEAST_OUTPUT_TOKENS = 16
 _MOST_CACHE_KEY_CHARACTERS = 64
 
 Fields = Mapping[str, Any]
@@ -67,6 +86,12 @@ def check_openai(body: object) -> None:
     assert not problems, f"OpenAI would refuse the request: {'; '.join(problems)}."
 
 
+def check_responses(body: object) -> None:
+    """Raises AssertionError with a sentence if the Responses API would reject the request."""
+    problems = check_responses_request(body)
+    assert not problems, f"OpenAI would refuse the request: {'; '.join(problems)}."
+
+
 def check_anthropic_request(body: object) -> list[str]:
     """What the Messages API would reject; empty if the request is valid."""
     rules = _AnthropicRules()
@@ -77,6 +102,13 @@ def check_anthropic_request(body: object) -> list[str]:
 def check_openai_request(body: object) -> list[str]:
     """What chat completions would reject; empty if the request is valid."""
     rules = _OpenAIRules()
+    rules.check(body)
+    return rules.problems
+
+
+def check_responses_request(body: object) -> list[str]:
+    """What the Responses API would reject; empty if the request is valid."""
+    rules = _ResponsesRules()
     rules.check(body)
     return rules.problems
 
@@ -147,6 +179,39 @@ class _Rules:
                 if b64decode(str(data), validate=True).startswith(cast("bytes", magic)):
                     return
             self.problems.append(f"{where}: could not process the file")
+
+    def data_url(self, url: object, where: str, kinds: Mapping[str, bytes]) -> None:
+        media_type, _, data = str(url).removeprefix("data:").partition(";base64,")
+        self.file(media_type, data, where, kinds)
+
+    def id(self, value: object, where: str, *, most: int) -> None:
+        fits = isinstance(value, str) and 1 <= len(value) <= most
+        self.require(fits, f"{where}: a text of 1 to {most} characters")
+
+    def arguments(self, arguments: object, where: str) -> None:
+        try:
+            decoded: Any = json.loads(arguments) if isinstance(arguments, str) else None
+        except ValueError:
+            decoded = None
+        self.require(isinstance(decoded, dict), f"{where}: must be a text that holds a JSON object")
+
+    def cache_key(self, body: Fields) -> None:
+        if "prompt_cache_key" in body:
+            key = body["prompt_cache_key"]
+            fits = isinstance(key, str) and len(key) <= _MOST_CACHE_KEY_CHARACTERS
+            self.require(fits, f"prompt_cache_key: at most {_MOST_CACHE_KEY_CHARACTERS} characters")
+
+    def functions(self, functions: Sequence[Fields]) -> None:
+        """Checks functions as OpenAI wants them."""
+        for at, function in enumerate(functions):
+            where = f"tools.[{at}]"
+            self.require(_NAME.fullmatch(str(function.get("name"))), f"{where}.name: pattern")
+            self.require(isinstance(function.get("description", ""), str), f"{where}.description: a text")
+            parameters = function.get("parameters")
+            self.schema(parameters, f"{where}.parameters")
+            has_properties = isinstance(parameters, dict) and "properties" in parameters
+            self.require(has_properties, f"{where}.parameters: object schema missing properties")
+        self.unique([str(function.get("name")) for function in functions], "tools: names")
 
     def unique(self, values: Sequence[str], where: str) -> None:
         self.require(len(set(values)) == len(values), f"{where}: must be unique")
@@ -297,10 +362,7 @@ class _OpenAIRules(_Rules):
         if body.get("stream_options") is not None:
             self.require(body.get("stream"), "stream_options: only allowed when `stream` is on")
             self.fields(body["stream_options"], "stream_options")
-        if "prompt_cache_key" in body:
-            key = body["prompt_cache_key"]
-            fits = isinstance(key, str) and len(key) <= _MOST_CACHE_KEY_CHARACTERS
-            self.require(fits, f"prompt_cache_key: at most {_MOST_CACHE_KEY_CHARACTERS} characters")
+        self.cache_key(body)
         self._messages(self.messages(body))
         if "tools" in body:
             self._tools(self.entries(body["tools"], "tools"))
@@ -344,18 +406,14 @@ class _OpenAIRules(_Rules):
             case "image_url":
                 self.require(role == "user", f"{where}: image_url is the user's")
                 url = self.fields(part.get("image_url"), f"{where}.image_url").get("url")
-                self._data_url(url, f"{where}.image_url", _IMAGES)
+                self.data_url(url, f"{where}.image_url", _IMAGES)
             case "file":
                 self.require(role == "user", f"{where}: file is the user's")
                 file = self.fields(part.get("file"), f"{where}.file")
                 self.text(file.get("filename"), f"{where}.file.filename")
-                self._data_url(file.get("file_data"), f"{where}.file", _DOCUMENTS)
+                self.data_url(file.get("file_data"), f"{where}.file", _DOCUMENTS)
             case _:
                 self.text(part.get("text"), where)
-
-    def _data_url(self, url: object, where: str, kinds: Mapping[str, bytes]) -> None:
-        media_type, _, data = str(url).removeprefix("data:").partition(";base64,")
-        self.file(media_type, data, where, kinds)
 
     def _assistant(self, message: Fields, where: str) -> None:
         content = message.get("content")
@@ -368,24 +426,13 @@ class _OpenAIRules(_Rules):
         for value in calls:
             call = self.fields(value, where)
             function = self.fields(call.get("function"), f"{where}.function")
-            self._id(call.get("id"), f"{where}.id")
+            self.id(call.get("id"), f"{where}.id", most=_MOST_OPENAI_ID_CHARACTERS)
             self.require(call.get("type") == "function", f"{where}.type: must be 'function'")
             self.require(_NAME.fullmatch(str(function.get("name"))), f"{where}.name: pattern")
-            self._arguments(function.get("arguments"), f"{where}.arguments")
-
-    def _id(self, value: object, where: str) -> None:
-        fits = isinstance(value, str) and 1 <= len(value) <= _MOST_OPENAI_ID_CHARACTERS
-        self.require(fits, f"{where}: a text of 1 to {_MOST_OPENAI_ID_CHARACTERS} characters")
-
-    def _arguments(self, arguments: object, where: str) -> None:
-        try:
-            decoded: Any = json.loads(arguments) if isinstance(arguments, str) else None
-        except ValueError:
-            decoded = None
-        self.require(isinstance(decoded, dict), f"{where}: must be a text that holds a JSON object")
+            self.arguments(function.get("arguments"), f"{where}.arguments")
 
     def _tool_message(self, message: Fields, where: str) -> None:
-        self._id(message.get("tool_call_id"), f"{where}.tool_call_id")
+        self.id(message.get("tool_call_id"), f"{where}.tool_call_id", most=_MOST_OPENAI_ID_CHARACTERS)
         self.require(isinstance(message.get("content"), str), f"{where}.content: required")
 
     def _pairs(self, messages: list[Fields]) -> None:
@@ -407,16 +454,157 @@ class _OpenAIRules(_Rules):
 
     def _tools(self, tools: Sequence[Any]) -> None:
         self.require(len(tools) <= _MOST_OPENAI_TOOLS, f"tools: at most {_MOST_OPENAI_TOOLS}")
-        names: list[str] = []
+        functions: list[Fields] = []
         for at, value in enumerate(tools):
             tool, where = self.fields(value, f"tools.[{at}]"), f"tools.[{at}]"
             self.require(tool.get("type") == "function", f"{where}.type: must be 'function'")
-            function = self.fields(tool.get("function"), f"{where}.function")
-            names.append(str(function.get("name")))
-            self.require(_NAME.fullmatch(names[-1]), f"{where}.name: pattern")
-            self.require(isinstance(function.get("description", ""), str), f"{where}.description: a text")
-            parameters = function.get("parameters")
-            self.schema(parameters, f"{where}.parameters")
-            has_properties = isinstance(parameters, dict) and "properties" in parameters
-            self.require(has_properties, f"{where}.parameters: object schema missing properties")
-        self.unique(names, "tools: names")
+            functions.append(self.fields(tool.get("function"), f"{where}.function"))
+        self.functions(functions)
+
+
+class _ResponsesRules(_Rules):
+    def check(self, value: object) -> None:
+        body = self.fields(value, "body")
+        self.unknown(body, _RESPONSES_FIELDS)
+        self.model(body)
+        self.require(isinstance(body.get("store", True), bool), "store: must be a boolean")
+        self.number(body, "temperature", 0, 2)
+        if body.get("max_output_tokens") is not None:
+            self.positive(body["max_output_tokens"], "max_output_tokens")
+            self.number(body, "max_output_tokens", _LEAST_OUTPUT_TOKENS, float("inf"))
+        if "instructions" in body:
+            self.text(body["instructions"], "instructions")
+        for name in self.entries(body.get("include", []), "include", least=0):
+            self.require(name == "reasoning.encrypted_content", f"include: unknown {name!r}")
+        reasoning = self.fields(body.get("reasoning", {}), "reasoning")
+        self.require(reasoning.keys() <= {"effort", "summary"}, "reasoning: extra inputs are not permitted")
+        self.cache_key(body)
+        self._input(self.entries(body.get("input"), "input"), is_stored=body.get("store", True))
+        if "tools" in body:
+            self._tools(self.entries(body["tools"], "tools"))
+
+    def _input(self, values: Sequence[Any], *, is_stored: object) -> None:
+        checks: dict[str, Callable[[Fields, str], None]] = {
+            "message": self._message,
+            "function_call": self._call,
+            "function_call_output": self._output,
+            "reasoning": self._reasoning,
+        }
+        items = [self.fields(value, f"input[{at}]") for at, value in enumerate(values)]
+        for at, item in enumerate(items):
+            where, kind = f"input[{at}]", _item_kind(item)
+            if self.require(kind in checks, f"{where}.type: {kind!r} is not one of {[*checks]}"):
+                checks[kind](item, where)
+                extra = item.keys() - {"type"} - _RESPONSES_ITEMS[kind]
+                self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
+            if kind == "reasoning" and not is_stored:
+                is_whole = isinstance(item.get("encrypted_content"), str) and item["encrypted_content"]
+                self.require(is_whole, f"{where}: item not found, as nothing is stored: {item.get('id')}")
+        self._order(items)
+        self._pairs(items)
+
+    def _order(self, items: list[Fields]) -> None:
+        speakers = [_speaker(item) for item in items]
+        self.require(speakers[:1] == ["user"], "input: the first item must be the user's")
+        self.require(speakers[-1:] != ["assistant"], "input: the last item must not be the assistant's")
+        kinds = [_item_kind(item) for item in items]
+        for (before, kind), role in zip(itertools.pairwise(kinds), speakers[1:], strict=True):
+            if before == "reasoning":
+                follows = kind == "reasoning" or role == "assistant"
+                self.require(follows, "input: reasoning was provided without its required following item")
+        said = [_speaker(item) if _item_kind(item) == "message" else "" for item in items]
+        in_a_row = any(one == other == "user" for one, other in itertools.pairwise(said))
+        self.require(not in_a_row, "input: two messages of the user in a row")
+        ids = [str(item.get("id")) for item in items if _item_kind(item) == "reasoning"]
+        self.unique(ids, "input: reasoning ids")
+
+    def _pairs(self, items: list[Fields]) -> None:
+        """Checks that every call has its output before anybody speaks again, and nothing else has one."""
+        every: list[str] = []
+        waiting: list[str] = []
+        for at, item in enumerate(items):
+            call_id = str(item.get("call_id"))
+            match _item_kind(item):
+                case "function_call":
+                    every.append(call_id)
+                    waiting.append(call_id)
+                case "function_call_output":
+                    if self.require(call_id in waiting, f"input[{at}]: no tool call found for {call_id}"):
+                        waiting.remove(call_id)
+                case "message" if item.get("role") == "user":
+                    self.require(not waiting, f"input[{at}]: no tool output found for {waiting}")
+                case _:
+                    pass
+        self.require(not waiting, f"input: no tool output found for {waiting}")
+        self.unique(every, "input: call ids")
+
+    def _message(self, message: Fields, where: str) -> None:
+        role, content = message.get("role"), cast("object", message.get("content"))
+        self.require(role in ("user", "assistant"), f"{where}.role: {role!r}")
+        if isinstance(content, list) and role == "user":
+            self._parts(cast("object", content), where)
+        else:
+            self.text(cast("object", content), f"{where}.content")
+
+    def _parts(self, parts: object, where: str) -> None:
+        for value in self.entries(parts, f"{where}.content"):
+            part = self.fields(value, where)
+            kind = str(part.get("type"))
+            if not self.require(kind in _RESPONSES_PARTS, f"{where}.type: unknown {kind!r}"):
+                continue
+            extra = part.keys() - {"type"} - _RESPONSES_PARTS[kind]
+            self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
+            if kind == "input_text":
+                self.text(part.get("text"), where)
+            elif kind == "input_image":
+                known = ("auto", "low", "high", "original")
+                self.require(part.get("detail", "auto") in known, f"{where}.detail: one of {known}")
+                self.data_url(part.get("image_url"), where, _IMAGES)
+            else:
+                self.text(part.get("filename"), f"{where}.filename")
+                self.data_url(part.get("file_data"), where, _DOCUMENTS)
+
+    def _call(self, call: Fields, where: str) -> None:
+        self.id(call.get("call_id"), f"{where}.call_id", most=_MOST_RESPONSES_ID_CHARACTERS)
+        self.require(_NAME.fullmatch(str(call.get("name"))), f"{where}.name: pattern")
+        self.arguments(call.get("arguments"), f"{where}.arguments")
+        if "id" in call:
+            self.require(str(call["id"]).startswith("fc"), f"{where}.id: must begin with 'fc'")
+
+    def _output(self, result: Fields, where: str) -> None:
+        self.id(result.get("call_id"), f"{where}.call_id", most=_MOST_RESPONSES_ID_CHARACTERS)
+        output = result.get("output")
+        if isinstance(output, list):
+            self._parts(cast("object", output), where)
+        else:
+            self.require(isinstance(output, str), f"{where}.output: must be a text or a list")
+
+    def _reasoning(self, item: Fields, where: str) -> None:
+        self.require(str(item.get("id")).startswith("rs"), f"{where}.id: must begin with 'rs'")
+        for value in self.entries(item.get("summary"), f"{where}.summary", least=0):
+            part = self.fields(value, where)
+            self.require({*part} == {"type", "text"}, f"{where}.summary: type and text")
+            self.require(part.get("type") == "summary_text", f"{where}.summary.type: must be 'summary_text'")
+            self.require(isinstance(part.get("text"), str), f"{where}.summary.text: must be a text")
+
+    def _tools(self, tools: Sequence[Any]) -> None:
+        functions = [self.fields(value, f"tools[{at}]") for at, value in enumerate(tools)]
+        for at, function in enumerate(functions):
+            self.require(function.get("type") == "function", f"tools[{at}].type: must be 'function'")
+            self.require(isinstance(function.get("strict"), bool), f"tools[{at}].strict: required")
+            extra = function.keys() - {"type", "name", "description", "parameters", "strict"}
+            self.require(not extra, f"tools[{at}]: extra inputs are not permitted: {extra}")
+        self.functions(functions)
+
+
+def _item_kind(item: Fields) -> str:
+    """An item's type, which a message need not name."""
+    return str(item.get("type", "message"))
+
+
+def _speaker(item: Fields) -> str:
+    """Whose item it is."""
+    kind = _item_kind(item)
+    if kind == "message":
+        return str(item.get("role"))
+    return "user" if kind == "function_call_output" else "assistant"

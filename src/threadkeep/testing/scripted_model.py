@@ -1,7 +1,7 @@
-"""A model that follows a test's script: a real HTTP server with both providers' APIs.
+"""A model that follows a test's script: a real HTTP server with the providers' three APIs.
 
     with ScriptedModel([Say("Hel"), Say("lo")], [UseTool("add", {"a": 1})]) as model:
-        gateway = ProviderGateway(ANTHROPIC, Endpoint(url=model.url, model="scripted"))   # or OPENAI
+        gateway = ProviderGateway(ANTHROPIC, Endpoint(url=model.url, model="scripted"))
         …
         model.requests[0].body["messages"]
 
@@ -25,7 +25,11 @@ from typing import Any, Literal, Self, cast
 
 import msgspec
 
-from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
+from threadkeep.testing.provider_rules import (
+    check_anthropic_request,
+    check_openai_request,
+    check_responses_request,
+)
 from threadkeep.testing.script import (
     CutOff,
     Hang,
@@ -48,11 +52,16 @@ DEFAULT_REPLY: Reply = (Say("OK."),)
 # How a request ended: answered completely, cut off by the script, or by a client that disconnected.
 Outcome = Literal["finished", "refused", "broken", "disconnected"]
 
-_WIRES: Mapping[str, WireName] = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
+_WIRES: Mapping[str, WireName] = {
+    "/v1/messages": "anthropic",
+    "/v1/chat/completions": "openai",
+    "/v1/responses": "responses",
+}
 _MODELS = "/v1/models"
 _CHECKS: Mapping[WireName, Callable[[object], list[str]]] = {
     "anthropic": check_anthropic_request,
     "openai": check_openai_request,
+    "responses": check_responses_request,
 }
 
 
@@ -117,7 +126,7 @@ class ScriptedModel:
 
     @property
     def url(self) -> str:
-        """The server's URL, for both APIs."""
+        """The server's URL, for all three APIs."""
         return f"http://{HOST}:{self._port}"
 
     @property
@@ -373,6 +382,7 @@ class _Stream:
         self._request = request
         self._transport = transport
         self._wire: Wire = open_wire(request.wire, request.body, request.number, reply)
+        self._beginning = self._wire.begin()
         self._has_head = False
         self._has_begun = False
 
@@ -398,7 +408,7 @@ class _Stream:
     def _begin(self) -> None:
         if not self._has_begun:
             self._has_begun = True
-            self._send(self._wire.begin())
+            self._send(self._beginning)
 
     def _begin_response(self) -> None:
         if not self._has_head:

@@ -24,7 +24,7 @@ from threadkeep.testing.script import (
     UseTool,
 )
 
-WireName = Literal["anthropic", "openai"]
+WireName = Literal["anthropic", "openai", "responses"]
 
 _BROKEN = b'{"type": "content_block_delta", "index": 0, "delta": {"ty'
 
@@ -50,6 +50,8 @@ def open_wire(name: WireName, request: Mapping[str, Any], number: int, reply: Re
     model = str(request.get("model", ""))
     if name == "anthropic":
         return AnthropicWire(model, number, reply)
+    if name == "responses":
+        return ResponsesWire(model, number, reply)
     options: Mapping[str, Any] = request.get("stream_options") or {}
     return OpenAIWire(model, number, reply, with_usage=bool(options.get("include_usage")))
 
@@ -268,3 +270,179 @@ class OpenAIWire:
 
     def _data(self, value: Mapping[str, Any]) -> bytes:
         return b"data: %s\n\n" % msgspec.json.encode(value)
+
+
+class ResponsesWire:
+    """The stream of the Responses API."""
+
+    _INCOMPLETE = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}  # noqa: RUF012
+
+    def __init__(self, model: str, number: int, reply: Reply) -> None:
+        self._model = model
+        self._number = number
+        self._usage = _usage(reply)
+        self._stop_reason = _stop_reason(reply)
+        self._has_end = not any(isinstance(step, NoEnd) for step in reply)
+        self._events = 0
+        self._output: list[dict[str, Any]] = []
+        self._open: dict[str, Any] | None = None
+        """The item that has not ended yet, which is the last of the output."""
+        self._tools = 0
+
+    def begin(self) -> bytes:
+        return self._lifecycle("created", "in_progress") + self._lifecycle("in_progress", "in_progress")
+
+    def write(self, step: Step) -> bytes:
+        match step:
+            case Say(text):
+                return self._say(text)
+            case Think(text, signature):
+                return self._think(text) + (self._leave(encrypted=signature) if signature else b"")
+            case ThinkUnseen(data):
+                return (
+                    self._leave() + self._enter("reasoning", "rs", summary=[]) + self._leave(encrypted=data)
+                )
+            case UseTool():
+                return self._leave() + self._tool(step)
+            case Ping():
+                return b": ping\n\n"
+            case UnknownEvent():
+                return self._event("response.weather_report", delta=["rain"])
+            case BrokenJson():
+                return b"event: response.output_text.delta\ndata: " + _BROKEN + b"\n\n"
+            case Fail(message, kind):
+                return self._event("error", code=kind, message=message, param=None)
+            case Raw(data):
+                return data
+            case _:
+                return b""
+
+    def end(self) -> bytes:
+        written = self._leave()
+        if not self._has_end:
+            return written
+        if reason := self._INCOMPLETE.get(self._stop_reason):
+            return written + self._lifecycle(
+                "incomplete", "incomplete", incomplete_details={"reason": reason}
+            )
+        return written + self._lifecycle("completed", "completed")
+
+    def _say(self, text: str) -> bytes:
+        written = b""
+        if self._open is None or self._open["type"] != "message":
+            written = self._leave() + self._enter("message", "msg", role="assistant", content=[])
+            written += self._part("content_part.added", content_index=0, part=_output_text(""))
+            self._item["content"].append(_output_text(""))
+        self._item["content"][0]["text"] += text
+        return written + self._part("output_text.delta", content_index=0, delta=text, logprobs=[])
+
+    def _think(self, text: str) -> bytes:
+        written = b""
+        if self._open is None or self._open["type"] != "reasoning":
+            written = self._leave() + self._enter("reasoning", "rs", summary=[])
+        if not text:
+            return written
+        if not self._item["summary"]:
+            written += self._part("reasoning_summary_part.added", summary_index=0, part=_summary_text(""))
+            self._item["summary"].append(_summary_text(""))
+        self._item["summary"][0]["text"] += text
+        return written + self._part("reasoning_summary_text.delta", summary_index=0, delta=text)
+
+    def _tool(self, use: UseTool) -> bytes:
+        self._tools += 1
+        call_id = f"call_{self._number:04}_{self._tools}" if use.id is None else use.id
+        written = self._enter("function_call", "fc", call_id=call_id, name=use.name, arguments="")
+        for piece in _pieces(use):
+            self._item["arguments"] += piece
+            written += self._part("function_call_arguments.delta", delta=piece)
+        return written + self._leave()
+
+    @property
+    def _item(self) -> dict[str, Any]:
+        assert self._open is not None
+        return self._open
+
+    def _enter(self, kind: str, prefix: str, **fields: Any) -> bytes:
+        item_id = f"{prefix}_{self._number:04}_{len(self._output)}"
+        status = {} if kind == "reasoning" else {"status": "in_progress"}
+        self._open = {"id": item_id, "type": kind, **status, **fields}
+        self._output.append(self._open)
+        at = len(self._output) - 1
+        return self._event("response.output_item.added", output_index=at, item=self._open)
+
+    def _leave(self, *, encrypted: str = "") -> bytes:
+        """The end of the open item: each of its parts, then the whole."""
+        if self._open is None:
+            return b""
+        item, written = self._open, b""
+        match item["type"]:
+            case "message":
+                text = item["content"][0]["text"]
+                written += self._part("output_text.done", content_index=0, text=text, logprobs=[])
+                written += self._part("content_part.done", content_index=0, part=item["content"][0])
+            case "reasoning":
+                for part in item["summary"]:
+                    written += self._part("reasoning_summary_text.done", summary_index=0, text=part["text"])
+                    written += self._part("reasoning_summary_part.done", summary_index=0, part=part)
+                item["encrypted_content"] = encrypted or None
+            case _:
+                done = {"name": item["name"], "arguments": item["arguments"]}
+                written += self._part("function_call_arguments.done", **done)
+        if "status" in item:
+            item["status"] = "completed"
+        at = len(self._output) - 1
+        written += self._event("response.output_item.done", output_index=at, item=item)
+        self._open = None
+        return written
+
+    def _part(self, kind: str, **fields: Any) -> bytes:
+        place = {"item_id": self._item["id"], "output_index": len(self._output) - 1}
+        return self._event(f"response.{kind}", **place, **fields)
+
+    def _lifecycle(self, kind: str, status: str, **fields: Any) -> bytes:
+        response: dict[str, Any] = {
+            "id": f"resp_{self._number:04}",
+            "object": "response",
+            "created_at": 1_800_000_000,
+            "model": self._model,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": {},
+            "output": self._output,
+            "parallel_tool_calls": True,
+            "temperature": 1.0,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": 1.0,
+            "usage": None if status == "in_progress" else self._spent(),
+            **fields,
+        }
+        return self._event(f"response.{kind}", response=response)
+
+    def _spent(self) -> dict[str, Any] | None:
+        if self._usage is None:
+            return None
+        sent = self._usage.input_tokens + self._usage.cache_read + self._usage.cache_write
+        cached = {"cached_tokens": self._usage.cache_read, "cache_write_tokens": self._usage.cache_write}
+        return {
+            "input_tokens": sent,
+            "input_tokens_details": cached,
+            "output_tokens": self._usage.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": sent + self._usage.output_tokens,
+        }
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        data = msgspec.json.encode({"type": kind, "sequence_number": self._events, **fields})
+        self._events += 1
+        return b"event: %s\ndata: %s\n\n" % (kind.encode(), data)
+
+
+def _output_text(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _summary_text(text: str) -> dict[str, Any]:
+    return {"type": "summary_text", "text": text}

@@ -1,7 +1,7 @@
 """Views of turns and usage."""
 
+import datetime
 from collections.abc import Sequence
-from datetime import date
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -86,26 +86,54 @@ class ReceiptView(View, frozen=True, kw_only=True):
     ]
 
 
-class DayUsageView(View, frozen=True, kw_only=True):
-    """Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
+class UsageSumView(View, frozen=True, kw_only=True):
+    """The model calls of one group: those with the same date, agent and so on, as far as asked for.
 
     `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
+    `estimated` if some numbers are estimates.
     """
 
-    date: date
-    agent_id: Id
+    date: Annotated[datetime.date | UnsetType, Meta(description="The day, in the operator's time zone.")] = (
+        UNSET
+    )
+    user_id: str | UnsetType = UNSET
+    agent_id: Id | UnsetType | None = UNSET
+    key_id: Annotated[
+        Id | UnsetType | None, Meta(description="The API key; `null` for calls without one.")
+    ] = UNSET
+    model: str | UnsetType | None = UNSET
+    purpose: Annotated[str | UnsetType, Meta(description="turn, title, compaction or rerun.")] = UNSET
     turns: int
+    calls: int = 0
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
     cache_write_tokens: int
     estimated: bool
+    cost: Annotated[
+        CostView | None, Meta(description="Of the calls whose price is known; `null` if none is.")
+    ] = None
+    unpriced_calls: Annotated[int, Meta(description="The calls whose price isn't known.")] = 0
+
+
+class BudgetView(View, frozen=True, kw_only=True):
+    """A budget of yours, or of an agent or API key of yours. Running calls have `reserved` some of it."""
+
+    scope: Literal["user", "agent", "key"]
+    id: Annotated[str, Meta(description="The user, agent or API key.")]
+    period: Literal["day", "month"]
+    limit: str
+    spent: str
+    reserved: str
+    currency: str
+    resets_at: Time
 
 
 class UsageReportView(View, frozen=True, kw_only=True):
-    """Your usage, oldest day first."""
+    """Usage in groups, ordered by what they are grouped by, and your budgets."""
 
-    items: Sequence[DayUsageView]
+    items: Sequence[UsageSumView]
+    budgets: Sequence[BudgetView] = ()
 
 
 class RunningTurnView(View, frozen=True, kw_only=True):

@@ -89,6 +89,13 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     fallback_models: Annotated[
         Sequence[str], Meta(description="The models to try, in this order, if the chosen one fails.")
     ]
+    budget_month: Annotated[
+        str,
+        Meta(
+            description="How much all its users together can spend on its model calls in a month, as a "
+            "decimal number."
+        ),
+    ] = "0.00"
 
 
 class AgentView(View, frozen=True, kw_only=True):

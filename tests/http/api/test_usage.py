@@ -1,6 +1,9 @@
 """What one has spent, by day and agent."""
 
+import csv
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -9,6 +12,11 @@ from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
 from tests.talking import Talk
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.message import Usage as Used
+from threadkeep.domain.money import Cost, Payer, Purpose, day_of
+from threadkeep.ports.ledger import Charge
 from threadkeep.testing import Gate, NoUsage, Say, ScriptedModel, Usage, Wait
 
 HOUR = 60 * 60 * 1000
@@ -26,7 +34,26 @@ def line(date: str, agent: Json, turns: int, tokens: tuple[int, int]) -> Json:
         "cacheReadTokens": 0,
         "cacheWriteTokens": 0,
         "estimated": False,
+        "calls": turns,
+        "cost": None,
+        "unpricedCalls": turns,
     }
+
+
+def charge_at(conversation: Conversation, at: int, **changes: Any) -> Charge:
+    """A turn's call, as the ledger has it."""
+    made = Charge(
+        id=new_uuid(),
+        payer=Payer(conversation.user_id, conversation.agent_id),
+        purpose=Purpose.TURN,
+        model="default/some",
+        usage=Used(5, 3),
+        at=at,
+        day=day_of(at, UTC),
+        is_first=True,
+        reservation_id=new_uuid(),
+    )
+    return replace(made, **changes)
 
 
 @pytest.fixture
@@ -38,6 +65,7 @@ async def agents(api: Api, alice: httpx.AsyncClient) -> list[Json]:
         talk = await stored(api, conversation)
         for time in times:
             talk = await keep_turn(api.store, talk, "12345", "123", NEW_YEAR + time)
+            await api.store.ledger.charge(charge_at(talk, NEW_YEAR + time))
         if agent is made[-1]:
             await alice.delete(f"/api/conversations/{talk.id}")
     return made
@@ -69,6 +97,35 @@ async def test_days_and_agent_are_chosen(alice: httpx.AsyncClient, agents: list[
     assert await days(to="9999-12-31") == []
 
 
+async def test_usage_is_grouped_by_what_is_asked_for_and_costs_are_exact(
+    api: Api, alice: httpx.AsyncClient, agents: list[Json]
+):
+    admin = api.as_user("root", admin=True)
+    talk = await stored(api, await new_conversation(alice, agents[0]["id"]))
+    paid = Used(7, 2, cost=Cost("0.000000000001", "USD"))
+    for model in ("default/some", '=HYPERLINK("x")'):
+        await api.store.ledger.charge(charge_at(talk, NEW_YEAR, usage=paid, model=model))
+    week = {"from": "2025-12-31", "to": "2026-01-02"}
+    asked = await alice.get("/api/usage", params={**week, "by": "model"})
+    rows = {it["model"]: (it["calls"], it["cost"], it["unpricedCalls"]) for it in asked.json()["items"]}
+    one = {"amount": "0.000000000001", "currency": "USD"}
+    assert rows == {"default/some": (6, one, 5), '=HYPERLINK("x")': (1, one, 0)}
+    (total,) = (await alice.get("/api/usage", params={**week, "by": ""})).json()["items"]
+    assert (total["turns"], total["cost"]["amount"]) == (7, "0.000000000002")
+    assert total.keys().isdisjoint({"date", "agentId", "model"})
+    table = await alice.get("/api/usage", params={**week, "by": "model", "format": "csv"})
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    first, second = csv.DictReader(table.text.splitlines())
+    assert {first["model"], second["model"]} == {"default/some", '\'=HYPERLINK("x")'}
+    assert first["cost"] == "0.000000000001"
+    asked = await admin.get("/api/usage", params={**week, "by": "user"})
+    assert [(it["userId"], it["calls"]) for it in asked.json()["items"]] == [("alice", 7)]
+    refusal(await alice.get("/api/usage?by=user"), 403, "FORBIDDEN", None)
+    refusal(await alice.get("/api/usage?by=mood"), 422, "INVALID_REQUEST", "by")
+    accepts = await alice.get("/api/usage", params=week, headers={"Accept": "text/csv"})
+    assert accepts.text.startswith("date,agentId,turns,calls,")
+
+
 @ONLY_SQLITE
 async def test_strange_days_are_refused_by_name(alice: httpx.AsyncClient):
     for query, param in (
@@ -86,11 +143,11 @@ async def test_strange_days_are_refused_by_name(alice: httpx.AsyncClient):
         refusal(await alice.get(f"/api/usage?{query}"), 422, "INVALID_REQUEST", param)
 
 
-async def test_purged_conversation_is_forgotten(alice: httpx.AsyncClient, agents: list[Json]):
+async def test_purging_conversations_changes_no_usage(alice: httpx.AsyncClient, agents: list[Json]):
+    before = (await alice.get("/api/usage", params={"to": "2026-01-02"})).json()["items"]
     for conversation in await items(alice, "/api/conversations"):
         await alice.delete(f"/api/conversations/{conversation['id']}?purge=true")
-    left = (await alice.get("/api/usage", params={"to": "2026-01-02"})).json()["items"]
-    assert left == [line("2026-01-01", agents[1], 1, (5, 3))]
+    assert (await alice.get("/api/usage", params={"to": "2026-01-02"})).json()["items"] == before
 
 
 async def test_cached_input_is_counted_as_a_part_of_all_input(talk: Talk, model: ScriptedModel):
@@ -100,7 +157,8 @@ async def test_cached_input_is_counted_as_a_part_of_all_input(talk: Talk, model:
     await talk.ask(conversation)
     await model.until_requests(2)
     await talk.ask(conversation)
-    (day,) = (await talk.client.get("/api/usage")).json()["items"]
+    days = (await talk.client.get("/api/usage?by=day,purpose")).json()["items"]
+    (day,) = [it for it in days if it["purpose"] == "turn"]
     assert (day["inputTokens"], day["cacheReadTokens"]) == (200, 140)
 
 
@@ -113,7 +171,8 @@ async def test_what_the_provider_says_is_counted_and_what_it_does_not_say_is_fla
     conversation = await talk.conversation()
 
     async def today() -> Json:
-        (day,) = (await talk.client.get("/api/usage")).json()["items"]
+        days = (await talk.client.get("/api/usage?by=day,purpose")).json()["items"]
+        (day,) = [it for it in days if it["purpose"] == "turn"]
         assert datetime.now(UTC).date() - datetime.fromisoformat(day["date"]).date() < timedelta(days=2)
         return day
 

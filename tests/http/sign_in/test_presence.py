@@ -26,7 +26,6 @@ from threadkeep.http.requests import stream
 from threadkeep.http.requests.stream import EventStream, broken_off
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.http.sign_in.presence import Presence
-from threadkeep.protocols.agentx import socket as ws
 from threadkeep.testing import ScriptedModel, scripted_settings
 
 ALICE = User(UserId("alice"))
@@ -178,7 +177,7 @@ async def test_stream_ends_without_an_end_when_its_user_is_refused(monkeypatch: 
         sent.append(message)
 
     following = EventStream(source, Raw(), {})
-    following.end_when_refused(check)
+    following.end_when_refused(check, every_s=60)
     await following({}, receive, send)
     assert checks == 3
     assert broken_off.get()
@@ -189,7 +188,7 @@ async def test_open_streams_and_sockets_end_when_their_user_is_deleted(
     model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(stream, "HEARTBEAT_EVERY_S", 0.02)
-    monkeypatch.setattr(ws, "CHECK_EVERY_S", 0.02)
+    monkeypatch.setattr("threadkeep.ports.sign_in.CHECK_EVERY_S", 0.02)
     settings = scripted_settings(model, data=tmp_path / "data", jwt_secret=SECRET)
     headers, bobs = (
         {"Authorization": f"Bearer {issue_token(SECRET, User(UserId(name)), 600)}"}

@@ -1,10 +1,13 @@
 """Changes to the user's data, over HTTP."""
 
+from functools import partial
+
 import msgspec
 
 from threadkeep.http.requests.routing import Call
 from threadkeep.http.requests.stream import EventStream
 from threadkeep.runtime.user_events import UserEventWithId
+from threadkeep.services.reach import concerns
 from threadkeep.sse import frame
 from threadkeep.wire.user_events import user_event_view
 
@@ -30,4 +33,7 @@ async def get_my_events(call: Call) -> EventStream:
     ends now and then; open it again.
     """
     last_id = call.request.headers.get("last-event-id")
-    return EventStream(call.services.user_events.read(call.user.id, last_id), _Frames(), {})
+    is_limited = call.user.agents is not None
+    within_reach = partial(concerns, call.services.store, call.user) if is_limited else None
+    events = call.services.user_events.read(call.user.id, last_id, within_reach)
+    return EventStream(events, _Frames(), {})

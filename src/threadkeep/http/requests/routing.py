@@ -21,12 +21,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
+from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.user import User
 from threadkeep.http.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.http.requests.cursors import Cursors
 from threadkeep.http.requests.errors import error_response
 from threadkeep.http.requests.stream import EventStream
 from threadkeep.http.requests.uploads import UploadedFiles
+from threadkeep.ports.sign_in import check_every_s
+from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import decode_body_aside, decode_query
 
@@ -95,6 +98,9 @@ class Route:
 
     `errors` are those that it can raise beyond those of every route, `also` are further statuses of a
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
+    `scope` is what an API key needs for it: by default `read` for GET, and `admin` for anything else.
+    `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
+    `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
     """
 
@@ -105,11 +111,25 @@ class Route:
     status: int = 200
     errors: tuple[type[ThreadkeepError], ...] = ()
     also: tuple[int, ...] = ()
+    scope: Scope | None = None
+    within_agents: bool | None = None
     signed_in: bool = True
     most_body_bytes: int | None = SMALL_BODY_BYTES
     alias_of: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     gives: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def needed_scope(self) -> Scope:
+        """What an API key needs for it."""
+        return self.scope or (Scope.READ if self.method == "GET" else Scope.ADMIN)
+
+    def check_key(self, key: Key) -> None:
+        """Refuses a key with too little scope, or one for some agents where this concerns more than them."""
+        key.check_scope(self.needed_scope)
+        is_within = self.needed_scope is not Scope.ADMIN or "{agent_id}" in self.path
+        if not (is_within if self.within_agents is None else self.within_agents):
+            key.check_not_limited()
 
     @property
     def summary(self) -> str:
@@ -192,6 +212,9 @@ def endpoint(
     async def respond(request: Request) -> Response:
         # The headers say who sends the request: we read no body from a user who is not signed in.
         user = await sign_in(request)
+        if user.key is not None:
+            route.check_key(user.key)
+            await check_reach((await services()).store, user, request.path_params)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not shape.files
         raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
@@ -205,7 +228,7 @@ def endpoint(
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)
         if isinstance(result, EventStream):
-            result.end_when_refused(still_signed_in(request, user))
+            result.end_when_refused(still_signed_in(request, user), check_every_s(user))
         if isinstance(result, Response):
             return result
         status, headers = route.status, None

@@ -79,15 +79,16 @@ class EventStream(Response):
         self._source: Source[Any] = source
         self._encoding: Encoding[Any] = encoding
         self._check: Callable[[], Awaitable[None]] = _nothing
+        self._check_every_s = HEARTBEAT_EVERY_S
 
-    def end_when_refused(self, check: Callable[[], Awaitable[None]]) -> None:
+    def end_when_refused(self, check: Callable[[], Awaitable[None]], every_s: float) -> None:
         """Ends the stream soon after `check` refuses its user: tokens expire, and users are deleted."""
-        self._check = check
+        self._check, self._check_every_s = check, every_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with self._source:
-            reader = _Reader(self._source, send)
+            reader = _Reader(self._source, send, self._check_every_s)
             listening = asyncio.create_task(reader.listen(receive))
             try:
                 async with reader.present:
@@ -128,7 +129,7 @@ class _Reader:
     affected. One periodic timer checks both: one for each piece would cost as much as sending.
     """
 
-    def __init__(self, source: Source[Any], send: Send) -> None:
+    def __init__(self, source: Source[Any], send: Send, check_every_s: float) -> None:
         self.present = asyncio.timeout(None)
         self.needs_sign_of_life = False
         self.needs_check = False
@@ -137,7 +138,10 @@ class _Reader:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._sending_since: float | None = None
-        self._timer = self._loop.call_later(HEARTBEAT_EVERY_S, self._look)
+        self._look_every_s = min(check_every_s, HEARTBEAT_EVERY_S)
+        self._looks_a_sign = max(1, int(HEARTBEAT_EVERY_S / self._look_every_s))
+        self._looks = 0
+        self._timer = self._loop.call_later(self._look_every_s, self._look)
 
     async def send(self, body: bytes, *, more: bool = True) -> None:
         """Sends a piece."""
@@ -157,10 +161,11 @@ class _Reader:
         self._timer.cancel()
 
     def _look(self) -> None:
-        pause = HEARTBEAT_EVERY_S
+        pause = self._look_every_s
         self.needs_check = True
         if self._sending_since is None:
-            self.needs_sign_of_life = True
+            self._looks += 1
+            self.needs_sign_of_life |= self._looks % self._looks_a_sign == 0
             self._source.wake()
         else:
             pause = min(pause, self._sending_since + SLOWEST_READ_S - self._loop.time())

@@ -18,6 +18,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
 )
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.key import Scope
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.ports.conversations import ConversationFilter
@@ -41,6 +42,7 @@ from threadkeep.protocols.agentx.files import HistoryFiles, take_in
 from threadkeep.protocols.agentx.frames import Response
 from threadkeep.protocols.agentx.history import agent_id_of, history, image_record, is_online
 from threadkeep.protocols.agentx.started_agents import StartedAgents, StartedByUser
+from threadkeep.services.reach import check_reach
 from threadkeep.services.sending import NewMessage
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
@@ -86,8 +88,11 @@ async def _respond(
         user = await sign_in()
         if request.refusal is not None:
             raise request.refusal
-        kind, handle = _find(request.name)
+        kind, scope, handle = _find(request.name)
+        if user.key is not None:
+            user.key.check_scope(scope)
         body = _body(request, kind)
+        await check_reach(services.store, user, _ids_in(body))
         return await handle(Caller(user, services, started_by.of(user.id)), body)
     except ThreadkeepError as exc:
         return _error(exc)
@@ -105,10 +110,21 @@ def _error(error: ThreadkeepError) -> frames.ErrorResponse:
     return frames.ErrorResponse(error=error.message, error_code=error.code)
 
 
-def _find(name: str) -> "tuple[type[Struct], Handler]":
+def _find(name: str) -> "tuple[type[Struct], Scope, Handler]":
     if name not in REQUESTS:
         raise InvalidRequest(f"Unknown request `{name}_request`.", param="type")
     return REQUESTS[name]
+
+
+def _ids_in(body: Struct) -> dict[str, str]:
+    """The ids that a request names, as our routes call them: images and running agents are conversations."""
+    image_id = getattr(body, "image_id", None) or getattr(body, "agent_id", None)
+    container_id = getattr(body, "container_id", None)
+    ids = {
+        "conversation_id": image_id,
+        "agent_id": None if container_id == DEFAULT_CONTAINER else container_id,
+    }
+    return {name: id_ for name, id_ in ids.items() if id_}
 
 
 def _body(request: Request, kind: type[Struct]) -> Struct:
@@ -307,7 +323,7 @@ async def _container(caller: Caller, container_id: str) -> AgentId:
     """The agent that a client means; raises not found if the user may not see it."""
     agents = caller.services.agents
     if container_id == DEFAULT_CONTAINER:
-        return (await agents.default()).id
+        return (await agents.default_of(caller.user)).id
     return (await agents.get(caller.user, container_id)).id
 
 
@@ -340,7 +356,7 @@ async def _started(caller: Caller, container_id: str) -> list[Conversation]:
 async def _listed_container(caller: Caller, container_id: str | None) -> AgentId | None:
     """The agent whose conversations are listed, which may be deleted; None for all."""
     if container_id == DEFAULT_CONTAINER:
-        return (await caller.services.agents.default()).id
+        return (await caller.services.agents.default_of(caller.user)).id
     return None if container_id is None else AgentId(container_id.lower())
 
 
@@ -351,22 +367,22 @@ def _conversation_id(body: ImageOrAgent) -> str:
 
 
 Handler = Callable[[Caller, Any], Awaitable[Response]]
-REQUESTS: Mapping[str, tuple[type[Struct], Handler]] = {
-    "container_create": (Container, _create_container),
-    "container_get": (Container, _get_container),
-    "container_list": (NoData, _list_containers),
-    "image_create": (ImageCreate, _create_image),
-    "image_get": (Image, _get_image),
-    "image_list": (ImageList, _list_images),
-    "image_update": (ImageUpdate, _update_image),
-    "image_delete": (Image, _delete_image),
-    "image_messages": (Image, _list_messages),
-    "image_run": (Image, _run_image),
-    "image_stop": (Image, _stop_image),
-    "agent_get": (RunningAgent, _get_agent),
-    "agent_list": (Container, _list_agents),
-    "agent_destroy": (RunningAgent, _destroy_agent),
-    "agent_destroy_all": (Container, _destroy_all_agents),
-    "agent_interrupt": (ImageOrAgent, _interrupt_agent),
-    "message_send": (MessageSend, _send_message),
+REQUESTS: Mapping[str, tuple[type[Struct], Scope, Handler]] = {
+    "container_create": (Container, Scope.CHAT, _create_container),
+    "container_get": (Container, Scope.READ, _get_container),
+    "container_list": (NoData, Scope.READ, _list_containers),
+    "image_create": (ImageCreate, Scope.CHAT, _create_image),
+    "image_get": (Image, Scope.READ, _get_image),
+    "image_list": (ImageList, Scope.READ, _list_images),
+    "image_update": (ImageUpdate, Scope.CHAT, _update_image),
+    "image_delete": (Image, Scope.CHAT, _delete_image),
+    "image_messages": (Image, Scope.READ, _list_messages),
+    "image_run": (Image, Scope.CHAT, _run_image),
+    "image_stop": (Image, Scope.CHAT, _stop_image),
+    "agent_get": (RunningAgent, Scope.READ, _get_agent),
+    "agent_list": (Container, Scope.READ, _list_agents),
+    "agent_destroy": (RunningAgent, Scope.CHAT, _destroy_agent),
+    "agent_destroy_all": (Container, Scope.CHAT, _destroy_all_agents),
+    "agent_interrupt": (ImageOrAgent, Scope.CHAT, _interrupt_agent),
+    "message_send": (MessageSend, Scope.CHAT, _send_message),
 }

@@ -18,7 +18,6 @@ from threadkeep.domain.errors import (
     Unauthenticated,
 )
 from threadkeep.domain.ids import MessageId, UserId
-from threadkeep.ports.sign_in import CHECK_EVERY_S
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.cursor import Cursor, parse_cursor
 from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
@@ -107,6 +106,8 @@ class Socket:
         self._has_signed_in = False
         """Whether the client has signed in by a message since: then it is not idle."""
         self._ending: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
+        self._signing_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the client signs in by a message: what it signs in with sets the pause between checks."""
 
     async def run(self) -> None:
         """Serves the client until either side closes."""
@@ -150,8 +151,12 @@ class Socket:
     async def _end_when_asked(self) -> None:
         """Closes at once: a client that does not read would block the queue."""
         while not self._ending.done():
-            done, _ = await asyncio.wait([self._ending], timeout=CHECK_EVERY_S)
-            if not done:
+            waiting = asyncio.wait(
+                [self._ending, self._signing_in],
+                timeout=self._sign_in.check_every_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not (await waiting)[0]:
                 await self._check_sign_in()
         close = self._ending.result()
         with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):  # it may be closing anyway
@@ -221,6 +226,8 @@ class Socket:
             return
         self._allow_large_messages()
         self._note_signed_in()
+        self._signing_in.set_result(None)
+        self._signing_in = asyncio.get_running_loop().create_future()
 
     async def _refuse(self, error: ThreadkeepError, session_id: str = "") -> None:
         """Reports an error; a client that has not signed in gets a few attempts only."""

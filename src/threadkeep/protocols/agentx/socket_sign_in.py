@@ -8,12 +8,13 @@ from starlette.websockets import WebSocket
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.ports.sign_in import Check, SignIn
+from threadkeep.ports.sign_in import CHECK_EVERY_S, Check, SignIn, check_every_s
 
 log = logging.getLogger("threadkeep.ws")
 
 BEARER = "bearer."
 """The prefix of a subprotocol that is a token: browsers can set no header of a web socket."""
+_CREDENTIALS = (b"authorization", b"x-api-key")
 
 
 class SocketSignIn:
@@ -25,6 +26,8 @@ class SocketSignIn:
         self._signed = _with_subprotocol(websocket)
         self._user_id: UserId | None = None
         self._check: Check | None = None
+        self.check_every_s = CHECK_EVERY_S
+        """The seconds between two checks, as the one who has signed in last needs them."""
 
     @property
     def user_id(self) -> UserId | None:
@@ -46,7 +49,7 @@ class SocketSignIn:
 
     async def renew(self, authorization: str) -> None:
         """Signs in by a message, or renews a token. If refused, nothing changes."""
-        signed = _with_authorization(self._websocket, [authorization.encode()])
+        signed = _with_credentials(self._websocket, [(b"authorization", authorization.encode())])
         await self._user_of(signed)
         self._signed = signed
 
@@ -57,6 +60,7 @@ class SocketSignIn:
         if self._user_id is None:
             self._user_id = user.id
             self._check = self._sign_in.checking(lambda: self._signed, user.id)
+        self.check_every_s = check_every_s(user)
         return user
 
     async def check(self) -> None:
@@ -69,11 +73,13 @@ def _with_subprotocol(websocket: WebSocket) -> WebSocket:
     """The connection with the tokens of its subprotocols as headers: browsers can set only the former."""
     offered: list[str] = websocket.scope.get("subprotocols", [])
     tokens = [it.removeprefix(BEARER) for it in offered if it.startswith(BEARER)]
-    given = [value for name, value in websocket.scope["headers"] if name == b"authorization"]
-    return _with_authorization(websocket, [*given, *(b"Bearer " + token.encode() for token in tokens)])
+    given = [header for header in websocket.scope["headers"] if header[0] in _CREDENTIALS]
+    return _with_credentials(
+        websocket, [*given, *((b"authorization", b"Bearer " + token.encode()) for token in tokens)]
+    )
 
 
-def _with_authorization(websocket: WebSocket, values: list[bytes]) -> WebSocket:
-    others = [header for header in websocket.scope["headers"] if header[0] != b"authorization"]
-    headers = [*others, *((b"authorization", value) for value in values)]
-    return WebSocket({**websocket.scope, "headers": headers}, websocket.receive, websocket.send)
+def _with_credentials(websocket: WebSocket, credentials: list[tuple[bytes, bytes]]) -> WebSocket:
+    others = [header for header in websocket.scope["headers"] if header[0] not in _CREDENTIALS]
+    scope = {**websocket.scope, "headers": [*others, *credentials]}
+    return WebSocket(scope, websocket.receive, websocket.send)

@@ -26,8 +26,9 @@ CREATE TABLE tk_keys (
     -- JSON lists; `agents` is NULL for all.
     scopes text NOT NULL,
     agents text,
-    -- The role of its user when it was made; falls when they sign in without it.
-    role text NOT NULL CHECK (role IN ('user', 'admin')),
+    -- What its user was allowed when it was made; `is_admin` falls when they sign in without that role.
+    is_admin boolean NOT NULL,
+    may_run_programs boolean NOT NULL,
     budget_month bigint,
     created_at bigint NOT NULL,
     expires_at bigint,
@@ -44,7 +45,7 @@ CREATE TABLE tk_ledger (
     agent_id uuid,
     key_id uuid,
     purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
-    model text NOT NULL,
+    model text,
     input_tokens bigint NOT NULL,
     output_tokens bigint NOT NULL,
     cache_read_tokens bigint NOT NULL,
@@ -54,33 +55,43 @@ CREATE TABLE tk_ledger (
     currency text,
     -- 1 for the first call of a turn, so that a sum counts turns.
     turns bigint NOT NULL,
-    at bigint NOT NULL
+    -- When the call was made, and which day that was in the operator's time zone ('2026-11-17').
+    at bigint NOT NULL,
+    day text NOT NULL
 );
-CREATE INDEX tk_ledger_user ON tk_ledger (user_id, at);
-CREATE INDEX tk_ledger_agent ON tk_ledger (agent_id, at);
-CREATE INDEX tk_ledger_time ON tk_ledger (at);
+CREATE INDEX tk_ledger_user ON tk_ledger (user_id, day);
+CREATE INDEX tk_ledger_agent ON tk_ledger (agent_id, day);
+CREATE INDEX tk_ledger_day ON tk_ledger (day);
 
--- What each budget has spent and reserved in a period: the ledger's sum, kept up to date. `scope` is whose budget
--- it is, `period` the first day of its day or month with that length ('2026-11-17/day', '2026-11-01/month').
+-- What each budget has spent and reserved in a day ('2026-11-17') or month ('2026-11'): the sums of the ledger and
+-- of the reservations, kept up to date from the first reservation on.
 CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),
     scope_id text NOT NULL,
     period text NOT NULL,
+    currency text NOT NULL,
     spent bigint NOT NULL,
     reserved bigint NOT NULL,
-    PRIMARY KEY (scope, scope_id, period)
+    PRIMARY KEY (scope, scope_id, period, currency)
 );
--- What a model call can cost at most, set aside before it is made.
+-- What a model call can cost at most, set aside before it is made; `id` is its turn's, or its own outside a turn.
+-- With what the ledger needs to know of the call, if nobody is left to say what it cost.
 CREATE TABLE tk_reservations (
     id uuid NOT NULL PRIMARY KEY,
-    -- NULL outside a turn. The reservations of a lost node stay until its turn goes on or ends.
-    turn_id uuid,
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    agent_id uuid,
+    key_id uuid,
+    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
+    model text,
     amount bigint NOT NULL,
-    -- The rows of tk_spending that hold it (JSON).
+    currency text NOT NULL,
+    -- The rows of tk_spending that count it: a JSON list of scope, scope_id and period.
     held_by text NOT NULL,
-    made_at bigint NOT NULL
+    at bigint NOT NULL,
+    day text NOT NULL
 );
-CREATE INDEX tk_reservation_turn ON tk_reservations (turn_id);
+CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
+CREATE INDEX tk_reservation_time ON tk_reservations (at);
 
 CREATE TABLE tk_feedback (
     message_id uuid NOT NULL PRIMARY KEY REFERENCES tk_messages (id) ON DELETE CASCADE,
@@ -96,6 +107,7 @@ CREATE TABLE tk_feedback (
 CREATE INDEX tk_feedback_conversation ON tk_feedback (conversation_id);
 CREATE INDEX tk_feedback_agent ON tk_feedback (agent_id, updated_at, message_id);
 
--- The key that a turn was begun with, and the model that a queued message asks for.
+-- The key that a turn was begun with or a message queued with, and the model that a queued message asks for.
 ALTER TABLE tk_turns ADD COLUMN key_id uuid;
+ALTER TABLE tk_queued ADD COLUMN key_id uuid;
 ALTER TABLE tk_queued ADD COLUMN model text;

@@ -1,0 +1,76 @@
+"""API keys over HTTP."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
+
+from threadkeep.domain.errors import AgentNotFound
+from threadkeep.domain.ids import AgentId, is_uuid
+from threadkeep.domain.key import KeyDraft, Scope
+from threadkeep.domain.money import parse_amount
+from threadkeep.http.requests.routing import Call
+from threadkeep.wire.keys import KeyView, NewKeyView, key_view
+from threadkeep.wire.view import PageView
+
+
+class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The key to make."""
+
+    name: str
+    scopes: Annotated[
+        list[Scope],
+        Meta(
+            description="`read`: GET requests; `chat`: also conversations, messages, files, approvals and "
+            "feedback; `admin`: everything that you may do.",
+        ),
+    ]
+    agents: Annotated[
+        list[str] | None, Meta(description="The agents that it is limited to; by default, all.")
+    ] = None
+    budget_month: Annotated[
+        str | int | float | None,
+        Meta(description="What it can spend in a calendar month, in the server's currency."),
+    ] = None
+    expires_at: Annotated[
+        Annotated[datetime, Meta(tz=True)] | None,
+        Meta(description="By default, never; with the scope `admin`, 90 days from now, which is the latest."),
+    ] = None
+
+
+async def create_key(call: Call, *, body: KeyBody) -> NewKeyView:
+    """Make an API key that signs in as you. The response is the only one with the key itself.
+
+    It keeps the role that you have now, until you next sign in without it. Only a signed-in person or a key
+    with the scope `admin` makes keys.
+    """
+    draft = KeyDraft(
+        name=body.name,
+        scopes=tuple(dict.fromkeys(body.scopes)),
+        agents=None if body.agents is None else frozenset(map(_agent_id, body.agents)),
+        budget_month=(
+            None if body.budget_month is None else parse_amount(body.budget_month, param="budgetMonth")
+        ),
+        expires_at=body.expires_at and int(body.expires_at.timestamp() * 1000),
+    )
+    key, value = await call.services.keys.create(call.user, draft)
+    return NewKeyView(**asdict(key_view(key)), key=value)
+
+
+async def list_keys(call: Call) -> PageView[KeyView]:
+    """List your API keys, newest first, without the keys themselves."""
+    keys = await call.services.keys.list(call.user)
+    return PageView(items=[key_view(key) for key in keys], next_cursor=None)
+
+
+async def revoke_key(call: Call, *, key_id: str) -> None:
+    """Revoke one of your API keys. What it has open ends within 5 seconds."""
+    await call.services.keys.revoke(call.user, key_id)
+
+
+def _agent_id(given: str) -> AgentId:
+    """Treats an invalid id like an id that doesn't exist."""
+    if not is_uuid(given):
+        raise AgentNotFound
+    return AgentId(given.lower())

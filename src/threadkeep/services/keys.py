@@ -1,0 +1,139 @@
+"""API keys: users make and revoke them, programs sign in with them."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeVar
+
+from threadkeep.clock import Clock
+from threadkeep.domain.errors import KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
+from threadkeep.domain.ids import KeyId, UserId, is_uuid, new_uuid
+from threadkeep.domain.key import MOST_KEYS, Key, KeyDraft, hash_of, new_key_value, prefix_of
+from threadkeep.domain.user import User, user_of_key
+from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.store import Store
+from threadkeep.services.agents import Agents
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+KNOWN_FOR_S = 2.0
+"""How long a node relies on what it has read of a key or of a user's role. With the pause between two checks
+of an open stream, a key that another node revokes ends its streams within 5 seconds."""
+MOST_KNOWN = 4096
+USE_NOTED_EVERY_MS = 60_000
+
+
+class Keys:
+    """The use cases of keys."""
+
+    def __init__(
+        self, store: Store, agents: Agents, clock: Clock, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._clock = clock
+        self._monotonic = monotonic
+        self._known: OrderedDict[str, tuple[Key, float]] = OrderedDict()
+        """Keys by their hashes, and until when they count."""
+        self._without_admin: OrderedDict[UserId, float] = OrderedDict()
+        """Users whose keys don't have the admin role, and until when that counts."""
+
+    async def create(self, user: User, draft: KeyDraft) -> tuple[Key, str]:
+        """A new key of the user, and its value, which nobody can read again."""
+        for agent_id in draft.agents or ():  # it acts without the admin role
+            await self._agents.get(User(user.id), agent_id)
+        now, value = self._clock(), new_key_value()
+        key = Key(
+            id=KeyId(new_uuid()),
+            user_id=user.id,
+            name=draft.name,
+            prefix=prefix_of(value),
+            scopes=draft.scopes,
+            agents=draft.agents,
+            is_admin=user.is_admin,
+            may_run_programs=user.may_run_programs,
+            budget_month=draft.budget_month,
+            created_at=now,
+            expires_at=draft.expiry(now),
+        )
+        entry = self._entry(user, "create_key", {"keyId": key.id, "scopes": list(key.scopes)})
+        if not await self._store.keys.add(key, hash_of(value), entry, most=MOST_KEYS):
+            raise LimitNotAllowed(
+                f"You have {MOST_KEYS} keys, the most allowed. Revoke one that you no longer use.",
+                details={"limit": "keys", "most": MOST_KEYS},
+            )
+        self._without_admin.pop(user.id, None)
+        return key, value
+
+    async def list(self, user: User) -> Sequence[Key]:
+        """The user's keys, newest first; a key that is limited to agents sees only itself."""
+        keys = await self._store.keys.of_user(user.id)
+        return keys if user.agents is None else [key for key in keys if key.id == user.key_id]
+
+    async def revoke(self, user: User, key_id: str) -> None:
+        """Deletes one of the user's keys. What it has open ends within seconds, on every node."""
+        id_ = KeyId(key_id.lower())
+        entry = self._entry(user, "revoke_key", {"keyId": id_})
+        if not is_uuid(key_id) or not await self._store.keys.remove(user.id, id_, entry):
+            raise KeyNotFound
+        self._forget(lambda key: key.id == id_)
+
+    async def sign_in(self, value: str) -> User:
+        """The user whom a key signs in; Unauthenticated if it is unknown, revoked or expired."""
+        key = await self.find(value)
+        now = self._clock()
+        if key.last_used_at is None or now - key.last_used_at >= USE_NOTED_EVERY_MS:
+            with suppress(StorageError):  # the request itself reports the outage
+                await self._store.keys.note_use(key.id, now)
+            key = replace(key, last_used_at=now)
+            key_hash = hash_of(value)
+            if (known := self._known.get(key_hash)) is not None:
+                self._known[key_hash] = key, known[1]
+        return user_of_key(key)
+
+    async def find(self, value: str) -> Key:
+        """The valid key with a value; Unauthenticated if there is none. That isn't a use of it."""
+        key_hash = hash_of(value)
+        key, until = self._known.get(key_hash, (None, 0.0))
+        if key is None or self._monotonic() >= until:
+            self._known.pop(key_hash, None)
+            asked_at = self._monotonic()
+            if (key := await self._store.keys.find(key_hash)) is None:
+                raise Unauthenticated("This API key doesn't exist, or it was revoked.")
+            _remember(self._known, key_hash, (key, asked_at + KNOWN_FOR_S))
+        key.check_valid(self._clock())
+        return key
+
+    async def follow_role(self, user: User) -> None:
+        """Takes the admin role from the keys of a user who signs in without it."""
+        if user.is_admin:
+            self._without_admin.pop(user.id, None)
+            return
+        if self._monotonic() < self._without_admin.get(user.id, 0.0):
+            return
+        asked_at = self._monotonic()
+        if await self._store.keys.has_admin_keys(user.id):
+            await self._store.keys.take_admin_role(user.id)
+            self.forget_user(user.id)
+        _remember(self._without_admin, user.id, asked_at + KNOWN_FOR_S)
+
+    def forget_user(self, user_id: UserId) -> None:
+        """Reads the user's keys again before they sign in."""
+        self._forget(lambda key: key.user_id == user_id)
+
+    def _forget(self, is_gone: Callable[[Key], bool]) -> None:
+        for key_hash in [key_hash for key_hash, (key, _) in self._known.items() if is_gone(key)]:
+            del self._known[key_hash]
+
+    def _entry(self, user: User, action: str, details: dict[str, object]) -> AuditEntry:
+        return AuditEntry(new_uuid(), self._clock(), user.id, action, None, details)
+
+
+def _remember(known: OrderedDict[K, V], name: K, value: V) -> None:
+    known[name] = value
+    known.move_to_end(name)
+    if len(known) > MOST_KNOWN:
+        known.popitem(last=False)

@@ -1,0 +1,1 @@
+"""What model calls have cost, and what budgets have left, in the database."""

@@ -1,0 +1,49 @@
+"""API keys as clients see them."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from threadkeep.domain.key import Key, Scope
+from threadkeep.domain.money import amount_text
+from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
+
+
+class KeyView(View, frozen=True, kw_only=True):
+    """An API key without its value."""
+
+    id: Id
+    name: str
+    prefix: Annotated[str, Meta(description="How the key begins, to tell keys apart.")]
+    scopes: Sequence[Scope]
+    agents: Annotated[
+        Sequence[Id] | None, Meta(description="The agents that it is limited to; null for all.")
+    ]
+    budget_month: Annotated[
+        str | None, Meta(description="What it can spend in a calendar month; null for no limit.")
+    ]
+    created_at: Time
+    expires_at: Time | None
+    last_used_at: Annotated[Time | None, Meta(description="Accurate to a minute.")]
+
+
+class NewKeyView(KeyView, frozen=True, kw_only=True):
+    """A new API key with its value. It is shown this once: Threadkeep stores only its hash."""
+
+    key: str
+
+
+def key_view(key: Key) -> KeyView:
+    """A key as its user sees it."""
+    return KeyView(
+        id=key.id,
+        name=key.name,
+        prefix=key.prefix,
+        scopes=key.scopes,
+        agents=None if key.agents is None else sorted(key.agents),
+        budget_month=None if key.budget_month is None else amount_text(key.budget_month),
+        created_at=rfc3339(key.created_at),
+        expires_at=time_or_none(key.expires_at),
+        last_used_at=time_or_none(key.last_used_at),
+    )

@@ -1,0 +1,300 @@
+"""The ledger's contract: every test runs on every database."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.making import ALICE, BOB, NOW, chunk_of, keep_agent, keep_begun, keep_conversation
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.events import UsageReported
+from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.message import Usage
+from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Payer, Purpose
+from threadkeep.domain.turn import Turn
+from threadkeep.ports.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
+from threadkeep.ports.store import Store
+
+DAY, MONTH = "2026-11-17", "2026-11"
+ALL_DAYS = UsageFilter("0001-01-01", "9999-12-31", None)
+KEY = new_uuid()
+
+
+def charge(payer: Payer, cost: int | None, **changes: Any) -> Charge:
+    id_ = new_uuid()
+    usage = Usage(10, 5, cost=None if cost is None else Cost.of(cost, "USD"))
+    made = Charge(
+        id=id_,
+        payer=payer,
+        purpose=Purpose.TITLE,
+        model="default/some",
+        usage=usage,
+        at=NOW,
+        day=DAY,
+        reservation_id=id_,
+    )
+    return replace(made, **changes)
+
+
+def reservation(payer: Payer, most: int, *, least: int | None = None, **changes: Any) -> Reservation:
+    made = Reservation(
+        id=new_uuid(),
+        payer=payer,
+        purpose=Purpose.TITLE,
+        model="default/some",
+        at=NOW,
+        day=DAY,
+        least=most if least is None else least,
+        most=most,
+        currency="USD",
+    )
+    return replace(made, **changes)
+
+
+def of(reserved: Reservation, cost: int | None) -> Charge:
+    """The charge of a call outside a turn."""
+    return charge(reserved.payer, cost, id=reserved.id, reservation_id=reserved.id)
+
+
+async def payer_of(store: Store, agent: Agent | None = None, user_id: UserId = ALICE) -> Payer:
+    await store.users.meet(user_id, NOW)
+    return Payer(user_id, (agent or await keep_agent(store)).id)
+
+
+async def total(store: Store) -> tuple[int, int]:
+    """How many calls are in the ledger, and what they cost."""
+    sums = await store.ledger.usage(ALL_DAYS, ())
+    return sum(it.calls for it in sums), sum(it.cost for it in sums)
+
+
+async def state(store: Store, budget: Budget) -> tuple[int, int]:
+    (found,) = await store.ledger.states([budget], "USD")
+    return found.spent, found.reserved
+
+
+async def test_a_call_is_charged_once_however_often_it_is_tried(store: Store):
+    payer = await payer_of(store)
+    call = charge(payer, 7)
+    await asyncio.gather(*(store.ledger.charge(call) for _ in range(3)))
+    assert await total(store) == (1, 7)
+
+
+async def test_usage_is_summed_by_what_is_asked_for(store: Store):
+    payer = await payer_of(store)
+    keyed = replace(payer, key_id=KEY)
+    other = await payer_of(store, user_id=BOB)
+    await store.ledger.charge(charge(payer, 7, purpose=Purpose.TURN, is_first=True))
+    await store.ledger.charge(charge(keyed, 8, model="default/other"))
+    await store.ledger.charge(charge(payer, None, day="2026-11-18"))
+    await store.ledger.charge(charge(other, 9))
+
+    def found(sums: Any) -> list[tuple[dict[str, str | None], int, int]]:
+        return [(dict(it.group), it.calls, it.cost) for it in sums]
+
+    own = replace(ALL_DAYS, user_id=ALICE)
+    assert found(await store.ledger.usage(own, ["day", "model"])) == [
+        ({"day": DAY, "model": "default/other"}, 1, 8),
+        ({"day": DAY, "model": "default/some"}, 1, 7),
+        ({"day": "2026-11-18", "model": "default/some"}, 1, 0),
+    ]
+    by_user = await store.ledger.usage(replace(ALL_DAYS, last_day=DAY), ["user"])
+    assert sorted(found(by_user), key=str) == [({"user": ALICE}, 2, 15), ({"user": BOB}, 1, 9)]
+    keys = await store.ledger.usage(replace(own, last_day=DAY), ["key"])
+    assert {it.group["key"]: it.cost for it in keys} == {None: 7, KEY: 8}
+    with_agent = replace(ALL_DAYS, agent_id=other.agent_id)
+    assert found(await store.ledger.usage(with_agent, ["purpose"])) == [({"purpose": "title"}, 1, 9)]
+    (day,) = await store.ledger.usage(replace(own, agent_id=payer.agent_id, last_day=DAY), [])
+    assert day == UsageSum({}, "USD", 1, 2, 20, 10, 0, 0, estimated=False, cost=15, unpriced=0)
+
+
+async def test_sums_beyond_the_numbers_of_the_database_are_exact(store: Store):
+    payer = await payer_of(store)
+    for _ in range(3):
+        await store.ledger.charge(charge(payer, 9 * 10**18 + 1))
+    assert await total(store) == (3, 27 * 10**18 + 3)
+
+
+async def test_a_reservation_counts_against_every_budget_until_its_call_is_charged(store: Store):
+    payer = replace(await payer_of(store), key_id=KEY)
+    limits = BudgetLimits(user_day=100, user_month=100, agent_month=100, key_month=100)
+    budgets = limits.budgets(payer, DAY)
+    reserved = reservation(payer, 60)
+    assert await store.ledger.reserve(reserved, budgets) == 60
+    assert [await state(store, it) for it in budgets] == [(0, 60)] * 4
+    await store.ledger.charge(of(reserved, 41))
+    await store.ledger.charge(of(reserved, 41))
+    assert [await state(store, it) for it in budgets] == [(41, 0)] * 4
+
+
+async def test_what_does_not_fit_is_refused_and_reserves_nothing(store: Store):
+    payer = await payer_of(store)
+    day, month = (
+        Budget(BudgetScope.USER, ALICE, DAY, 50),
+        Budget(BudgetScope.USER, ALICE, MONTH, 100),
+    )
+    assert await store.ledger.reserve(reservation(payer, 30), [month, day]) == 30
+    refused = await store.ledger.reserve(reservation(payer, 30), [month, day])
+    assert refused == BudgetState(day, spent=0, reserved=30)
+    assert await state(store, month) == (0, 30)
+
+
+async def test_a_reservation_takes_what_is_left_if_that_is_enough(store: Store):
+    payer = await payer_of(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    await store.ledger.charge(charge(payer, 30))
+    assert await store.ledger.reserve(reservation(payer, 1000, least=70), [budget]) == 70
+    refused = await store.ledger.reserve(reservation(payer, 1000, least=1), [budget])
+    assert isinstance(refused, BudgetState) and refused.left == 0
+
+
+async def test_what_was_not_billed_is_given_back(store: Store):
+    payer = await payer_of(store)
+    budget = Budget(BudgetScope.AGENT, str(payer.agent_id), MONTH, 100)
+    reserved = reservation(payer, 60)
+    await store.ledger.reserve(reserved, [budget])
+    await store.ledger.release(reserved.id)
+    await store.ledger.release(reserved.id)
+    assert await state(store, budget) == (0, 0)
+
+
+async def test_a_lowered_budget_lets_running_calls_end_and_refuses_the_next(store: Store):
+    payer = await payer_of(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    reserved = reservation(payer, 60)
+    await store.ledger.reserve(reserved, [budget])
+    lowered = replace(budget, limit=10)
+    assert isinstance(await store.ledger.reserve(reservation(payer, 1), [lowered]), BudgetState)
+    await store.ledger.charge(of(reserved, 9))
+    assert await store.ledger.reserve(reservation(payer, 1), [lowered]) == 1
+
+
+async def test_a_budget_that_comes_back_knows_what_was_spent_without_it(store: Store):
+    payer = await payer_of(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    await store.ledger.charge(charge(payer, 10))
+    assert await state(store, budget) == (10, 0)
+    await store.ledger.charge(charge(payer, 20))
+    assert await state(store, budget) == (30, 0)
+
+
+async def test_a_new_budget_misses_no_call_that_is_charged_meanwhile(store: Store):
+    payer = await payer_of(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 10**9)
+    calls = [charge(payer, 1) for _ in range(40)]
+    half = len(calls) // 2
+    await asyncio.gather(
+        *(store.ledger.charge(it) for it in calls[:half]),
+        store.ledger.states([budget], "USD"),
+        *(store.ledger.charge(it) for it in calls[half:]),
+    )
+    assert await state(store, budget) == (40, 0)
+
+
+@pytest.mark.usefixtures("crowded")
+async def test_parallel_reservations_never_pass_a_budget(store: Store):
+    payer = await payer_of(store)
+    budgets = BudgetLimits(user_day=1000, user_month=1000, agent_month=1000).budgets(payer, DAY)
+
+    async def call() -> bool:
+        reserved = reservation(payer, 100)
+        granted = await store.ledger.reserve(reserved, budgets)
+        if isinstance(granted, BudgetState):
+            return False
+        await store.ledger.charge(of(reserved, 100))
+        return True
+
+    made = await asyncio.gather(*(call() for _ in range(50)))
+    assert sum(made) == 10
+    assert [await state(store, it) for it in budgets] == [(1000, 0)] * 3
+
+
+async def running_turn(store: Store) -> tuple[Turn, Payer]:
+    agent = await keep_agent(store)
+    begun = (await keep_conversation(store, agent)).begin_turn("Hello", NOW, model="default/some")
+    await keep_begun(store, begun)
+    return begun.turn, Payer(ALICE, agent.id)
+
+
+async def test_a_call_is_charged_with_its_usage_event_and_settles_what_its_turn_reserved(store: Store):
+    turn, payer = await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    reserved = reservation(payer, 60, id=turn.id, purpose=Purpose.TURN, fence=1)
+    await store.ledger.reserve(reserved, [budget])
+    chunk = chunk_of(turn.id, 2, UsageReported(10, 5))
+    chunk = replace(chunk, charges=(charge(payer, 41, reservation_id=turn.id),))
+    assert await store.log.append([(chunk, 1)]) == {turn.id}
+    assert await store.log.append([(chunk, 1)]) == {turn.id}  # the first reply was lost
+    assert await state(store, budget) == (41, 0)
+    assert await total(store) == (1, 41)
+
+
+async def test_a_turn_of_another_node_can_neither_reserve_nor_charge(store: Store):
+    (turn, payer), (other, _) = await running_turn(store), await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    with pytest.raises(StorageConflict):
+        await store.ledger.reserve(reservation(payer, 60, id=turn.id, fence=2), [budget])
+    lost, kept = (
+        replace(chunk_of(it.id, 2, UsageReported(10, 5)), charges=(charge(payer, 41, reservation_id=it.id),))
+        for it in (turn, other)
+    )
+    assert await store.log.append([(lost, 2), (kept, 1)]) == {other.id}
+    assert await total(store) == (1, 41)
+
+
+async def test_a_call_made_again_elsewhere_replaces_what_its_turn_reserved(store: Store):
+    turn, payer = await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    for most in (60, 80):
+        made = reservation(payer, most, id=turn.id, purpose=Purpose.TURN, fence=1)
+        assert await store.ledger.reserve(made, [budget]) == most
+    assert await state(store, budget) == (0, 80)
+
+
+async def test_what_nobody_is_left_to_charge_is_charged_in_full(store: Store):
+    turn, payer = await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    lost, new = reservation(payer, 30), reservation(payer, 20, at=NOW + 10)
+    running = reservation(payer, 10, id=turn.id, purpose=Purpose.TURN, fence=1)
+    for it in (lost, new, running):
+        await store.ledger.reserve(it, [budget])
+    assert await store.ledger.charge_abandoned(NOW + 5) == 1
+    assert await store.ledger.charge_abandoned(NOW + 5) == 0
+    assert await state(store, budget) == (30, 30)
+    await store.ledger.charge(of(lost, 5))  # it was only slow, and is charged already
+    assert await state(store, budget) == (30, 30)
+
+
+async def test_purging_a_conversation_does_not_reset_a_budget(store: Store):
+    turn, payer = await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    chunk = chunk_of(turn.id, 2, UsageReported(10, 5))
+    chunk = replace(chunk, charges=(charge(payer, 41, reservation_id=turn.id),))
+    await store.log.append([(chunk, 1)])
+    reserved = reservation(payer, 9, id=turn.id, purpose=Purpose.TURN, fence=1)
+    await store.ledger.reserve(reserved, [budget])
+    assert await store.conversations.purge(ALICE, turn.conversation_id)
+    assert await state(store, budget) == (41, 9)
+    await store.ledger.charge_abandoned(NOW + 1)
+    assert await state(store, budget) == (50, 0)
+
+
+async def test_a_deleted_user_leaves_nothing_reserved_and_no_usage(store: Store):
+    agent = await keep_agent(store, BOB)
+    payer = await payer_of(store, agent)
+    budgets = BudgetLimits(user_month=100, agent_month=100).budgets(payer, DAY)
+    await store.ledger.charge(charge(payer, 7))
+    await store.ledger.reserve(reservation(payer, 60), budgets)
+    await store.users.delete(ALICE, NOW)
+    assert await total(store) == (0, 0)
+    assert (await state(store, budgets[0]))[1] == 0
+    assert await state(store, budgets[1]) == (0, 0)
+
+
+async def test_periods_long_past_are_forgotten_unless_something_is_reserved(store: Store):
+    payer = await payer_of(store)
+    budgets = BudgetLimits(user_day=100, user_month=100).budgets(payer, DAY)
+    await store.ledger.states(budgets, "USD")
+    assert await store.ledger.forget_spending("2026-11") == 0
+    assert await store.ledger.forget_spending("2026-12") == 2
