@@ -15,7 +15,6 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
-from threadkeep.domain.feedback import Feedback, Rating
 from threadkeep.domain.ids import (
     AgentId,
     BriefingId,
@@ -142,22 +141,6 @@ async def keep_turn(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
-
-
-async def keep_feedback(
-    store: Store,
-    conversation: Conversation,
-    rating: Rating = Rating.UP,
-    *,
-    note: str = "",
-    share_text: bool = False,
-    now: int = NOW,
-) -> Feedback:
-    """Feedback on a conversation's latest reply in the store."""
-    assert conversation.tip_id
-    feedback = Feedback(conversation.tip_id, conversation.id, rating, note, share_text, now, now)
-    assert await store.feedback.put(feedback) == feedback
-    return feedback
 
 
 async def keep_queued(

@@ -62,10 +62,6 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": at.message, "conversation_id": at.conversation, "seq": 1, "turn_id": at.turn, "role": "user",
         "content_type": "text", "content": "c", "status": "COMPLETED", "on_path": True, "created_at": NOW,
     },
-    "tk_feedback": lambda at: {
-        "message_id": at.message, "conversation_id": at.conversation, "agent_id": at.agent, "rating": "up",
-        "note": "", "share_text": False, "created_at": NOW, "updated_at": NOW,
-    },
     "tk_turn_chunks": lambda at: {"turn_id": at.turn, "first_seq": 1, "last_seq": 2, "events": "[]"},
     "tk_receipts": lambda at: {"turn_id": at.turn, "conversation_id": at.conversation, "receipt": "{}"},
     "tk_prompt_texts": lambda at: {"sha256": at.turn, "text": "Be brief."},
@@ -233,7 +229,6 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_ledger", "purpose", "fun"),
         ("tk_reservations", "purpose", "fun"),
         ("tk_spending", "scope", "world"),
-        ("tk_feedback", "rating", "so-so"),
     ):
         await refused(database, table, place, **{column: word})
 

@@ -27,7 +27,6 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
-from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
 from threadkeep.services.gateways import Gateways
 from threadkeep.services.keys import Keys

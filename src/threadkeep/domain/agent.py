@@ -165,12 +165,6 @@ class Agent:
         """Whether a user may see its prompt and change it: its owner and admins."""
         return self.deleted_at is None and (self.owner_id == user.id or user.is_admin)
 
-    def is_owned_by(self, user: User) -> bool:
-        """Whether it is the user's own. Agents without an owner, such as the default one, are the admins'."""
-        if self.deleted_at is not None:
-            return False
-        return user.is_admin if self.owner_id is None else self.owner_id == user.id
-
     def check_visible_to(self, user: User) -> None:
         """Refuses a user who may not see this agent."""
         if not self.is_visible_to(user):

@@ -98,10 +98,6 @@ class FinishedCall:
         uses = bool(self.tool_uses)
         return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
 
-    def reply(self) -> tuple[ModelMessage, ...]:
-        """A call that asks for no tools as a message of the history; none if it is empty."""
-        return (ModelMessage("assistant", tuple(map(_block, self.blocks))),) if self.blocks else ()
-
     def exchange(self, reads: Sequence[ModelReads], *, as_blocks: bool) -> tuple[ModelMessage, ModelMessage]:
         """The call and the results of its tools as messages of the history.
 

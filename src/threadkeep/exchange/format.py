@@ -15,7 +15,6 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
-from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
@@ -52,7 +51,6 @@ _PLAIN: dict[str, type[Record]] = {
     "conversation": Conversation,
     "payload": Payload,
     "compaction": Compaction,
-    "feedback": Feedback,
     "conversation_end": ConversationEnd,
     "briefing": Briefing,
     "end": ExportEnd,
@@ -100,7 +98,7 @@ def encode(record: Record) -> bytes:
             kind, values = "message", _message_values(record)
         case (
             ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Compaction()
-            | Feedback() | ConversationEnd() | Briefing() | ExportEnd()
+            | ConversationEnd() | Briefing() | ExportEnd()
         ):  # fmt: skip
             kind, values = _KINDS[type(record)], _builtins(record)
         case _ as never:

@@ -60,7 +60,6 @@ from threadkeep.http.api import (
     conversations,
     documents,
     executions,
-    feedback,
     files,
     gateways,
     keys,
@@ -238,13 +237,6 @@ _TABLE = (
         "Documents",
         errors=(*_AGENT, Forbidden),
     ),
-    Route(
-        "GET",
-        "/api/agents/{agent_id}/feedback",
-        feedback.list_feedback,
-        "Agents",
-        errors=(*_AGENT, Forbidden),
-    ),
     # Conversations
     Route(
         "POST",
@@ -338,14 +330,6 @@ _TABLE = (
         also=(202,),
         most_body_bytes=None,
         scope=Scope.CHAT,
-    ),
-    Route(
-        "POST",
-        "/api/messages/{message_id}/feedback",
-        feedback.rate_message,
-        "Messages",
-        errors=(MessageNotFound,),
-        also=(204,),
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(

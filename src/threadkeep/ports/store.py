@@ -16,7 +16,6 @@ from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
-from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
@@ -54,7 +53,6 @@ class Store:
     executions: ExecutionStore
     memories: MemoryStore
     keys: KeyStore
-    feedback: FeedbackStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex

@@ -24,7 +24,6 @@ from threadkeep.storage.documents.chunk_index import SqlChunkIndex
 from threadkeep.storage.documents.documents import SqlDocuments
 from threadkeep.storage.exchange import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
-from threadkeep.storage.feedback import SqlFeedback
 from threadkeep.storage.file_contents import FileContents, TableFileContents
 from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
@@ -170,7 +169,6 @@ async def store_reading(
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
         keys=SqlKeys(database),
-        feedback=SqlFeedback(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),

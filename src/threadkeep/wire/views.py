@@ -8,7 +8,6 @@ from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent, ConversationMode, OnCrash, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ListedStatus
-from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
@@ -253,7 +252,6 @@ def conversation_detail_view(
     conversation: Conversation,
     messages: Sequence[Message],
     siblings: Mapping[MessageId, Sequence[MessageId]],
-    feedback: Mapping[MessageId, Feedback],
     *,
     next_cursor: str | None,
     summary: str | None,
@@ -262,7 +260,7 @@ def conversation_detail_view(
     """A conversation with its latest messages."""
     return ConversationDetailView(
         **asdict(conversation_view(conversation, with_session=True)),
-        messages=message_views(conversation, messages, siblings, feedback),
+        messages=message_views(conversation, messages, siblings),
         next_cursor=next_cursor,
         summary=summary,
         queued=[queued_message_view(conversation, message) for message in queued],

@@ -32,13 +32,12 @@ interface Props {
   onDecide: Decide;
   onFork?: () => void;
   onDetails: (turnId: string) => void;
-  onRate: (body: FeedbackBody) => Promise<void>;
   /** The choice of versions. */
   children?: ReactNode;
 }
 
 export function Reply({ agentId, message, live, isLast, running, busy, children, ...actions }: Props) {
-  const { onRegenerate, onContinue, onDecide, onFork, onDetails, onRate } = actions;
+  const { onRegenerate, onContinue, onDecide, onFork, onDetails } = actions;
   const words = useWords();
   const article = useRef<HTMLElement>(null);
   /** The number of the source that the user opened. */
