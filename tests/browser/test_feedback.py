@@ -1,4 +1,4 @@
-"""Ratings and reruns: thumbs with a note, what the agent's owner sees, and another model's answer beside one."""
+"""Ratings and reruns: thumbs, a note, what the agent's owner sees, and another model's answer."""
 
 from playwright.sync_api import Page, expect
 
