@@ -71,6 +71,7 @@ export interface AgentSettingsBody {
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
   models?: string[];
   fallbackModels?: string[];
+  budgetMonth?: string | number;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -96,6 +97,7 @@ export interface AgentSettingsView {
   tools: Record<string, ToolRuleView>;
   models: string[];
   fallbackModels: string[];
+  budgetMonth?: string;
 }
 
 /** An agent. Only its owner and admins see its prompt, model and settings.
@@ -209,6 +211,18 @@ export interface BriefingView {
   messageId: string | null;
   createdAt: string;
   readAt: string | null;
+}
+
+/** A budget of yours, or of an agent or API key of yours. Running calls have `reserved` some of it. */
+export interface BudgetView {
+  scope: "agent" | "key" | "user";
+  id: string;
+  period: "day" | "month";
+  limit: string;
+  spent: string;
+  reserved: string;
+  currency: string;
+  resetsAt: string;
 }
 
 /** The request for approval of a tool call; without `action` while it is open. */
@@ -384,20 +398,6 @@ export interface ConversationView {
 export interface CostView {
   amount: string;
   currency: string;
-}
-
-/** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
-
-    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
-export interface DayUsageView {
-  date: string;
-  agentId: string;
-  turns: number;
-  inputTokens: number;
-  outputTokens: number;
-  cacheReadTokens: number;
-  cacheWriteTokens: number;
-  estimated: boolean;
 }
 
 /** A document is processed, then ready or failed; a failed one can be retried. */
@@ -622,6 +622,28 @@ export interface HitsView {
   notice: string | null;
 }
 
+/** The key to make. */
+export interface KeyBody {
+  name: string;
+  scopes: Scope[];
+  agents?: string[] | null;
+  budgetMonth?: string | number | null;
+  expiresAt?: string | null;
+}
+
+/** An API key without its value. */
+export interface KeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+}
+
 /** A model, and what to know about it where the server doesn't know it by itself. */
 export interface ListedModelBody {
   name: string;
@@ -762,6 +784,20 @@ export interface ModelsView {
   items: ModelView[];
 }
 
+/** A new API key with its value. It is shown this once: Threadkeep stores only its hash. */
+export interface NewKeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  key: string;
+}
+
 /** Something is unavailable; the turn continued. */
 export interface NoticePartView {
   type: "notice";
@@ -807,6 +843,12 @@ export interface PageView_ConversationView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_DocumentView {
   items: DocumentView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_KeyView {
+  items: KeyView[];
   nextCursor: string | null;
 }
 
@@ -1031,6 +1073,9 @@ export interface RunsView {
   items: RunView[];
 }
 
+/** What a key is for; each includes those before it. */
+export type Scope = "admin" | "chat" | "read";
+
 /** A matching message or, without `messageId`, a conversation with a matching title. */
 export interface SearchHitView {
   conversationId: string;
@@ -1230,9 +1275,32 @@ export interface UploadedFilesView {
   items: UploadedFileView[];
 }
 
-/** Your usage, oldest day first. */
+/** Usage in groups, ordered by what they are grouped by, and your budgets. */
 export interface UsageReportView {
-  items: DayUsageView[];
+  items: UsageSumView[];
+  budgets?: BudgetView[];
+}
+
+/** The model calls of one group: those with the same date, agent and so on, as far as asked for.
+
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
+    `estimated` if some numbers are estimates. */
+export interface UsageSumView {
+  date?: string;
+  userId?: string;
+  agentId?: string | null;
+  keyId?: string | null;
+  model?: string | null;
+  purpose?: string;
+  turns: number;
+  calls?: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  estimated: boolean;
+  cost?: CostView | null;
+  unpricedCalls?: number;
 }
 
 /** Tokens spent; `estimated` if the provider gave no numbers.
