@@ -40,6 +40,7 @@ from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.reruns import Reruns
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
@@ -101,6 +102,7 @@ def _build_node(settings: Settings, adapters: Adapters, background: Background) 
         adapters.loops,
         alone=adapters.alone,
         zone=settings.zone,
+        priced=adapters.spending.priced,
     )
 
 
@@ -165,10 +167,13 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.background.jobs,
         adapters.clock,
         parts.files.keep_returned,
+        adapters.spending,
     )
-    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, caps)
+    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, adapters.spending, caps)
     within_hours = settings.resume_within_hours
-    node.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
+    node.resume_with(
+        ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
+    )
     await node.recover_abandoned()
     return starts
 
@@ -209,6 +214,8 @@ def _build_services(
         compactions=background.compactions,
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
+        feedback=Feedbacks(store, agents, clock),
+        reruns=Reruns(store, parts.choice, adapters.allowances, clock, caps),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,

@@ -28,6 +28,7 @@ from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.turns import Turns
@@ -59,6 +60,8 @@ class Services:
     compactions: Compactions
     briefings: Briefings
     receipts: Receipts
+    feedback: Feedbacks
+    reruns: Reruns
     reports: Reports
     usages: Usages
     spending: Spending

@@ -65,8 +65,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </Field>
           </div>
         </section>
-        <section aria-labelledby="settings-keys">
-          <h2 id="settings-keys">{words.keyboard}</h2>
+        <section aria-labelledby="settings-api-keys">
+          <h2 id="settings-api-keys">{words.apiKeys}</h2>
+          <p className="hint">{words.apiKeysHint}</p>
+          <a className="button" href={hrefOf({ name: "keys" })}>
+            {words.manageKeys}
+          </a>
+        </section>
+        <section aria-labelledby="settings-keyboard">
+          <h2 id="settings-keyboard">{words.keyboard}</h2>
           <button type="button" onClick={() => overlay.set("shortcuts")}>
             {words.shortcuts}
           </button>

@@ -504,6 +504,21 @@ export interface FailureView {
   retryable: boolean;
 }
 
+/** The rating; it replaces an earlier one with its note. */
+export interface FeedbackBody {
+  rating: Rating | null;
+  note?: string;
+  shareText?: boolean;
+}
+
+/** Your rating of an answer. With `shareText`, the agent's owner may read everything that the model
+    received in that turn, and its answer. */
+export interface FeedbackView {
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+}
+
 /** A file that the user attached, an image that a tool returned, or output of another engine's run. */
 export interface FilePartView {
   type: "file";
@@ -763,6 +778,7 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+  feedback?: FeedbackView;
 }
 
 /** A model that can be chosen. */
@@ -855,6 +871,12 @@ export interface PageView_KeyView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_MessageView {
   items: MessageView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_RatedAnswerView {
+  items: RatedAnswerView[];
   nextCursor: string | null;
 }
 
@@ -978,6 +1000,25 @@ export interface QueuedView {
   queued?: true;
   messageId: string;
 }
+
+/** A user's rating of an answer. `turnId` and the texts are there if the user shares the turn with the
+    agent's owner, or if it is your own. */
+export interface RatedAnswerView {
+  messageId: string;
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+  model: string | null;
+  answeredAt: string;
+  ratedAt: string;
+  own: boolean;
+  turnId?: string;
+  question?: string;
+  answer?: string;
+}
+
+/** Whether the reply was good. */
+export type Rating = "down" | "up";
 
 /** Whether the server can serve requests, which background loops keep failing, and how gateways are. */
 export interface ReadinessView {

@@ -1,5 +1,5 @@
-import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type LiveReply, type Message, type Part } from "@threadkeep/client";
-import { GitFork, History, Info } from "lucide-react";
+import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
+import { Columns2, GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { liveActivity, shownSegments } from "../../turn/activity";
@@ -10,6 +10,9 @@ import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
+import { RatingButtons } from "./rating-buttons";
+import { LazyRatingForm } from "./lazy-rating-form";
+import { LazyRerunDrawer } from "./lazy-rerun-drawer";
 import { RegenerateButton } from "./regenerate-button";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
@@ -39,6 +42,8 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
   const article = useRef<HTMLElement>(null);
   /** The number of the source that the user opened. */
   const [source, setSource] = useState<number | null>(null);
+  const [isRating, setRating] = useState(false);
+  const [isTrying, setTrying] = useState(false);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -91,6 +96,8 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
               {children}
               {hasText && <CopyButton text={contentOf(parts)} />}
               <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
+              <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
+              {turnId && hasText && <IconButton icon={Columns2} label={words.tryModel} onClick={() => setTrying(true)} />}
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
             </>
           )}
@@ -98,6 +105,16 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
           {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
         </div>
       )}
+      {!running && turnId && (
+        <LazyRerunDrawer
+          agentId={agentId}
+          message={message}
+          isOpen={isTrying}
+          onRegenerate={busy ? undefined : onRegenerate}
+          onClose={() => setTrying(false)}
+        />
+      )}
+      {!running && <LazyRatingForm feedback={isRating ? message.feedback : undefined} onRate={onRate} onClose={() => setRating(false)} />}
     </article>
   );
 }
