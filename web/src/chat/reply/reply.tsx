@@ -2,6 +2,8 @@ import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type Feedb
 import { Columns2, GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
+import { useStore } from "../../hooks/use-store";
+import { modelsFor } from "../../state/models";
 import { liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { CopyButton } from "../../ui/copy-button";
@@ -45,6 +47,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
   const [source, setSource] = useState<number | null>(null);
   const [isRating, setRating] = useState(false);
   const [isTrying, setTrying] = useState(false);
+  const offersModels = useStore(modelsFor(agentId)).length > 0;
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -98,7 +101,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
               {hasText && <CopyButton text={contentOf(parts)} />}
               <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
               <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
-              {turnId && hasText && <IconButton icon={Columns2} label={words.tryModel} onClick={() => setTrying(true)} />}
+              {turnId && hasText && offersModels && <IconButton icon={Columns2} label={words.tryModel} onClick={() => setTrying(true)} />}
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
             </>
           )}
