@@ -6,7 +6,7 @@ import { api } from "../api/api";
 import { Markdown } from "../markdown/markdown";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
-import { useFeedbackWords } from "../words/feedback";
+import { useRatingWords } from "../words/ratings";
 import { dateTime } from "../words/format";
 
 const AT_ONCE = 20;
@@ -16,23 +16,23 @@ type Which = "all" | RatedAnswerView["rating"];
 /** How users rate an agent's answers, and the turns that they share. */
 export function AgentFeedback({ agentId }: { agentId: string }) {
   const words = useWords();
-  const feedbackWords = useFeedbackWords();
+  const ratingWords = useRatingWords();
   const id = useId();
   const [which, setWhich] = useState<Which>("all");
   const { items, hasMore, problem, readMore } = useFeedback(agentId, which);
   return (
     <div className="form feedback">
-      <p className="hint">{feedbackWords.listHint}</p>
+      <p className="hint">{ratingWords.listHint}</p>
       <div className="field">
-        <label htmlFor={id}>{feedbackWords.which}</label>
+        <label htmlFor={id}>{ratingWords.which}</label>
         <select id={id} value={which} onChange={(event) => setWhich(event.target.value as Which)}>
-          <option value="all">{feedbackWords.all}</option>
-          <option value="up">{feedbackWords.up}</option>
-          <option value="down">{feedbackWords.down}</option>
+          <option value="all">{ratingWords.all}</option>
+          <option value="up">{ratingWords.up}</option>
+          <option value="down">{ratingWords.down}</option>
         </select>
       </div>
       {items === null && !problem && <p className="hint">{words.loading}</p>}
-      {items?.length === 0 && <p className="hint">{which === "all" ? feedbackWords.none : feedbackWords.noneOfThese}</p>}
+      {items?.length === 0 && <p className="hint">{which === "all" ? ratingWords.none : ratingWords.noneOfThese}</p>}
       {problem && (
         <p className="hint" role="alert">
           {describeProblem(words, problem)}
@@ -54,35 +54,35 @@ export function AgentFeedback({ agentId }: { agentId: string }) {
 
 function RatedAnswer({ rated }: { rated: RatedAnswerView }) {
   const words = useWords();
-  const feedbackWords = useFeedbackWords();
+  const ratingWords = useRatingWords();
   const { rating, note, model, cost, ratedAt, own, question, answer } = rated;
   const Icon = rating === "up" ? ThumbsUp : ThumbsDown;
-  const about = [model, cost && `${cost.amount} ${cost.currency}`, dateTime(ratedAt, words.locale), own && feedbackWords.own].filter(Boolean);
+  const about = [model, cost && `${cost.amount} ${cost.currency}`, dateTime(ratedAt, words.locale), own && ratingWords.own].filter(Boolean);
   return (
     <li className="card rated-answer" data-rating={rating}>
       <p className="about">
-        <Icon role="img" aria-label={rating === "up" ? feedbackWords.good : feedbackWords.bad} />
+        <Icon role="img" aria-label={rating === "up" ? ratingWords.good : ratingWords.bad} />
         <small>{about.join(" · ")}</small>
-        {answer === undefined && <small className="status">{feedbackWords.notShared}</small>}
+        {answer === undefined && <small className="status">{ratingWords.notShared}</small>}
       </p>
       <p dir="auto" className={note ? "note" : "note none"}>
-        {note || feedbackWords.noNote}
+        {note || ratingWords.noNote}
       </p>
       {answer !== undefined && (
         <details>
           <summary>
             <ChevronRight aria-hidden className="fold" />
-            <span>{feedbackWords.showTurn}</span>
+            <span>{ratingWords.showTurn}</span>
           </summary>
           {question !== undefined && (
             <>
-              <h3>{feedbackWords.question}</h3>
+              <h3>{ratingWords.question}</h3>
               <p dir="auto" className="question-text">
                 {question}
               </p>
             </>
           )}
-          <h3>{feedbackWords.answer}</h3>
+          <h3>{ratingWords.answer}</h3>
           <Markdown text={answer} isPassage />
         </details>
       )}

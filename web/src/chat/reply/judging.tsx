@@ -5,9 +5,9 @@ import { useStore } from "../../hooks/use-store";
 import { modelsFor } from "../../state/models";
 import { IconButton } from "../../ui/icon-button";
 import { useFeedbackWords } from "../../words/feedback";
-import { LazyRatingForm } from "./lazy-rating-form";
-import { LazyRerunDrawer } from "./lazy-rerun-drawer";
 import { RatingButtons } from "./rating-buttons";
+import { RatingForm } from "./rating-form";
+import { RerunDrawer } from "./rerun-drawer";
 
 /** What is open below a reply. */
 export type Judged = "rating" | "trying" | null;
@@ -37,10 +37,11 @@ export function JudgingButtons({ agentId, message, onOpen, onRate }: Omit<Props,
 /** What the buttons open. */
 export function JudgingPanels({ open, onOpen, onRate, onRegenerate, ...about }: Props & { onRegenerate?: (model: string) => void }) {
   const close = () => onOpen(null);
+  const { feedback } = about.message;
   return (
     <>
-      <LazyRatingForm feedback={open === "rating" ? about.message.feedback : undefined} onRate={onRate} onClose={close} />
-      <LazyRerunDrawer {...about} isOpen={open === "trying"} onRegenerate={onRegenerate} onClose={close} />
+      {open === "rating" && feedback && <RatingForm key={feedback.rating} feedback={feedback} onRate={onRate} onClose={close} />}
+      {open === "trying" && <RerunDrawer {...about} onRegenerate={onRegenerate} onClose={close} />}
     </>
   );
 }

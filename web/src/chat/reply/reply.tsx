@@ -11,7 +11,6 @@ import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
-import { type Judged } from "./judging";
 import { RegenerateButton } from "./regenerate-button";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
@@ -44,7 +43,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
   const article = useRef<HTMLElement>(null);
   /** The number of the source that the user opened. */
   const [source, setSource] = useState<number | null>(null);
-  const [judged, setJudged] = useState<Judged>(null);
+  const [judged, setJudged] = useState<"rating" | "trying" | null>(null);
   const judging = useChunk(loadJudging, !running);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);

@@ -2,8 +2,8 @@ import { ApiError, type FeedbackBody, type FeedbackView } from "@threadkeep/clie
 import { act, useState } from "react";
 import { expect, it, vi } from "vitest";
 
-import { LazyRatingForm } from "../../../src/chat/reply/lazy-rating-form";
 import { RatingButtons } from "../../../src/chat/reply/rating-buttons";
+import { RatingForm } from "../../../src/chat/reply/rating-form";
 import { click, draw, press, type, type Drawn } from "../../draw";
 
 /** A reply that remembers its rating as the thread does. */
@@ -22,7 +22,7 @@ function Rated({ onRate }: { onRate: (body: FeedbackBody) => Promise<void> }) {
       <div className="actions">
         <RatingButtons feedback={feedback} onRate={rate} onOpen={setOpen} />
       </div>
-      <LazyRatingForm feedback={isOpen ? feedback : undefined} onRate={rate} onClose={() => setOpen(false)} />
+      {isOpen && feedback && <RatingForm key={feedback.rating} feedback={feedback} onRate={rate} onClose={() => setOpen(false)} />}
     </article>
   );
 }
