@@ -12,12 +12,18 @@ from threadkeep.ports.gateway import GatewayError, GatewayUnavailable, GatewayUn
 MOST_REASON_CHARACTERS = 300
 LEAST_SECRET_CHARACTERS = 4  # anything shorter is a placeholder, and occurs in every word
 
-KEY_REFUSED = "The model provider rejected the API key."
 BROKE_OFF = "The model's response ended early."
 
 _BUSY = {408, 409, 429, 503, 529}
 # For streams without a status: with these, retrying changes nothing.
-_LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
+_LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota", "image")
+
+
+class KeyRefused(GatewayError):
+    """The provider rejects the key, or doesn't let it do this; `reason` is its own explanation, if any."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(_sentence("The model provider rejected the API key", reason))
 
 
 class Refused(GatewayError):
@@ -42,14 +48,16 @@ def broke_off() -> GatewayError:
 
 def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> GatewayError:
     """The error for a response that is not a reply."""
-    if status in (401, 403):
-        return GatewayError(KEY_REFUSED)
+    error = _find_error(body)
+    reason = _readable(error.get("message"), secret)
+    if status == 401:
+        return KeyRefused()  # providers repeat parts of the key here
+    if status == 403:
+        return KeyRefused(reason)
     if 300 <= status < 400:
         return GatewayError(
             f"The model provider redirected the request ({status}). Check the gateway's address."
         )
-    error = _find_error(body)
-    reason = _readable(error.get("message"), secret)
     if _is_passing(status) and "insufficient_quota" not in (error.get("code"), error.get("type")):
         problem = "is busy" if status in _BUSY else "failed"
         message = _sentence(f"The model provider {problem} ({status})", reason)
@@ -63,7 +71,7 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
     code = fields.get("code")
     kinds = [str(fields.get(name) or "") for name in ("type", "code")]
     if code in (401, 403) or "authentication_error" in kinds:
-        return GatewayError(KEY_REFUSED)
+        return KeyRefused()
     reason = _readable(fields.get("message"), secret)
     message = _sentence("The model provider failed", reason)
     if isinstance(code, int):
