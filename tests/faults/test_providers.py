@@ -23,7 +23,6 @@ async def test_key_that_is_revoked_in_mid_turn_ends_it_readably_and_loses_nothin
     assert (end.message, end.retryable) == ("The model provider rejected the API key.", False)
     assert [type(part) for part in reply.parts] == [TextPartView, ToolCallPartView]
     assert reply.content == "Let me see."
-    assert len(spent(events)) == 1
 
 
 async def test_provider_that_is_away_for_an_hour_fails_the_turn_at_once_and_says_when(wire: str):
