@@ -3,9 +3,11 @@
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+from threadkeep.clock import Clock, system_clock
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.briefing import Briefing, Priority
@@ -38,10 +40,12 @@ from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.models import Models
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import NewTurn
+from threadkeep.runtime.spending import Spending
 from threadkeep.search.terms import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
@@ -316,3 +320,8 @@ async def keep_document(store: Store, agent_id: AgentId, *texts: str, ready: boo
     if ready:
         await store.documents.update(agent_id, id_, lambda it: it.become(DocumentStatus.READY, NOW))
     return document
+
+
+def spending_of(store: Store, models: Models, clock: Clock = system_clock, **limits: str) -> Spending:
+    """What pays for model calls, within these limits."""
+    return Spending(store.ledger, store.keys, models, clock, UTC, currency="USD", **limits)

@@ -209,11 +209,11 @@ async def test_text_tool_text_are_told_in_order():
         Thought("them."),
         Text("Let me see. "),
         ToolCalled("1", "adds", "test", {"a": 1, "b": 2}, model_name="adds"),
-        UsageReported(10, 5),
+        UsageReported(10, 5, model="in-memory/scripted"),
         ToolResultStored("1", "adds", "ok", {"sum": 3}, duration_ms=result.duration_ms),
         IterationStart(2),
         Text("Three."),
-        UsageReported(10, 5),
+        UsageReported(10, 5, model="in-memory/scripted"),
         Done("COMPLETED", "a", Usage(20, 10), "end_turn"),
     ]
     assert gateway.requests[1].messages[1:] == (

@@ -70,7 +70,8 @@ async def test_lasting_refusal_is_told_and_not_asked_again(wire: str, status: in
         (Status(401, "Incorrect key sk-…"), "The model provider rejected the API key."),
         (
             Status(403, "Country, region, or territory not supported"),
-            "The model provider rejected the API key: Country, region, or territory not supported.",
+            "The model provider doesn't accept this API key in this region or at this address: "
+            "Country, region, or territory not supported.",
         ),
     ],
     ids=["wrong", "of another region"],

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from threadkeep.bootstrap import build_models, has_model
 from threadkeep.doctor.finding import Finding
 from threadkeep.gateways.llama import demonstration_weights
-from threadkeep.gateways.refusals import KeyRefused, Refused
+from threadkeep.gateways.refusals import KEY_REFUSED, Refused
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
@@ -63,7 +63,7 @@ async def _ask(model: ConnectedModel) -> None:
 
 
 def _advice(error: GatewayError, settings: Settings, model: str) -> str:
-    if isinstance(error, KeyRefused):
+    if error.message == KEY_REFUSED:
         return f"Check {PREFIX}GATEWAY_API_KEY: is it wrong, expired, or without access to {model}?"
     if isinstance(error, Refused) and "(404)" in error.message:
         return (

@@ -96,6 +96,8 @@ class AgentSettings:
     """The models that a user may choose for a message, besides the agent's own; `*` means any."""
     fallback_models: tuple[str, ...] = ()
     """The models to try in this order if the chosen one fails."""
+    budget_month: str | float = "0.00"
+    """How much all users together can spend on the agent's model calls in a month."""
 
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""

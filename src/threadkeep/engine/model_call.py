@@ -33,6 +33,11 @@ class ModelCall:
         self._written: list[str] = []
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a reply has arrived."""
+        return not self._written and not self._blocks and self.usage is None
+
+    @property
     def written(self) -> str:
         """The whole text and reasoning."""
         return "".join(self._written)

@@ -12,18 +12,15 @@ from threadkeep.ports.gateway import GatewayError, GatewayUnavailable, GatewayUn
 MOST_REASON_CHARACTERS = 300
 LEAST_SECRET_CHARACTERS = 4  # anything shorter is a placeholder, and occurs in every word
 
+KEY_REFUSED = "The model provider rejected the API key."
+REGION_REFUSED = "The model provider doesn't accept this API key in this region or at this address"
 BROKE_OFF = "The model's response ended early."
 
 _BUSY = {408, 409, 429, 503, 529}
+# Of the refusal of a key that is good elsewhere; others may quote the key.
+_REGION_WORDS = ("region", "country", "territory", "hostname")
 # For streams without a status: with these, retrying changes nothing.
 _LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota", "image")
-
-
-class KeyRefused(GatewayError):
-    """The provider rejects the key, or doesn't let it do this; `reason` is its own explanation, if any."""
-
-    def __init__(self, reason: str = "") -> None:
-        super().__init__(_sentence("The model provider rejected the API key", reason))
 
 
 class Refused(GatewayError):
@@ -50,10 +47,9 @@ def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> 
     """The error for a response that is not a reply."""
     error = _find_error(body)
     reason = _readable(error.get("message"), secret)
-    if status == 401:
-        return KeyRefused()  # providers repeat parts of the key here
-    if status == 403:
-        return KeyRefused(reason)
+    if status in (401, 403):
+        is_elsewhere = any(word in f"{error.get('code')} {reason}".lower() for word in _REGION_WORDS)
+        return GatewayError(_sentence(REGION_REFUSED, reason) if is_elsewhere else KEY_REFUSED)
     if 300 <= status < 400:
         return GatewayError(
             f"The model provider redirected the request ({status}). Check the gateway's address."
@@ -71,7 +67,7 @@ def stream_error(error: object, *, secret: str) -> GatewayError:
     code = fields.get("code")
     kinds = [str(fields.get(name) or "") for name in ("type", "code")]
     if code in (401, 403) or "authentication_error" in kinds:
-        return KeyRefused()
+        return GatewayError(KEY_REFUSED)
     reason = _readable(fields.get("message"), secret)
     message = _sentence("The model provider failed", reason)
     if isinstance(code, int):

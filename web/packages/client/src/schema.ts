@@ -69,6 +69,9 @@ export interface AgentSettingsBody {
   approvalTimeoutS?: number;
   askUser?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
+  models?: string[];
+  fallbackModels?: string[];
+  budgetMonth?: string | number;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -92,6 +95,9 @@ export interface AgentSettingsView {
   approvalTimeoutS: number;
   askUser: boolean;
   tools: Record<string, ToolRuleView>;
+  models: string[];
+  fallbackModels: string[];
+  budgetMonth?: string;
 }
 
 /** An agent. Only its owner and admins see its prompt, model and settings.
@@ -205,6 +211,18 @@ export interface BriefingView {
   messageId: string | null;
   createdAt: string;
   readAt: string | null;
+}
+
+/** A budget of yours, or of an agent or API key of yours. Running calls have `reserved` some of it. */
+export interface BudgetView {
+  scope: "agent" | "key" | "user";
+  id: string;
+  period: "day" | "month";
+  limit: string;
+  spent: string;
+  reserved: string;
+  currency: string;
+  resetsAt: string;
 }
 
 /** The request for approval of a tool call; without `action` while it is open. */
@@ -382,20 +400,6 @@ export interface CostView {
   currency: string;
 }
 
-/** Your turns with one agent on one day (UTC); `estimated` if some numbers are estimates.
-
-    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache. */
-export interface DayUsageView {
-  date: string;
-  agentId: string;
-  turns: number;
-  inputTokens: number;
-  outputTokens: number;
-  cacheReadTokens: number;
-  cacheWriteTokens: number;
-  estimated: boolean;
-}
-
 /** A document is processed, then ready or failed; a failed one can be retried. */
 export type DocumentStatus = "failed" | "processing" | "ready";
 
@@ -544,6 +548,66 @@ export interface ForkBody {
   messageId: string;
 }
 
+/** The gateway to save. A model's id is `name/model`, so the name can't be changed later. */
+export interface GatewayBody {
+  kind: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[];
+  defaultModel?: string | null;
+  name: string;
+}
+
+/** The APIs that gateways speak. */
+export type GatewayKind = "anthropic" | "local" | "openai" | "responses";
+
+/** The fields to change: a JSON merge patch (RFC 7396), in which null restores the default. */
+export interface GatewayPatch {
+  kind?: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[] | null;
+  defaultModel?: string | null;
+}
+
+/** What is known about a gateway's provider. */
+export type GatewayState = "connected" | "failing" | "unknown";
+
+/** Whether a gateway works, as anybody may know it. */
+export interface GatewayStateView {
+  name: string;
+  status: GatewayState;
+  reason?: string;
+}
+
+/** What a test of a gateway found. */
+export interface GatewayTestView {
+  ok: boolean;
+  models: string[];
+  error?: string;
+}
+
+/** One account with a provider, and whether it works. */
+export interface GatewayView {
+  name: string;
+  kind: GatewayKind;
+  url: string | null;
+  apiKey: string | null;
+  models: ListedModelView[];
+  defaultModel: string | null;
+  source: "admin" | "settings";
+  status: GatewayState;
+  error?: string;
+  version?: number;
+  createdAt?: string;
+  updatedAt?: string;
+}
+
+/** All gateways. */
+export interface GatewaysView {
+  items: GatewayView[];
+}
+
 /** The server's status. */
 export interface HealthView {
   status: string;
@@ -571,6 +635,50 @@ export interface HitView {
 export interface HitsView {
   items: HitView[];
   notice: string | null;
+}
+
+/** The key to make. */
+export interface KeyBody {
+  name: string;
+  scopes: Scope[];
+  agents?: string[] | null;
+  budgetMonth?: string | number | null;
+  expiresAt?: string | null;
+}
+
+/** An API key without its value. */
+export interface KeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+}
+
+/** A model, and what to know about it where the server doesn't know it by itself. */
+export interface ListedModelBody {
+  name: string;
+  contextTokens?: number | null;
+  maxOutputTokens?: number | null;
+  supportsTools?: boolean | null;
+  takesImages?: boolean | null;
+  takesPdfs?: boolean | null;
+  price?: PriceBody | null;
+}
+
+/** A model that a gateway lists, and what its admin says about it. */
+export interface ListedModelView {
+  name: string;
+  contextTokens?: number;
+  maxOutputTokens?: number;
+  supportsTools?: boolean;
+  takesImages?: boolean;
+  takesPdfs?: boolean;
+  price?: PriceView;
 }
 
 /** Its status in lists: active or archived, or deleted until it is purged. */
@@ -631,6 +739,7 @@ export interface MessageBody {
   parentId?: string | null;
   tip?: string | null;
   whenBusy?: WhenBusy;
+  model?: string | null;
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -670,6 +779,39 @@ export interface MessageView {
   completedAt: string | null;
   error?: FailureView;
   feedback?: FeedbackView;
+}
+
+/** A model that can be chosen. */
+export interface ModelView {
+  id: string;
+  gateway: string;
+  name: string;
+  contextTokens: number;
+  maxOutputTokens: number | null;
+  supportsTools: boolean;
+  takesImages: boolean;
+  takesPdfs: boolean;
+  price: PriceView | null;
+  default: boolean;
+}
+
+/** The models that you can choose, the default one first. */
+export interface ModelsView {
+  items: ModelView[];
+}
+
+/** A new API key with its value. It is shown this once: Threadkeep stores only its hash. */
+export interface NewKeyView {
+  id: string;
+  name: string;
+  prefix: string;
+  scopes: Scope[];
+  agents: string[] | null;
+  budgetMonth: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  key: string;
 }
 
 /** Something is unavailable; the turn continued. */
@@ -717,6 +859,12 @@ export interface PageView_ConversationView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_DocumentView {
   items: DocumentView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_KeyView {
+  items: KeyView[];
   nextCursor: string | null;
 }
 
@@ -769,6 +917,22 @@ export interface PassagesView {
 export interface PathBody {
   messageId: string;
   tip?: string | null;
+}
+
+/** What a model charges per million tokens: decimals as texts, or numbers. */
+export interface PriceBody {
+  input: string | number;
+  output: string | number;
+  cachedInput?: string | number | null;
+  cacheWrite?: string | number | null;
+}
+
+/** What a model costs per million tokens, in the server's currency. */
+export interface PriceView {
+  input: string;
+  cachedInput: string;
+  cacheWrite: string;
+  output: string;
 }
 
 /** How urgent a briefing is; P0 is the most urgent. */
@@ -825,6 +989,7 @@ export interface QueuedMessageView {
   messageId: string;
   content: string;
   files: FilePartView[];
+  model: string | null;
   createdAt: string;
   held: boolean;
   steers?: true;
@@ -855,11 +1020,12 @@ export interface RatedAnswerView {
 /** Whether the reply was good. */
 export type Rating = "down" | "up";
 
-/** Whether the server can serve requests, and which background loops keep failing. */
+/** Whether the server can serve requests, which background loops keep failing, and how gateways are. */
 export interface ReadinessView {
   status: string;
   version: string;
   failing: string[];
+  gateways: GatewayStateView[];
 }
 
 /** What the model received in a turn; enough to rebuild the same request.
@@ -887,6 +1053,7 @@ export interface ReceiptView {
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
+  model?: string | null;
 }
 
 /** A conversation as a report; with `toolName`, only that tool's calls. */
@@ -946,6 +1113,9 @@ export interface RunningTurnView {
 export interface RunsView {
   items: RunView[];
 }
+
+/** What a key is for; each includes those before it. */
+export type Scope = "admin" | "chat" | "read";
 
 /** A matching message or, without `messageId`, a conversation with a matching title. */
 export interface SearchHitView {
@@ -1122,6 +1292,15 @@ export interface TurnView {
   error: FailureView | null;
 }
 
+/** An account with a provider. */
+export interface UnsavedGatewayBody {
+  kind: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[];
+  defaultModel?: string | null;
+}
+
 /** A file for a message. */
 export interface UploadedFileView {
   id: string;
@@ -1137,9 +1316,32 @@ export interface UploadedFilesView {
   items: UploadedFileView[];
 }
 
-/** Your usage, oldest day first. */
+/** Usage in groups, ordered by what they are grouped by, and your budgets. */
 export interface UsageReportView {
-  items: DayUsageView[];
+  items: UsageSumView[];
+  budgets?: BudgetView[];
+}
+
+/** The model calls of one group: those with the same date, agent and so on, as far as asked for.
+
+    `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
+    `estimated` if some numbers are estimates. */
+export interface UsageSumView {
+  date?: string;
+  userId?: string;
+  agentId?: string | null;
+  keyId?: string | null;
+  model?: string | null;
+  purpose?: string;
+  turns: number;
+  calls?: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  estimated: boolean;
+  cost?: CostView | null;
+  unpricedCalls?: number;
 }
 
 /** Tokens spent; `estimated` if the provider gave no numbers.
