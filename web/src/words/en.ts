@@ -276,9 +276,9 @@ export const en = {
   keyMay: "It may",
   keyScopes: { read: "Read", chat: "Chat", admin: "Everything" },
   keyScopeHints: {
-    read: "read what you can read",
-    chat: "read, hold conversations, send files and answer requests",
-    admin: "do everything that you may do, for at most 90 days",
+    read: "See what you can see",
+    chat: "Also hold conversations, send files and answer requests",
+    admin: "Do all that you may do, for at most 90 days",
   },
   keyAllAgents: "All agents",
   keySomeAgents: "Only some, and the conversations with them",

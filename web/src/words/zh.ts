@@ -274,8 +274,8 @@ export const zh: Words = {
   keyMay: "权限",
   keyScopes: { read: "读取", chat: "对话", admin: "全部" },
   keyScopeHints: {
-    read: "读取你能读取的内容",
-    chat: "读取、对话、发送文件、答复请求",
+    read: "查看你能看到的内容",
+    chat: "还可以对话、发送文件、答复请求",
     admin: "做你能做的一切，最长 90 天",
   },
   keyAllAgents: "所有智能体",
