@@ -3,9 +3,11 @@
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+from threadkeep.clock import Clock, system_clock
 from threadkeep.domain.agent import Agent, AgentSettings, Visibility
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.briefing import Briefing, Priority
@@ -13,6 +15,7 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
+from threadkeep.domain.feedback import Feedback, Rating
 from threadkeep.domain.ids import (
     AgentId,
     BriefingId,
@@ -37,10 +40,12 @@ from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.models import Models
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
 from threadkeep.ports.turns import NewTurn
+from threadkeep.runtime.spending import Spending
 from threadkeep.search.terms import terms
 
 ALICE, BOB = UserId("alice"), UserId("bob")
@@ -137,6 +142,22 @@ async def keep_turn(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation
+
+
+async def keep_feedback(
+    store: Store,
+    conversation: Conversation,
+    rating: Rating = Rating.UP,
+    *,
+    note: str = "",
+    share_text: bool = False,
+    now: int = NOW,
+) -> Feedback:
+    """Feedback on a conversation's latest reply in the store."""
+    assert conversation.tip_id
+    feedback = Feedback(conversation.tip_id, conversation.id, rating, note, share_text, now, now)
+    assert await store.feedback.put(feedback) == feedback
+    return feedback
 
 
 async def keep_queued(
@@ -299,3 +320,8 @@ async def keep_document(store: Store, agent_id: AgentId, *texts: str, ready: boo
     if ready:
         await store.documents.update(agent_id, id_, lambda it: it.become(DocumentStatus.READY, NOW))
     return document
+
+
+def spending_of(store: Store, models: Models, clock: Clock = system_clock, **limits: str) -> Spending:
+    """What pays for model calls, within these limits."""
+    return Spending(store.ledger, store.keys, models, clock, UTC, currency="USD", **limits)

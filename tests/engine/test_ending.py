@@ -119,7 +119,8 @@ ITERATION = (
 
 
 def test_model_call_that_a_crash_cut_off_is_counted_whichever_it_was():
-    assert cut_off_after(IterationStart(1), Text("half" * 2))[0] == UsageReported(100, 2, estimated=True)
+    cut = cut_off_after(IterationStart(1), Text("half" * 2))[0]
+    assert cut == UsageReported(100, 2, estimated=True, model="scripted")
     usage, end = cut_off_after(*ITERATION, IterationStart(2), Text("half" * 3))
     assert isinstance(usage, UsageReported)
     assert usage.input_tokens > 200  # with what the first call said and its tool returned

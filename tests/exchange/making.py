@@ -17,6 +17,7 @@ from tests.making import (
     keep_briefing,
     keep_conversation,
     keep_ended,
+    keep_feedback,
     keep_turn,
     make_compaction,
     regenerated,
@@ -27,6 +28,7 @@ from threadkeep.domain.agent import AgentSettings, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.events import Text
+from threadkeep.domain.feedback import Rating
 from threadkeep.domain.ids import DocumentId, MemoryId, PayloadId, UserId, new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
@@ -139,6 +141,7 @@ async def _keep_rich(store: Store, conversation: Conversation, document: Documen
     )
     last = again.conversation.end_turn(again.turn, failed, NOW + 4)
     await keep_ended(store, last)
+    await keep_feedback(store, last.conversation, Rating.DOWN, note="It broke off. 断了")
     more = await keep_turn(store, last.conversation, "And the deposit? 押金", "三个月", NOW + 5)
     await store.compactions.add(make_compaction(more.id, 1, 3))
 
@@ -190,6 +193,7 @@ async def kept_of(store: Store, user: UserId) -> dict[str, Any]:
             "turns": await store.exchange.turns(it.id, after=None, limit=100),
             "compactions": await store.compactions.page(it.id, before=None, offset=0, limit=100),
             "payloads": payloads,
+            "feedback": await store.feedback.of_conversation(it.id),
             "contents": contents,
         }
     return kept

@@ -37,6 +37,8 @@ NOT_FOUND = {
     "request_id": "TURN_NOT_FOUND",  # found through its turn only
     "key_id": "KEY_NOT_FOUND",
 }
+# Where an id is found by itself, without its conversation.
+NOT_FOUND_AT = {"/api/messages/{message_id}/feedback": "MESSAGE_NOT_FOUND"}
 # What stands in paths beside ids, and opens nothing without them: an agent's server or component.
 WORDS = {"name", "component"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
@@ -176,7 +178,7 @@ def refused(response: httpx.Response, operation: Operation, name: str) -> None:
 
 
 def code_for(operation: Operation, name: str) -> str:
-    code = NOT_FOUND[name]
+    code = NOT_FOUND_AT.get(operation.path, NOT_FOUND[name])
     if operation.path.startswith("/api/domains"):
         code = code.replace("AGENT", "DOMAIN")
     assert code in operation.codes(404)

@@ -282,7 +282,7 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             "agent_id": agent["id"],
             "conversation_id": conversation["id"],
             "turn_id": turn_id,
-            "message_id": queued.id,
+            "message_id": turn.assistant_message_id if "/feedback" in operation.path else queued.id,
             "request_id": asked.request_id,
             "name": "promptx",
             "component": "RULES.md",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels
-from tests.making import ALICE, keep_agent, keep_conversation, keep_turn
+from tests.making import ALICE, keep_agent, keep_conversation, keep_turn, spending_of
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.jobs.titles import Titles, title_job
 from threadkeep.loops import Loops
@@ -25,7 +25,9 @@ async def history(store: Store) -> AsyncGenerator[History]:
 
 
 def titles_of(store: Store, history: History, gateway: InMemoryGateway | None) -> Titles:
-    return Titles(store, ModelChoice(InMemoryModels(gateway)).own, lambda it: history.follow(it.id))
+    models = InMemoryModels(gateway)
+    spending = spending_of(store, models)
+    return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), spending)
 
 
 def reply_of(*texts: str) -> list[ModelEvent]:

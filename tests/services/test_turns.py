@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels, InMemoryTools, Step, adds, gives
-from tests.making import ALICE, keep_agent, keep_conversation
+from tests.making import ALICE, keep_agent, keep_conversation, spending_of
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
 from threadkeep.context.tool_results import TURN_ENDED
@@ -101,8 +101,9 @@ class Talking:
             self.jobs,
             system_clock,
             _no_image,
+            spending := spending_of(self.store, models),
         )
-        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock)
+        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock, spending)
         sending = Sending(self.store, self.node, starts, system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

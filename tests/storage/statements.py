@@ -26,7 +26,7 @@ import psycopg
 import threadkeep.storage
 from tests.postgres import open_postgres
 from threadkeep.domain.conversation import ListedStatus
-from threadkeep.storage import briefings, conversations, tool_calls
+from threadkeep.storage import briefings, conversations, feedback, tool_calls
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.store import open_database
 
@@ -36,6 +36,8 @@ SQLITE, POSTGRES = FOLDER / "plans.sqlite.txt", FOLDER / "plans.postgres.txt"
 page = conversations._page  # pyright: ignore[reportPrivateUsage]
 briefing_page = briefings._page  # pyright: ignore[reportPrivateUsage]
 calls = tool_calls._tool_calls  # pyright: ignore[reportPrivateUsage]
+feedback_page = feedback._page  # pyright: ignore[reportPrivateUsage]
+feedback_filters = feedback._FILTERS  # pyright: ignore[reportPrivateUsage]
 call_filters = tool_calls._FILTERS  # pyright: ignore[reportPrivateUsage]
 
 # The functions that write a statement: each with all that it writes, or with why it is not planned.
@@ -63,6 +65,13 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
         ", ".join(filters): calls(*filters)
         for name in call_filters
         for filters in dict.fromkeys([(name,), tuple(dict.fromkeys([name, "before_time"]))])
+    },
+    # An agent's with each filter, and a user's.
+    "feedback._page": {
+        ", ".join(filters): feedback_page(*filters)
+        for name in feedback_filters
+        for whose in (("user_id",), ("agent_id",))
+        for filters in [tuple(dict.fromkeys([*whose, name]))]
     },
     "database.host_users.tie_users": "changes the schema",
     "database.migrate._statements": "the migrations",

@@ -39,6 +39,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "system_prompt": "", "visibility": "private", "settings": "{}", "is_default": False, "version": 1,
         "created_at": NOW, "updated_at": NOW,
     },
+    "tk_gateways": lambda at: {
+        "name": f"gateway-{new_uuid()}", "kind": "openai", "models": "[]", "version": 1, "created_at": NOW,
+        "updated_at": NOW,
+    },
     "tk_seen_tools": lambda at: {
         "agent_id": at.agent, "server": new_uuid(), "accepted": "0", "seen": "0",
     },
@@ -57,6 +61,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_messages": lambda at: {
         "id": at.message, "conversation_id": at.conversation, "seq": 1, "turn_id": at.turn, "role": "user",
         "content_type": "text", "content": "c", "status": "COMPLETED", "on_path": True, "created_at": NOW,
+    },
+    "tk_feedback": lambda at: {
+        "message_id": at.message, "conversation_id": at.conversation, "agent_id": at.agent, "rating": "up",
+        "note": "", "share_text": False, "created_at": NOW, "updated_at": NOW,
     },
     "tk_turn_chunks": lambda at: {"turn_id": at.turn, "first_seq": 1, "last_seq": 2, "events": "[]"},
     "tk_receipts": lambda at: {"turn_id": at.turn, "conversation_id": at.conversation, "receipt": "{}"},
@@ -225,6 +233,7 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_ledger", "purpose", "fun"),
         ("tk_reservations", "purpose", "fun"),
         ("tk_spending", "scope", "world"),
+        ("tk_feedback", "rating", "so-so"),
     ):
         await refused(database, table, place, **{column: word})
 

@@ -50,7 +50,9 @@ async def start_background(
     document_jobs = DocumentJobs(
         store, document_files, ProcessExtractor(), adapters.embedder, clock, adapters.vector_index
     )
-    compactions = Compactions(store, choice, adapters.allowances, clock, settings.zone, caps)
+    compactions = Compactions(
+        store, choice, adapters.allowances, clock, settings.zone, adapters.spending, caps
+    )
     history = History(store, adapters.loops)
     started.push_async_callback(history.close)
     if adapters.alone:  # no other process could be running a job
@@ -66,7 +68,7 @@ async def start_background(
     jobs = Jobs(
         adapters.jobs,
         {
-            TITLE_JOB: Titles(store, choice.own, titled).give,
+            TITLE_JOB: Titles(store, choice.own, titled, adapters.spending).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: document_jobs.read,
             EMBED_JOB: document_jobs.embed,

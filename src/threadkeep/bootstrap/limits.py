@@ -3,7 +3,8 @@
 from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.ledger import LedgerStore
+from threadkeep.ports.models import Models
+from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.settings import Settings
@@ -23,10 +24,12 @@ def build_caps(settings: Settings) -> OperatorCaps:
     )
 
 
-def build_spending(settings: Settings, ledger: LedgerStore, clock: Clock) -> Spending:
+def build_spending(settings: Settings, store: Store, models: Models, clock: Clock) -> Spending:
     """What model calls may cost."""
     return Spending(
-        ledger,
+        store.ledger,
+        store.keys,
+        models,
         clock,
         settings.zone,
         currency=settings.currency,

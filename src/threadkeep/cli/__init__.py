@@ -39,6 +39,7 @@ COMMANDS = (
     Command("open", "threadkeep.cli.open_page", "open the page in a browser"),
     Command("chat", "threadkeep.cli.chat", "chat with an agent in the terminal"),
     Command("ingest", "threadkeep.cli.ingest", "add files for an agent to search"),
+    Command("rerun", "threadkeep.cli.rerun", "run turns again with other models, and compare the answers"),
     Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
     Command("key", "threadkeep.cli.keys", "make, list and revoke API keys"),
     Command("mcp", "threadkeep.cli.mcp", "run a built-in MCP server over stdin and stdout"),

@@ -7,17 +7,19 @@ from pathlib import Path
 
 from threadkeep.bootstrap import file_intake, opened_jobs_and_store, reading_store
 from threadkeep.cli.commands import runs
+from threadkeep.cli.feedback_lines import feedback_line
 from threadkeep.cli.progress import Progress
 from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message
-from threadkeep.domain.user import LOCAL, User, user_id
+from threadkeep.domain.user import LOCAL, User, UserRole, user_id
 from threadkeep.exchange.reading import reading
-from threadkeep.exchange.writing import writing
+from threadkeep.exchange.writing import new_file, writing
 from threadkeep.mcp.personal import hand_over
 from threadkeep.services.exchange.exports import Export
+from threadkeep.services.exchange.feedback import FeedbackExport
 from threadkeep.services.exchange.imports import Import
 from threadkeep.services.exchange.reassignment import reassign
 from threadkeep.services.exchange.report import ImportReport
@@ -33,6 +35,12 @@ def add_export(command: argparse.ArgumentParser) -> None:
     runs(command, _export)
     command.add_argument("file", type=Path, help="the file to create, for example alice.zip")
     command.add_argument("--user", help="the user to export (local, if sign-in is off)")
+    command.add_argument(
+        "--feedback",
+        action="store_true",
+        help="instead, ratings as JSON lines: on the user's agents, and on the user's own turns",
+    )
+    command.add_argument("--agent", help="with --feedback: only ratings of this agent's answers")
 
 
 def add_import(command: argparse.ArgumentParser) -> None:
@@ -54,7 +62,12 @@ def add_reassign(command: argparse.ArgumentParser) -> None:
 
 
 def _export(settings: Settings, given: argparse.Namespace) -> int:
-    return asyncio.run(export_user(settings, _whose(settings, given), given.file))
+    owner = _whose(settings, given)
+    if given.feedback:
+        return asyncio.run(export_feedback(settings, owner, given.file, given.agent))
+    if given.agent is not None:
+        raise SettingsError("--agent goes with --feedback.")
+    return asyncio.run(export_user(settings, owner, given.file))
 
 
 def _import(settings: Settings, given: argparse.Namespace) -> int:
@@ -92,6 +105,21 @@ async def export_user(settings: Settings, owner: UserId, file: Path) -> int:
     print(f"{file}: {_count(conversations, 'conversation')}, {_count(messages, 'message')}.")
     _print_list(lost, "is missing from the data folder and from the export")
     return 1 if lost else 0
+
+
+async def export_feedback(settings: Settings, owner: UserId, file: Path, agent: str | None) -> int:
+    """Writes the feedback that a user may read to a file, even while a server runs."""
+    # Without sign-in, everybody is the one user, who is an admin.
+    user = User(owner, UserRole.USER if settings.signs_in else UserRole.ADMIN)
+    count = requests = 0
+    async with reading_store(settings) as store:
+        with new_file(file) as lines:
+            async for line in FeedbackExport(store, user).lines(agent):
+                lines.write(feedback_line(line))
+                count += 1
+                requests += line.request is not None
+    print(f"{file}: {_count(count, 'rating')}, {_count(requests, 'turn')} with what the model received.")
+    return 0
 
 
 async def import_file(settings: Settings, file: Path, owner: UserId, agent: str | None) -> int:

@@ -21,10 +21,12 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.wire.approvals import ApprovalsView, ApprovalView
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
+from threadkeep.wire.feedback import FeedbackView, RatedAnswerView
 from threadkeep.wire.files import UploadedFileView
 from threadkeep.wire.keys import KeyView, NewKeyView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
+from threadkeep.wire.reruns import RerunView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.wire.view import View
 from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
@@ -42,6 +44,8 @@ WhenBusy = Literal["reject", "queue", "steer"]
 """What to do with a message while the agent answers."""
 AnswerAction = Literal["allow", "deny", "edit", "answer"]
 """For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."""
+Rating = Literal["up", "down"]
+"""A good or a bad answer."""
 AnswerScope = Literal["once", "conversation"]
 """Whether the approval covers this call, or every call of this tool in the conversation."""
 KeyScope = Literal["read", "chat", "admin"]
@@ -545,6 +549,49 @@ class Client:
     async def receipt(self, turn_id: str) -> ReceiptView:
         """What the model received in a turn."""
         return await self._connection.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
+
+    async def feedback(
+        self, message_id: str, rating: Rating | None, *, note: str = "", share_text: bool = False
+    ) -> FeedbackView | None:
+        """Rates an answer, replacing an earlier rating with its note; None removes it.
+
+        With `share_text`, the agent's owner may read everything that the model received in that turn.
+        """
+        body = {"rating": rating, "note": note, "shareText": share_text}
+        path = f"/api/messages/{message_id}/feedback"
+        response = await self._connection.send_once("POST", path, json=body)
+        return self._connection.read(FeedbackView, response) if rating else None
+
+    def agent_feedback(
+        self,
+        agent_id: str,
+        *,
+        rating: Rating | None = None,
+        model: str | None = None,
+        since: str | None = None,
+    ) -> AsyncGenerator[RatedAnswerView]:
+        """Users' ratings of an agent's answers, newest first; for its owner. `since` is an RFC 3339 time."""
+        query = {"rating": rating, "model": model, "from": since}
+        return self._connection.pages(RatedAnswerView, f"/api/agents/{agent_id}/feedback", query)
+
+    async def rerun(
+        self,
+        turn_id: str,
+        *,
+        model: str | None = None,
+        temperature: float | None = None,
+        system_prompt: str | None = None,
+    ) -> RerunView:
+        """Runs a turn's stored request again, changing nothing in its conversation, and returns both runs.
+
+        Tool calls that the turn made, too, take its results; any other ends the rerun with `NEEDS_TOOL`. Only
+        the agent's owner can pass a `system_prompt`.
+        """
+        fields = {"model": model, "temperature": temperature, "systemPrompt": system_prompt}
+        response = await self._connection.send(
+            "POST", f"/api/turns/{turn_id}/rerun", json=without_none(fields), headers=_AS_JSON, timeout=None
+        )
+        return self._connection.read(RerunView, response)
 
     async def usage(self, **query: str) -> UsageReportView:
         """Your usage, by day and agent."""

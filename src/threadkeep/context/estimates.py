@@ -2,6 +2,7 @@
 
 import json
 
+from threadkeep.domain.message import Usage
 from threadkeep.ports.gateway import (
     FILE_BLOCKS,
     Block,
@@ -40,6 +41,11 @@ def estimate_request_tokens(request: ModelRequest) -> int:
         + sum(map(_block_tokens, blocks))
         + _PER_MESSAGE * len(request.messages)
     )
+
+
+def estimate_usage(request: ModelRequest, written: str) -> Usage:
+    """The usage of a call whose provider reported none."""
+    return Usage(estimate_request_tokens(request), estimate_tokens(written), estimated=True)
 
 
 def most_request_tokens(request: ModelRequest) -> int:

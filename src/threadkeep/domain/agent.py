@@ -96,6 +96,8 @@ class AgentSettings:
     """The models that a user may choose for a message, besides the agent's own; `*` means any."""
     fallback_models: tuple[str, ...] = ()
     """The models to try in this order if the chosen one fails."""
+    budget_month: str | float = "0.00"
+    """How much all users together can spend on the agent's model calls in a month."""
 
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
@@ -162,6 +164,12 @@ class Agent:
     def is_open_to(self, user: User) -> bool:
         """Whether a user may see its prompt and change it: its owner and admins."""
         return self.deleted_at is None and (self.owner_id == user.id or user.is_admin)
+
+    def is_owned_by(self, user: User) -> bool:
+        """Whether it is the user's own. Agents without an owner, such as the default one, are the admins'."""
+        if self.deleted_at is not None:
+            return False
+        return user.is_admin if self.owner_id is None else self.owner_id == user.id
 
     def check_visible_to(self, user: User) -> None:
         """Refuses a user who may not see this agent."""

@@ -14,6 +14,7 @@ from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResu
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.engine.stop import StopReason
 from threadkeep.ports.gateway import GatewayError
 
@@ -83,6 +84,7 @@ def last_events(
     why: str,
     reported: Usage,
     unreported: Usage | None,
+    model: str | None = None,
     waiting: Collection[str] = (),
 ) -> Iterator[EventBody]:
     """What a turn's log still lacks: results of open tool calls, usage of an open model call, the end.
@@ -96,7 +98,7 @@ def last_events(
         else:
             yield interrupted(call, why)
     if unreported is not None:
-        yield UsageReported.of(unreported)
+        yield UsageReported.of(unreported, model)
     yield replace(end, usage=reported + (unreported or Usage(0, 0))) if isinstance(end, Done) else end
 
 
@@ -112,6 +114,7 @@ def cut_off(
     *,
     open_iteration: int | None,
     request_tokens: int,
+    priced: Priced = at_no_price,
 ) -> Iterator[EventBody]:
     """The last events of a turn that exists only as its log, folded to `reply`.
 
@@ -119,7 +122,7 @@ def cut_off(
     """
     unreported = None
     if open_iteration is not None:
-        spent = spent_in(open_iteration, reply.parts, request_tokens)
+        spent = priced(reply.model, spent_in(open_iteration, reply.parts, request_tokens))
         unreported = spent if spent.input_tokens or spent.output_tokens else None
     return last_events(
         failure,
@@ -127,6 +130,7 @@ def cut_off(
         why=PROCESS_ENDED,
         reported=reply.usage or Usage(0, 0),
         unreported=unreported,
+        model=reply.model,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds, TakenIds, none_taken
-from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
+from threadkeep.context.estimates import estimate_request_tokens, estimate_usage
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.approval import ApprovalAction
@@ -45,6 +45,7 @@ from threadkeep.engine.journal import Dispatched, JournalEntry
 from threadkeep.engine.model_call import ModelCall, with_user_text
 from threadkeep.engine.permissions import ToolPermissions, may_ask
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
+from threadkeep.engine.spending import FreeSpending, TurnSpending
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
@@ -52,6 +53,7 @@ from threadkeep.engine.tools import Toolbox, clean_use
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.user_requests import UserRequests
 from threadkeep.ports.gateway import (
+    GatewayError,
     GatewayUnavailable,
     ModelRequest,
     ModelStopped,
@@ -133,6 +135,7 @@ async def run_turn(
     load: LoadContents = nothing_stored,
     opening: Sequence[Notice | Retrieval | TurnResumed] = (),
     steering: Steering = nobody_steers,
+    spending: TurnSpending | None = None,
 ) -> AsyncGenerator[TurnStep]:
     """Runs a turn from its current state, step by step.
 
@@ -142,7 +145,8 @@ async def run_turn(
     for event in opening:
         yield event
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
-    run = _Run(turn, build, models, tools, limits, stop, state, load, steering, timer)
+    spending = spending or FreeSpending()
+    run = _Run(turn, build, models, tools, limits, stop, state, load, steering, timer, spending)
     steps = run.steps()
     try:
         while True:
@@ -163,6 +167,7 @@ async def run_turn(
     finally:
         timer.stop()
         await steps.aclose()
+        await run.release_unused()
     if isinstance(end, Pause | HandOff):
         yield end
         return
@@ -188,8 +193,10 @@ class _Run:
         load: LoadContents,
         steering: Steering,
         timer: TurnTimer,
+        spending: TurnSpending,
     ) -> None:
         self._turn = turn
+        self._spending = spending
         self._timer = timer
         self._build = build
         self._request = state.request or ModelRequest("", "", ())
@@ -208,10 +215,12 @@ class _Run:
         self._iteration = state.iteration
         self._permissions = ToolPermissions(tools.rules, frozenset(), state.unknown)
         self._call: ModelCall | None = None
+        self._is_reserved = False
+        """Whether a model call has reserved what it can cost, and isn't charged yet."""
         self._call_ids = CallIds((), tools.taken_ids)
         self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
         self._usage = state.usage
-        self._unreported = state.unreported
+        self._unreported = state.unreported and spending.priced(models.current.id, state.unreported)
         self.stop_reason = state.stop_reason or "end_turn"
         """Why the model stopped, or why it wasn't called again."""
         self.has_spoken = state.has_spoken
@@ -256,15 +265,19 @@ class _Run:
         for event in await self._begin_call():
             yield event
         await self._load_contents()
-        call, has_restarted = self._new_call(), False
+        has_restarted = False
         while True:
+            self._is_reserved = True
+            request = await self._spending.reserve(self._models.current.model, self._request)
+            call = self._call = ModelCall(self._models.current.signer)
             try:
-                async with aclosing(self._call_model(call)) as said:
+                async with aclosing(self._call_model(call, request)) as said:
                     async for event in said:
                         yield event
                 break
             except GatewayUnavailable as exc:
                 self._call = None  # the provider didn't reply, so it bills nothing
+                await self.release_unused()
                 for step in self._models.fall_back(exc, self._request):
                     yield step
             except ReplyBrokeOff:
@@ -273,27 +286,34 @@ class _Run:
                 has_restarted = True
                 for event in self._restart(call):
                     yield event
-            call = self._new_call()
-        self._spent = self._unreported = self._cost(call)
+            except GatewayError:
+                if call.is_empty:  # the provider refused the request
+                    self._call = None
+                raise
+        self._spent = self._unreported = self._usage_of(call)
         self._call, self.stop_reason = None, call.stop_reason
         finished = call.finished(self._iteration)
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         yield finished.entry()
         self._unreported, self._usage = None, self._usage + self._spent
-        yield UsageReported.of(self._spent)
+        self._is_reserved = False
+        yield UsageReported.of(self._spent, self._models.current.id)
 
-    def _new_call(self) -> ModelCall:
-        self._call = ModelCall(self._models.current.signer)
-        return self._call
+    async def release_unused(self) -> None:
+        """Gives back what was reserved for a call that was not made or not billed."""
+        if self._is_reserved and self._call is None and self._unreported is None:
+            await self._spending.release()
+            self._is_reserved = False
 
     def _restart(self, call: ModelCall) -> Iterator[EventBody]:
         """Discards a reply that broke off; what it used is reported, since it was billed."""
         for open_call in self._open_calls.values():
             yield interrupted(open_call, BROKE_OFF)
         self._open_calls.clear()
-        spent = self._cost(call)
+        spent = self._usage_of(call)
         self._call, self._usage = None, self._usage + spent
-        yield UsageReported.of(spent)
+        self._is_reserved = False
+        yield UsageReported.of(spent, self._models.current.id)
         yield IterationRestart(self._iteration)
 
     async def _load_contents(self) -> None:
@@ -312,15 +332,15 @@ class _Run:
             restart = IterationRestart(self._iteration, self._restart_from)
             spent, self._unreported, self._restart_from = self._unreported, None, None
             self._usage += spent or Usage(0, 0)
-            return [UsageReported.of(spent), restart] if spent else [restart]
+            return [UsageReported.of(spent, self._models.current.id), restart] if spent else [restart]
         for message in await self._steering():
             messages = with_user_text(self._request.messages, message.content)
             self._request = replace(self._request, messages=messages)
         self._iteration += 1
         return [IterationStart(self._iteration)]
 
-    async def _call_model(self, call: ModelCall) -> AsyncGenerator[EventBody]:
-        stream = self._models.current.stream(self._request)
+    async def _call_model(self, call: ModelCall, request: ModelRequest) -> AsyncGenerator[EventBody]:
+        stream = self._models.current.stream(request)
         try:
             async for event in stream:
                 match event:
@@ -381,17 +401,10 @@ class _Run:
         exchanged = open_batch.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
         self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
 
-    def _cost(self, call: ModelCall) -> Usage:
+    def _usage_of(self, call: ModelCall) -> Usage:
         """The usage of a call; estimated if the provider reported none or implausible numbers."""
-        if call.usage is not None:
-            return Usage(
-                input_tokens=call.usage.input_tokens,
-                output_tokens=call.usage.output_tokens,
-                cache_read_tokens=call.usage.cache_read_tokens,
-                cache_write_tokens=call.usage.cache_write_tokens,
-            )
-        asked = estimate_request_tokens(self._request)
-        return Usage(asked, estimate_tokens(call.written), estimated=True)
+        usage = call.usage.as_usage() if call.usage else estimate_usage(self._request, call.written)
+        return self._spending.priced(self._models.current.id, usage)
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what an interrupted turn left open."""
@@ -400,6 +413,7 @@ class _Run:
             open_calls=self._open_calls.values(),
             why=TURN_ENDED,
             reported=self._usage,
-            unreported=self._cost(self._call) if self._call else self._unreported,
+            unreported=self._usage_of(self._call) if self._call else self._unreported,
+            model=self._models.current.id,
             waiting=self._state.waiting,
         )

@@ -33,6 +33,11 @@ class ModelCall:
         self._written: list[str] = []
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a reply has arrived."""
+        return not self._written and not self._blocks and self.usage is None
+
+    @property
     def written(self) -> str:
         """The whole text and reasoning."""
         return "".join(self._written)
@@ -92,6 +97,10 @@ class FinishedCall:
         """The call in the journal; without tool calls, none of its blocks is sent back."""
         uses = bool(self.tool_uses)
         return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
+
+    def reply(self) -> tuple[ModelMessage, ...]:
+        """A call that asks for no tools as a message of the history; none if it is empty."""
+        return (ModelMessage("assistant", tuple(map(_block, self.blocks))),) if self.blocks else ()
 
     def exchange(self, reads: Sequence[ModelReads], *, as_blocks: bool) -> tuple[ModelMessage, ModelMessage]:
         """The call and the results of its tools as messages of the history.

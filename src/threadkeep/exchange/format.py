@@ -15,6 +15,7 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
@@ -51,6 +52,7 @@ _PLAIN: dict[str, type[Record]] = {
     "conversation": Conversation,
     "payload": Payload,
     "compaction": Compaction,
+    "feedback": Feedback,
     "conversation_end": ConversationEnd,
     "briefing": Briefing,
     "end": ExportEnd,
@@ -98,7 +100,7 @@ def encode(record: Record) -> bytes:
             kind, values = "message", _message_values(record)
         case (
             ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Compaction()
-            | ConversationEnd() | Briefing() | ExportEnd()
+            | Feedback() | ConversationEnd() | Briefing() | ExportEnd()
         ):  # fmt: skip
             kind, values = _KINDS[type(record)], _builtins(record)
         case _ as never:

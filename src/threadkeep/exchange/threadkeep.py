@@ -9,6 +9,7 @@ import msgspec
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
@@ -40,6 +41,7 @@ class _Pending:
     messages: list[Message] = field(default_factory=list[Message])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
     payloads: list[Payload] = field(default_factory=list[Payload])
+    feedback: list[Feedback] = field(default_factory=list[Feedback])
     turn_ends: dict[TurnId, MessageStatus] = field(default_factory=dict[TurnId, MessageStatus])
 
     @property
@@ -48,7 +50,7 @@ class _Pending:
 
     def whole(self) -> WholeConversation | Flawed:
         return self.flaw or WholeConversation(
-            self.conversation, self.turns, self.messages, self.compactions, self.payloads
+            self.conversation, self.turns, self.messages, self.compactions, self.payloads, self.feedback
         )
 
 
@@ -76,7 +78,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
                 if pending is not None:
                     yield Flawed(pending.name, "it is incomplete")
                 pending, size = _Pending(record, number), len(line)
-            case Payload() | KeptTurn() | Message() | Compaction() | ConversationEnd():
+            case Payload() | KeptTurn() | Message() | Compaction() | Feedback() | ConversationEnd():
                 if pending is None:
                     yield Flawed(f"line {number}", "it belongs to no conversation")
                 elif isinstance(record, ConversationEnd):
@@ -95,7 +97,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
         yield Flawed("the file", "it is incomplete: its end is missing")
 
 
-def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction) -> None:
+def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction | Feedback) -> None:
     if pending.flaw is not None:
         return
     match record:
@@ -109,6 +111,8 @@ def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction) -
             pending.messages.append(record)
         case Compaction():
             pending.compactions.append(record)
+        case Feedback():
+            pending.feedback.append(record)
 
 
 def _record(line: bytes, number: int, turn_ends: TurnEnds) -> Record | Flawed | None:

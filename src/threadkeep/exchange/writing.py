@@ -51,15 +51,21 @@ class ExportFile:
 
 @contextmanager
 def writing(path: Path) -> Generator[ExportFile]:
+    """A new ZIP file, readable only by its owner; if writing fails, nothing is left."""
+    with new_file(path) as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("README.txt", README)
+        yield ExportFile(archive)
+
+
+@contextmanager
+def new_file(path: Path) -> Generator[BinaryIO]:
     """A new file, readable only by its owner; if writing fails, nothing is left."""
     if path.exists():
         raise StorageRefused(f"{path} already exists. Choose another file name.")
     partial = path.with_name(f"{path.name}.partial")
     try:
         with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as raw:
-            with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("README.txt", README)
-                yield ExportFile(archive)
+            yield raw
             raw.flush()
             os.fsync(raw.fileno())
         partial.replace(path)

@@ -7,13 +7,16 @@ from typing import Any
 from threadkeep.context.titles import ask_for_title
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation, TitleSource
-from threadkeep.domain.errors import GatewayNotConfigured, ModelNotAllowed, ModelNotFound
+from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.text import is_blank
+from threadkeep.domain.user import User
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 
 TITLE_JOB = "title"
 
@@ -35,7 +38,9 @@ class Titles:
         store: Store,
         models: ReplyingModel,
         on_titled: OnTitled,
+        spending: Spending,
     ) -> None:
+        self._spending = spending
         self._store = store
         self._model_of = models
         self._on_titled = on_titled
@@ -60,7 +65,11 @@ class Titles:
             return
         if not model.model.supports_tools:  # the demonstration model wouldn't do better than the rule
             return
-        title = await ask_for_title(model, asked, reply)
+        model = self._spending.metered(model, agent, User(user_id), Purpose.TITLE)
+        try:
+            title = await ask_for_title(model, asked, reply)
+        except (BudgetExceeded, ModelNotAllowed):  # the derived title will do
+            return
         if title is not None:
             titled = await self._store.conversations.update(
                 user_id, conversation_id, lambda current: _entitled(current, title)

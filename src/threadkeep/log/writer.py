@@ -237,7 +237,7 @@ class LogWriter:
 
     def open(self, turn: Turn, conversation: Conversation, fence: int) -> TurnLog:
         """The log of a turn that begins on this node, or that this node has taken over."""
-        payer = Payer(conversation.user_id, conversation.agent_id)
+        payer = Payer(conversation.user_id, conversation.agent_id, turn.key_id)
         return TurnLog(turn.id, payer, fence, self._clock, self._zone, self)
 
     def schedule(self, turn_log: TurnLog, *, urgent: bool) -> None:

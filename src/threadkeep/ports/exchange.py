@@ -9,6 +9,7 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
@@ -83,7 +84,7 @@ class ExportEnd:
 
 Record = (
     ExportHeader | OwnAgent | KnownAgent | Document | KeptMemory | Conversation | Payload | KeptTurn | Message
-    | Compaction | ConversationEnd | Briefing | ExportEnd
+    | Compaction | Feedback | ConversationEnd | Briefing | ExportEnd
 )  # fmt: skip
 """One line of an export."""
 
@@ -97,6 +98,7 @@ class WholeConversation:
     messages: Sequence[Message]
     compactions: Sequence[Compaction] = ()
     payloads: Sequence[Payload] = ()
+    feedback: Sequence[Feedback] = ()
 
 
 @dataclass(frozen=True, slots=True)

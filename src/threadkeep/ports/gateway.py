@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.image import ImageTokenRule
+from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 
 MOST_TOKENS = 10**9
@@ -158,6 +159,15 @@ class ModelUsage:
         read = min(max(self.cache_read_tokens, 0), self.input_tokens)
         written = min(max(self.cache_write_tokens, 0), self.input_tokens - read)
         return replace(self, cache_read_tokens=read, cache_write_tokens=written)
+
+    def as_usage(self) -> Usage:
+        """The usage of the call, before anybody knows its cost."""
+        return Usage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_read_tokens=self.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)

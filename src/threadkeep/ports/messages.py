@@ -9,6 +9,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, Us
 from threadkeep.domain.message import Message
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.branches import Siblings
+from threadkeep.ports.feedback import FeedbackByMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,12 @@ class ToolRecord:
 
 
 class MessagePage(NamedTuple):
-    """A range of a conversation's messages, and the siblings of those that have any."""
+    """A range of a conversation's messages; the siblings and the feedback of those that have any."""
 
     conversation: Conversation
     messages: Sequence[Message]
     siblings: Siblings
+    feedback: FeedbackByMessage
 
 
 class MessageStore(Protocol):

@@ -16,7 +16,9 @@ from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
+from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
+from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import LedgerStore
@@ -52,12 +54,14 @@ class Store:
     executions: ExecutionStore
     memories: MemoryStore
     keys: KeyStore
+    feedback: FeedbackStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex
     history: HistoryIndex
     payloads: PayloadStore
     files: FileStore
+    gateways: GatewayStore
     exchange: ExchangeStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""

@@ -9,6 +9,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent
+from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.live import LiveLog
 from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
@@ -49,6 +50,7 @@ class Node:
         *,
         alone: bool,
         zone: tzinfo = UTC,
+        priced: Priced = at_no_price,
     ) -> None:
         self.id = new_uuid()
         self._store = store
@@ -66,7 +68,7 @@ class Node:
             store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops, zone
         )
         next_turns = NextTurns(self.id, store, self._writer)
-        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics)
+        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
         self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
         self._following = Following(store, self._running, self._mirrors)

@@ -180,7 +180,11 @@ class Runner:
         self._start(turn, prepared.steps(held, control))
 
     def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:
-        control = TurnControl(lambda: self._steering.take_in(held, turn_log))
+        async def calling() -> int:
+            await self._writer.flush(turn_log)
+            return turn_log.called_at
+
+        control = TurnControl(lambda: self._steering.take_in(held, turn_log), calling)
         control.stop.at_boundary = self.is_draining
         return control
 

@@ -7,13 +7,14 @@ and its output limit. If less is left, the limit is lowered to what fits, unless
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import Protocol
 
 from threadkeep.clock import Clock
-from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens, most_request_tokens
+from threadkeep.context.estimates import estimate_request_tokens, estimate_usage, most_request_tokens
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
+from threadkeep.domain.conversation import BegunTurn
+from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.key import Key
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import (
@@ -27,8 +28,11 @@ from threadkeep.domain.money import (
     amount_text,
     day_of,
     end_of,
+    month_of,
     parse_amount,
 )
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import (
     GatewayError,
@@ -38,22 +42,12 @@ from threadkeep.ports.gateway import (
     TextDelta,
     ThoughtDelta,
 )
+from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import BudgetState, Charge, LedgerStore, Reservation
+from threadkeep.ports.models import ConnectedModel, Models
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.control import Calling
 from threadkeep.wire.view import rfc3339
-
-
-class ConnectedModel(Protocol):
-    """A model that can be called."""
-
-    @property
-    def model(self) -> Model:
-        """What is known about it."""
-        ...
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls it."""
-        ...
-
 
 DEFAULT_OUTPUT_TOKENS = 8_192
 """The output limit under a budget, where neither the agent nor the operator nor the model has one."""
@@ -87,6 +81,8 @@ class Spending:
     def __init__(
         self,
         ledger: LedgerStore,
+        keys: KeyStore,
+        models: Models,
         clock: Clock,
         zone: tzinfo,
         *,
@@ -95,6 +91,8 @@ class Spending:
         user_month: str | float = "0",
     ) -> None:
         self._ledger = ledger
+        self._keys = keys
+        self._models = models
         self._clock = clock
         self._zone = zone
         self.currency = currency
@@ -107,18 +105,20 @@ class Spending:
         """The day in the operator's time zone."""
         return day_of(self._clock(), self._zone)
 
-    def limits_of(self, agent: Agent, *, key_month: int | None = None) -> BudgetLimits:
+    def limits_of(self, agent: Agent, key: Key | None = None) -> BudgetLimits:
         """The limits of calls for an agent, made with an API key or without."""
         agent_month = parse_amount(agent.settings.budget_month) or None
+        key_month = (key.budget_month or None) if key else None
         if agent_month is None and key_month is None:
             return self._limits
         return replace(self._limits, agent_month=agent_month, key_month=key_month)
 
-    def priced(self, model: Model, usage: Usage) -> Usage:
-        """A call's usage with its cost, if the model's price is known."""
-        if model.price is None:
+    def priced(self, model: str | None, usage: Usage) -> Usage:
+        """A call's usage with its cost, by the price of this moment, if there is one."""
+        price = self._price_of(model)
+        if price is None:
             return usage
-        amount = model.price.of(
+        amount = price.of(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cache_read=usage.cache_read_tokens,
@@ -126,21 +126,52 @@ class Spending:
         )
         return replace(usage, cost=Cost.of(amount, self.currency))
 
-    async def check(self, payer: Payer, limits: BudgetLimits, model: Model, content: str) -> None:
-        """Refuses a turn before it begins if not even its message and a short reply fit its budgets."""
-        price = _price_of(model) if limits else None
-        if price is None or not (least := price.most(input_tokens=len(content), output_tokens=1)):
+    async def of_turn(self, user: User, held: HeldTurn, agent: Agent, calling: Calling) -> "TurnSpending":
+        """Pays for the calls of a turn."""
+        payer = Payer(user.id, agent.id, held.turn.key_id)
+        return TurnSpending(self, held, payer, await self._limits_of_turn(user, held.turn, agent), calling)
+
+    async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
+        """The limits of a turn; its user may have signed in with another key than the one that began it."""
+        key = user.key
+        if turn.key_id is not None and (key is None or key.id != turn.key_id):
+            key = next((it for it in await self._keys.of_user(user.id) if it.id == turn.key_id), None)
+        return self.limits_of(agent, key if turn.key_id else None)
+
+    async def check(self, user: User, begun: BegunTurn, agent: Agent) -> None:
+        """Refuses a turn before it begins if not even its message fits its budgets."""
+        limits, asked = await self._limits_of_turn(user, begun.turn, agent), begun.user_message
+        if not limits:
             return
-        states = await self._ledger.states(limits.budgets(payer, self.today), self.currency)
-        tightest = min(states, key=lambda it: it.left)
-        if tightest.left < least:
+        price = self._paid_price(begun.turn.model)
+        least = price.most(input_tokens=len(asked.text) if asked else 0, output_tokens=1)
+        payer = Payer(user.id, agent.id, begun.turn.key_id)
+        states = await self.states(limits.budgets(payer, self.today)) if least else ()
+        tightest = min(states, key=lambda it: it.left, default=None)
+        if tightest is not None and tightest.left < least:
             raise self._refusal(tightest)
+
+    def _price_of(self, model: str | None) -> Price | None:
+        try:
+            return self._models.get(model).model.price
+        except (ModelNotFound, GatewayNotConfigured):  # removed since the call was made
+            return None
+
+    def _paid_price(self, model: str | None) -> Price:
+        """The price of a model under a budget."""
+        if (price := self._price_of(model)) is None:
+            raise ModelNotAllowed(
+                f"The model {model} has no known price, so it can't be used under a budget.",
+                param="model",
+                details={"model": model},
+            )
+        return price
 
     async def reserve(self, call: PaidCall, model: Model, request: ModelRequest) -> ModelRequest:
         """Reserves what a call can cost at most; returns its request with an output limit that it can pay."""
         if not call.limits:
             return request
-        price, output = _price_of(model), output_limit(model, request)
+        price, output = self._paid_price(model.id), output_limit(model, request)
         sent = most_request_tokens(request)
         most = price.most(input_tokens=sent, output_tokens=output)
         if not most:  # it is free
@@ -167,43 +198,51 @@ class Spending:
             output = (granted - price.most(input_tokens=sent, output_tokens=0)) // price.output
         return replace(request, max_tokens=output)
 
-    async def release(self, call: PaidCall) -> None:
+    async def release(self, reservation_id: str) -> None:
         """Gives back what was reserved for a call that was not billed."""
-        if call.limits:
-            await persist(lambda: self._ledger.release(call.id))
+        await persist(lambda: self._ledger.release(reservation_id))
 
     def metered(
-        self, connected: ConnectedModel, agent: Agent, payer: Payer, purpose: Purpose
-    ) -> "MeteredModel":
-        """A model for calls outside a turn: each is reserved and charged."""
-        return MeteredModel(self, self._ledger, connected, self.limits_of(agent), payer, purpose, self._clock)
+        self, connected: ConnectedModel, agent: Agent, user: User, purpose: Purpose
+    ) -> ConnectedModel:
+        """A model whose calls, outside any turn, are each reserved and charged."""
+        payer = Payer(user.id, agent.id, user.key_id)
+        return MeteredModel(
+            connected.model, connected.gateway, self, payer, purpose, self.limits_of(agent, user.key)
+        )
 
-    def charge_of(self, call: PaidCall, model: Model, usage: Usage) -> Charge:
-        """The ledger's row of a call outside a turn."""
-        return Charge(
+    def begin(self, payer: Payer, purpose: Purpose, limits: BudgetLimits) -> PaidCall:
+        """A call that is about to be made outside any turn."""
+        return PaidCall(id=new_uuid(), payer=payer, purpose=purpose, limits=limits, at=self._clock())
+
+    async def charge(self, call: PaidCall, model: Model, usage: Usage) -> None:
+        """Adds a call outside a turn to the ledger, which settles what was reserved for it."""
+        charge = Charge(
             id=call.id,
             payer=call.payer,
             purpose=call.purpose,
             model=model.id,
-            usage=self.priced(model, usage),
+            usage=self.priced(model.id, usage),
             at=call.at,
             day=day_of(call.at, self._zone),
             reservation_id=call.id,
         )
+        await persist(lambda: self._ledger.charge(charge))
 
     def budgets_of_user(self, user_id: UserId) -> list[Budget]:
         """The budgets that the operator gives a user."""
         return self._limits.budgets(Payer(user_id, None), self.today)
 
+    def budgets_of_keys(self, keys: Iterable[Key]) -> list[Budget]:
+        """The budgets of API keys."""
+        month = month_of(self.today)
+        return [Budget(BudgetScope.KEY, it.id, month, it.budget_month) for it in keys if it.budget_month]
+
     def budgets_of_agents(self, agents: Iterable[Agent]) -> list[Budget]:
         """The budgets that owners give their agents."""
-        return [
-            budget
-            for agent in agents
-            for budget in replace(self.limits_of(agent), user_day=None, user_month=None).budgets(
-                Payer(UserId(""), agent.id), self.today
-            )
-        ]
+        month = month_of(self.today)
+        limits = ((it.id, parse_amount(it.settings.budget_month)) for it in agents)
+        return [Budget(BudgetScope.AGENT, id_, month, limit) for id_, limit in limits if limit]
 
     async def states(self, budgets: Sequence[Budget]) -> Sequence[BudgetState]:
         """What budgets have left."""
@@ -233,38 +272,60 @@ class Spending:
         )
 
 
-class MeteredModel:
-    """A model whose calls are reserved and charged; for calls outside a turn."""
+class TurnSpending:
+    """Pays for the model calls of one turn."""
 
     def __init__(
-        self,
-        spending: Spending,
-        ledger: LedgerStore,
-        connected: ConnectedModel,
-        limits: BudgetLimits,
-        payer: Payer,
-        purpose: Purpose,
-        clock: Clock,
+        self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits, calling: Calling
     ) -> None:
-        self.model = connected.model
         self._spending = spending
-        self._ledger = ledger
-        self._connected = connected
-        self._limits = limits
+        self._held = held
         self._payer = payer
-        self._purpose = purpose
-        self._clock = clock
+        self._limits = limits
+        self._calling = calling
+
+    async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
+        """Reserves what a call can cost at most, after everything before it is stored and settled."""
+        if not self._limits:
+            return request
+        call = PaidCall(
+            id=self._held.turn.id,
+            payer=self._payer,
+            purpose=Purpose.TURN,
+            limits=self._limits,
+            at=await self._calling(),
+            fence=self._held.fence,
+        )
+        return await self._spending.reserve(call, model, request)
+
+    async def release(self) -> None:
+        """Gives back what was reserved for a call that was not billed."""
+        if self._limits:
+            await self._spending.release(self._held.turn.id)
+
+    def priced(self, model: str | None, usage: Usage) -> Usage:
+        """A call's usage with its cost."""
+        return self._spending.priced(model, usage)
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredModel(ConnectedModel):
+    """A model whose calls are reserved and charged, for calls outside any turn."""
+
+    spending: Spending
+    payer: Payer
+    purpose: Purpose
+    limits: BudgetLimits
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Calls the model within its budgets, and charges what that used, even if it breaks off."""
-        call = PaidCall(
-            id=new_uuid(), payer=self._payer, purpose=self._purpose, limits=self._limits, at=self._clock()
-        )
-        request = await self._spending.reserve(call, self.model, request)
+        call = self.spending.begin(self.payer, self.purpose, self.limits)
+        request = await self.spending.reserve(call, self.model, request)
         written: list[str] = []
         reported: ModelUsage | None = None
         may_be_billed = True
-        stream = self._connected.stream(request)
+        # Not `super()`, which doesn't find the class of a slotted dataclass.
+        stream = ConnectedModel.stream(self, request)
         try:
             async for event in stream:
                 match event:
@@ -281,13 +342,10 @@ class MeteredModel:
         finally:
             await stream.aclose()
             if may_be_billed:
-                usage = reported_usage(reported) or Usage(
-                    estimate_request_tokens(request), estimate_tokens("".join(written)), estimated=True
-                )
-                charge = self._spending.charge_of(call, self.model, usage)
-                await persist(lambda: self._ledger.charge(charge))
-            else:
-                await self._spending.release(call)
+                usage = reported.as_usage() if reported else estimate_usage(request, "".join(written))
+                await self.spending.charge(call, self.model, usage)
+            elif call.limits:
+                await self.spending.release(call.id)
 
 
 def output_limit(model: Model, request: ModelRequest) -> int:
@@ -295,25 +353,3 @@ def output_limit(model: Model, request: ModelRequest) -> int:
     wanted = request.max_tokens or model.max_output_tokens or DEFAULT_OUTPUT_TOKENS
     room = model.context_tokens - estimate_request_tokens(request)
     return min(wanted, max(room, 1))
-
-
-def reported_usage(reported: ModelUsage | None) -> Usage | None:
-    """A provider's own numbers, if it reported any."""
-    if reported is None:
-        return None
-    return Usage(
-        input_tokens=reported.input_tokens,
-        output_tokens=reported.output_tokens,
-        cache_read_tokens=reported.cache_read_tokens,
-        cache_write_tokens=reported.cache_write_tokens,
-    )
-
-
-def _price_of(model: Model) -> Price:
-    if model.price is None:
-        raise ModelNotAllowed(
-            f"The model {model.id} has no known price, so it can't be used under a budget.",
-            param="model",
-            details={"model": model.id},
-        )
-    return model.price

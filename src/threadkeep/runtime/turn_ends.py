@@ -12,6 +12,7 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import EventBody, Failed
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import cut_off, last_events, stopped
+from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
 from threadkeep.ports.receipts import TurnReceipt
@@ -43,7 +44,9 @@ class TurnEnds:
         signals: Signals,
         clock: Clock,
         metrics: Metrics,
+        priced: Priced = at_no_price,
     ) -> None:
+        self._priced = priced
         self._store = store
         self._writer = writer
         self._next_turns = next_turns
@@ -131,6 +134,7 @@ class TurnEnds:
             why=TURN_ENDED,
             reported=turn_log.folding.usage,
             unreported=None,
+            model=held.turn.model,
             waiting={call.tool_call_id for call in open_calls},
         )
         chunk = turn_log.take(*last)
@@ -157,6 +161,7 @@ class TurnEnds:
             folding.open_calls,
             open_iteration=open_iteration,
             request_tokens=sent[0].token_estimate if sent else 0,
+            priced=self._priced,
         )
         await self.end(held, turn_log, *last)
 

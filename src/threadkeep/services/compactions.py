@@ -21,6 +21,7 @@ from threadkeep.domain.compaction import Compaction, to_archive
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     AgentNotFound,
+    BudgetExceeded,
     CompactionNotFound,
     Conflict,
     ConversationNotFound,
@@ -32,11 +33,13 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.payloads import shown_messages
@@ -68,8 +71,10 @@ class Compactions:
         allowances: Allowances,
         clock: Clock,
         zone: tzinfo,
+        spending: Spending,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
+        self._spending = spending
         self._store = store
         self._choice = choice
         self._allowances = allowances
@@ -87,7 +92,7 @@ class Compactions:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-            model = self._choice.own(agent)
+            model = self._spending.metered(self._choice.own(agent), agent, user, Purpose.COMPACTION)
             conversation.check_idle()
             try:
                 compaction = await self._compaction(model, agent, conversation, keep_last)
@@ -101,7 +106,14 @@ class Compactions:
         """Compacts a conversation between two turns, if it still needs it. A job."""
         user = User(UserId(arguments["user_id"]))
         # If a turn is running, its end queues this again.
-        with suppress(TooFewMessages, TurnInProgress, ConversationNotFound, AgentNotFound, ModelNotAllowed):
+        with suppress(
+            TooFewMessages,
+            TurnInProgress,
+            ConversationNotFound,
+            AgentNotFound,
+            ModelNotAllowed,
+            BudgetExceeded,
+        ):
             await self._compact(user, arguments["conversation_id"], keep_last=None)
 
     async def page(

@@ -26,6 +26,7 @@ from threadkeep.domain.user_events import UserEventType
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.conversations import ConversationFilter
+from threadkeep.ports.feedback import FeedbackByMessage
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.messages import MessagePage, MessageWindow
 from threadkeep.ports.store import Store
@@ -46,6 +47,7 @@ class Detail:
     conversation: Conversation
     messages: Sequence[Message]
     siblings: Siblings
+    feedback: FeedbackByMessage
     summary: str | None
     queued: Sequence[QueuedMessage]
 
@@ -159,6 +161,7 @@ class Conversations:
             page.conversation,
             page.messages[::-1],
             page.siblings,
+            page.feedback,
             compaction.summary if compaction else None,
             await self._store.queue.waiting(page.conversation.id),
         )

@@ -31,6 +31,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
@@ -56,7 +57,9 @@ class ModelReplies:
         jobs: Jobs,
         clock: Clock,
         keep_image: KeepReturnedImage,
+        spending: Spending,
     ) -> None:
+        self._spending = spending
         self._store = store
         self._models = models
         self._choice = choice
@@ -130,6 +133,7 @@ class ModelReplies:
             state=state,
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
+            spending=await self._spending.of_turn(user, held, agent, control.calling),
             opening=(*opening, *(prepared.opening if prepared else ())),
         )
         step = None

@@ -26,6 +26,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.prepared_turn import PrepareNextTurn
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.turn_starts import TurnStarts
 
@@ -43,6 +44,7 @@ class ResumedTurns:
         store: Store,
         replies: ModelReplies,
         starts: TurnStarts,
+        spending: Spending,
         *,
         within_hours: float,
         caps: OperatorCaps = NO_CAPS,
@@ -50,6 +52,7 @@ class ResumedTurns:
         self._store = store
         self._replies = replies
         self._starts = starts
+        self._spending = spending
         self._within_ms = within_hours * HOUR_MS
         self._caps = caps
 
@@ -66,7 +69,8 @@ class ResumedTurns:
             end = self._refusal(held, agent, is_takeover=is_takeover)
         if agent is None or end is not None:
             reason = control.stop.reason
-            for event in _last_events(stopped(held.turn, reason) if reason else end or ABANDONED, state):
+            end = stopped(held.turn, reason) if reason else end or ABANDONED
+            for event in self._last_events(held, end, state):
                 yield event
             return
         opening = (TurnResumed(held.attempts),) if is_takeover else ()
@@ -108,19 +112,20 @@ class ResumedTurns:
         files = self._replies.file_rules(turn.model)
         return replay(entries, rebuild_request(*sent), payloads, files)
 
+    def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
+        model = state.model or held.turn.model
+        return last_events(
+            end,
+            open_calls=state.open_calls,
+            why=PROCESS_ENDED,
+            reported=state.usage,
+            unreported=state.unreported and self._spending.priced(model, state.unreported),
+            model=model,
+            waiting=state.waiting,
+        )
+
 
 def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
     """The turn's user, with the role they had when it started."""
     is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
     return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)
-
-
-def _last_events(end: Terminal, state: TurnState) -> Iterator[EventBody]:
-    return last_events(
-        end,
-        open_calls=state.open_calls,
-        why=PROCESS_ENDED,
-        reported=state.usage,
-        unreported=state.unreported,
-        waiting=state.waiting,
-    )

@@ -15,6 +15,7 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.model_replies import ModelReplies
 
@@ -29,8 +30,10 @@ class TurnStarts:
         replies: ModelReplies,
         allowances: Allowances,
         clock: Clock,
+        spending: Spending,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
+        self._spending = spending
         self._store = store
         self._node = node
         self._replies = replies
@@ -83,8 +86,9 @@ class TurnStarts:
     async def _prepare(
         self, user: User, agent: Agent, new: NewTurn, *, after: TurnId | None = None
     ) -> PreparedTurn:
-        """Reserves a turn from the user's allowance."""
+        """Reserves a turn from the user's allowance, if the budgets have something left."""
         turn_id = new.begun.turn.id
+        await self._spending.check(user, new.begun, agent)
         await self._allowances.take_turn(user.id, turn_id, self._node.running_of(user.id), after=after)
         return PreparedTurn(
             new,

@@ -54,11 +54,16 @@ class Usages:
         return _merged(await self._store.ledger.usage(which, by))
 
     async def budgets(self, user: User) -> Sequence[BudgetState]:
-        """The budgets of a user and of the user's agents, with what they have left.
+        """The budgets of a user and of the user's API keys and agents, with what they have left.
 
-        A key that is limited to agents sees only theirs.
+        A key that is limited to agents sees only theirs and its own.
         """
-        budgets = self._spending.budgets_of_user(user.id) if user.agents is None else []
+        keys = await self._store.keys.of_user(user.id)
+        if user.agents is None:
+            budgets = self._spending.budgets_of_user(user.id)
+        else:
+            budgets, keys = [], [it for it in keys if it.id == user.key_id]
+        budgets += self._spending.budgets_of_keys(keys)
         after: str | None = None
         for _ in range(0, MOST_AGENTS, AGENTS_A_PAGE):
             page = await self._store.agents.page(user.id, after=after, offset=0, limit=AGENTS_A_PAGE)

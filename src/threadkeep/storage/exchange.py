@@ -11,6 +11,7 @@ from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.feedback import put_feedback
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.files import add_forked, add_imported
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
@@ -146,6 +147,8 @@ def _add_rows(
             yield ADD_TOOL_CALL(**tool_call_values(call, whole.conversation, position))
     for compaction in whole.compactions:
         yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
+    for feedback in whole.feedback:
+        yield from put_feedback(feedback)
 
 
 def _turn_values(kept: KeptTurn) -> dict[str, Any]:

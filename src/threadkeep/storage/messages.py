@@ -17,6 +17,7 @@ from threadkeep.storage.conversations import ADVANCE_FOR_CARD, ConversationRows,
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Statement
+from threadkeep.storage.feedback import feedback_on
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
@@ -128,7 +129,7 @@ class SqlMessages:
         found: Siblings = {}
         if messages and conversation.has_branches:  # few have any: spare the others a query
             found = yield from siblings(conversation_id, messages)
-        return MessagePage(conversation, messages, found)
+        return MessagePage(conversation, messages, found, (yield from feedback_on(messages)))
 
     async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
         """One message of a conversation with its tool calls."""

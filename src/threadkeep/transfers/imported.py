@@ -7,6 +7,7 @@ from typing import assert_never
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.execution import MOST_ID_CHARACTERS
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import CompactionId, ConversationId, MessageId, PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import (
@@ -62,6 +63,9 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
         last_seq = message.seq
         earlier_ids.add(message.id)
         _check_message(message, turn_ids, artifact_ids, payload_ids)
+    replies = {it.id for it in whole.messages if it.role is MessageRole.ASSISTANT}
+    for rated in _unique("rating", (it.message_id for it in whole.feedback)):
+        _require(rated in replies, f"the rating of {rated} belongs to no reply")
     ends = {0, *(compaction.to_seq for compaction in whole.compactions)}
     _require(conversation.archived_to_seq in ends, "it has archived messages but no summary")
     _require(max(ends) <= last_seq, "a summary covers messages that are missing")
@@ -137,6 +141,7 @@ class _NewIds:
             [self._in_message(it) for it in whole.messages],
             [replace(it, id=CompactionId(rename(it.id)), conversation_id=own) for it in whole.compactions],
             [replace(it, id=PayloadId(rename(it.id)), conversation_id=own) for it in whole.payloads],
+            [self._in_feedback(it) for it in whole.feedback],
         )
 
     def _in_turn(self, kept: KeptTurn) -> KeptTurn:
@@ -159,6 +164,11 @@ class _NewIds:
             parent_id=MessageId(self.rename(old.parent_id)) if old.parent_id else None,
             parts=tuple(map(self._in_part, old.parts)),
         )
+
+    def _in_feedback(self, old: Feedback) -> Feedback:
+        """A rating; not shared, since the agent may have another owner here."""
+        message_id = MessageId(self.rename(old.message_id))
+        return replace(old, message_id=message_id, conversation_id=self.conversation_id, share_text=False)
 
     def _in_part(self, old: Part) -> Part:
         match old:

@@ -7,12 +7,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.money import Cost
 from threadkeep.domain.parts import TextPart, ThoughtStep, card_of
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.wire.feedback import FeedbackView, feedback_view
 from threadkeep.wire.parts import PartView, part_view
 from threadkeep.wire.view import Id, RunAlias, Time, View, rfc3339, time_or_none
 
@@ -134,26 +136,35 @@ class MessageView(View, frozen=True, kw_only=True):
     created_at: Time
     completed_at: Time | None
     error: FailureView | UnsetType = UNSET
+    feedback: Annotated[FeedbackView | UnsetType, Meta(description="Your rating, if you gave one.")] = UNSET
 
 
 def message_views(
     conversation: Conversation,
     messages: Sequence[Message],
     siblings: Mapping[MessageId, Sequence[MessageId]] | None = None,
+    feedback: Mapping[MessageId, Feedback] | None = None,
 ) -> list[MessageView]:
     """Messages of a conversation; those replaced by a summary are marked as archived."""
-    families = siblings or {}
+    families, ratings = siblings or {}, feedback or {}
     return [
         message_view(
             message,
             archived=message.on_path and message.seq <= conversation.archived_to_seq,
             siblings=families.get(message.id, ()),
+            feedback=ratings.get(message.id),
         )
         for message in messages
     ]
 
 
-def message_view(message: Message, *, archived: bool = False, siblings: Sequence[str] = ()) -> MessageView:
+def message_view(
+    message: Message,
+    *,
+    archived: bool = False,
+    siblings: Sequence[str] = (),
+    feedback: Feedback | None = None,
+) -> MessageView:
     """A message; `siblings` are all messages with the same parent, including itself."""
     parts = message.parts
     card = card_of(parts)
@@ -184,6 +195,7 @@ def message_view(message: Message, *, archived: bool = False, siblings: Sequence
         created_at=rfc3339(message.created_at),
         completed_at=time_or_none(message.completed_at),
         error=failure_view(message.error) if message.error else UNSET,
+        feedback=feedback_view(feedback) if feedback else UNSET,
     )
 
 

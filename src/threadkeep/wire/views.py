@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from threadkeep.domain.agent import Agent, ConversationMode, OnCrash, RetrievalMode, Visibility
 from threadkeep.domain.conversation import Conversation, ListedStatus
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
@@ -16,6 +17,7 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User, UserRole
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerReport
+from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.mcp_servers import (
     McpServerSettingsView,
     McpServerView,
@@ -43,9 +45,10 @@ class HealthView(View, frozen=True, kw_only=True):
 
 
 class ReadinessView(HealthView, frozen=True, kw_only=True):
-    """Whether the server can serve requests, and which background loops keep failing."""
+    """Whether the server can serve requests, which background loops keep failing, and how gateways are."""
 
     failing: list[str]
+    gateways: Sequence[GatewayStateView]
 
 
 class AgentSettingsView(View, frozen=True, kw_only=True):
@@ -250,6 +253,7 @@ def conversation_detail_view(
     conversation: Conversation,
     messages: Sequence[Message],
     siblings: Mapping[MessageId, Sequence[MessageId]],
+    feedback: Mapping[MessageId, Feedback],
     *,
     next_cursor: str | None,
     summary: str | None,
@@ -258,7 +262,7 @@ def conversation_detail_view(
     """A conversation with its latest messages."""
     return ConversationDetailView(
         **asdict(conversation_view(conversation, with_session=True)),
-        messages=message_views(conversation, messages, siblings),
+        messages=message_views(conversation, messages, siblings, feedback),
         next_cursor=next_cursor,
         summary=summary,
         queued=[queued_message_view(conversation, message) for message in queued],

@@ -22,7 +22,9 @@ import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { Tabs } from "../ui/tabs";
 import { TopBar } from "../ui/top-bar";
 import { useWords, type Words } from "../words";
+import { useFeedbackWords } from "../words/feedback";
 import { AgentDocuments } from "./agent-documents";
+import { AgentFeedback } from "./agent-feedback";
 import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
 import { AgentPrompt } from "./agent-prompt";
@@ -74,6 +76,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
 
 function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   const words = useWords();
+  const feedbackWords = useFeedbackWords();
   const { loaded, again, set } = useLoaded(
     useCallback((signal: AbortSignal) => api.get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
   );
@@ -151,6 +154,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
               content: <AgentServers agent={agent} onChange={change} />,
             },
             { name: words.documents, content: <AgentDocuments agentId={agent.id} /> },
+            { name: feedbackWords.feedback, content: <AgentFeedback agentId={agent.id} /> },
             {
               name: words.limits,
               isChanged: unsaved.has("limits"),

@@ -1,4 +1,4 @@
-import { keyOf, type LiveReply, type Message, type OutboxItem, type Thread } from "@threadkeep/client";
+import { keyOf, type FeedbackBody, type LiveReply, type Message, type OutboxItem, type Thread } from "@threadkeep/client";
 import { memo, useCallback } from "react";
 
 import { BriefingCard } from "./briefing-card";
@@ -43,6 +43,7 @@ export const ThreadMessage = memo(
       async (requestId, body) => turnId !== null && thread.sending.decide(turnId, requestId, body),
       [thread, turnId],
     );
+    const rate = useCallback((body: FeedbackBody) => thread.rate(message, body), [thread, message]);
     const [first] = message.parts;
     const picker = siblings && (
       <VersionPicker siblings={siblings} busy={busy} onChoose={(id) => onChoose(id, message)} />
@@ -67,11 +68,12 @@ export const ThreadMessage = memo(
             isLast={isLast}
             running={running}
             busy={busy}
-            onRegenerate={() => void thread.branches.regenerate(message)}
+            onRegenerate={(model) => void thread.branches.regenerate(message, model)}
             onContinue={(text) => void thread.sending.send(text)}
             onDecide={decide}
             onFork={onFork && (() => onFork(message))}
             onDetails={onDetails}
+            onRate={rate}
           >
             {picker}
           </Reply>

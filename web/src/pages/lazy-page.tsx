@@ -35,6 +35,8 @@ export function LazyPage({ at, me, onMenu }: Props) {
       return <pages.BriefingsPage onMenu={onMenu} />;
     case "deleted":
       return <pages.DeletedPage onMenu={onMenu} />;
+    case "gateways":
+      return <pages.GatewaysPage me={me} onMenu={onMenu} />;
     case "keys":
       return <pages.KeysPage onMenu={onMenu} />;
     case "missing":

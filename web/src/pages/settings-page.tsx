@@ -11,12 +11,14 @@ import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useGatewayWords } from "../words/gateways";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
 
 /** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
+  const gatewayWords = useGatewayWords();
   const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
   const { loaded } = useLoaded(readHealth);
@@ -36,6 +38,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </button>
           )}
         </section>
+        {me.role === "admin" && (
+          <section aria-labelledby="settings-models">
+            <h2 id="settings-models">{gatewayWords.title}</h2>
+            <p className="hint">{gatewayWords.intro}</p>
+            <a className="button" href={hrefOf({ name: "gateways" })}>
+              {gatewayWords.manage}
+            </a>
+          </section>
+        )}
         <section aria-labelledby="settings-appearance">
           <h2 id="settings-appearance">{words.appearance}</h2>
           <div className="columns">

@@ -143,6 +143,7 @@ async def get_conversation(call: Call, *, conversation_id: str) -> ConversationD
         detail.conversation,
         messages,
         detail.siblings,
+        detail.feedback,
         next_cursor=cursor,
         summary=detail.summary,
         queued=detail.queued,
@@ -216,7 +217,7 @@ async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery
     return pager.page(
         page.messages,
         lambda message: message.seq,
-        lambda messages: message_views(page.conversation, messages, page.siblings),
+        lambda messages: message_views(page.conversation, messages, page.siblings, page.feedback),
     )
 
 

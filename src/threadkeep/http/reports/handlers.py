@@ -1,23 +1,20 @@
 """Tool results, reports, exports and files over HTTP."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Literal
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
-from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
-from threadkeep.domain.times import nearest_time
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.reports.as_html import POLICY, html_report
 from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
+from threadkeep.http.requests.moments import Moment, milliseconds
 from threadkeep.http.requests.paging import PageQuery, Pager
 from threadkeep.http.requests.routing import Attachment, Call, Document
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
@@ -30,8 +27,6 @@ from threadkeep.wire.view import PageView, rfc3339
 _ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
 
 ToolName = Annotated[str, Meta(max_length=200)]
-# Read by `_milliseconds`: a query's values are read leniently, and a number would pass for a time.
-Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -123,8 +118,8 @@ async def _page(
         query.tool_name,
         query.status,
         None if query.turn_id is None else TurnId(query.turn_id.lower()),
-        _milliseconds(query.since, "from"),
-        _milliseconds(query.until, "to"),
+        milliseconds(query.since, "from"),
+        milliseconds(query.until, "to"),
     )
     pager = Pager(call.cursors, call.user, f"tool results {which}", query)
     found = await call.services.reports.tool_results(
@@ -135,18 +130,6 @@ async def _page(
         limit=pager.fetch_limit,
     )
     return pager.page(found, lambda it: (it.call.created_at, it.call.turn_id, it.call.tool_call_id), _views)
-
-
-def _milliseconds(moment: str | None, param: str) -> int | None:
-    if moment is None:
-        return None
-    try:
-        read = msgspec.convert(moment, Annotated[datetime, Meta(tz=True)])
-    except msgspec.ValidationError as exc:
-        raise InvalidRequest(
-            "This isn't an RFC 3339 time, such as 2026-01-31T09:00:00Z.", param=param
-        ) from exc
-    return nearest_time(int(read.timestamp() * 1000))
 
 
 def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:

@@ -131,6 +131,8 @@ class Export:
             conversation.id, before=None, offset=0, limit=conversation.last_seq
         ):
             yield compaction
+        for feedback in await self._store.feedback.of_conversation(conversation.id):
+            yield feedback
         yield ConversationEnd(conversation.id)
 
     def _ended(self, kept: KeptTurn) -> KeptTurn:

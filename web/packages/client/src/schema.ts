@@ -504,6 +504,21 @@ export interface FailureView {
   retryable: boolean;
 }
 
+/** The rating; it replaces an earlier one with its note. */
+export interface FeedbackBody {
+  rating: Rating | null;
+  note?: string;
+  shareText?: boolean;
+}
+
+/** Your rating of an answer. With `shareText`, the agent's owner may read everything that the model
+    received in that turn, and its answer. */
+export interface FeedbackView {
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+}
+
 /** A file that the user attached, an image that a tool returned, or output of another engine's run. */
 export interface FilePartView {
   type: "file";
@@ -531,6 +546,66 @@ export interface FileView {
 /** Where to fork. */
 export interface ForkBody {
   messageId: string;
+}
+
+/** The gateway to save. A model's id is `name/model`, so the name can't be changed later. */
+export interface GatewayBody {
+  kind: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[];
+  defaultModel?: string | null;
+  name: string;
+}
+
+/** The APIs that gateways speak. */
+export type GatewayKind = "anthropic" | "local" | "openai" | "responses";
+
+/** The fields to change: a JSON merge patch (RFC 7396), in which null restores the default. */
+export interface GatewayPatch {
+  kind?: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[] | null;
+  defaultModel?: string | null;
+}
+
+/** What is known about a gateway's provider. */
+export type GatewayState = "connected" | "failing" | "unknown";
+
+/** Whether a gateway works, as anybody may know it. */
+export interface GatewayStateView {
+  name: string;
+  status: GatewayState;
+  reason?: string;
+}
+
+/** What a test of a gateway found. */
+export interface GatewayTestView {
+  ok: boolean;
+  models: string[];
+  error?: string;
+}
+
+/** One account with a provider, and whether it works. */
+export interface GatewayView {
+  name: string;
+  kind: GatewayKind;
+  url: string | null;
+  apiKey: string | null;
+  models: ListedModelView[];
+  defaultModel: string | null;
+  source: "admin" | "settings";
+  status: GatewayState;
+  error?: string;
+  version?: number;
+  createdAt?: string;
+  updatedAt?: string;
+}
+
+/** All gateways. */
+export interface GatewaysView {
+  items: GatewayView[];
 }
 
 /** The server's status. */
@@ -582,6 +657,28 @@ export interface KeyView {
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
+}
+
+/** A model, and what to know about it where the server doesn't know it by itself. */
+export interface ListedModelBody {
+  name: string;
+  contextTokens?: number | null;
+  maxOutputTokens?: number | null;
+  supportsTools?: boolean | null;
+  takesImages?: boolean | null;
+  takesPdfs?: boolean | null;
+  price?: PriceBody | null;
+}
+
+/** A model that a gateway lists, and what its admin says about it. */
+export interface ListedModelView {
+  name: string;
+  contextTokens?: number;
+  maxOutputTokens?: number;
+  supportsTools?: boolean;
+  takesImages?: boolean;
+  takesPdfs?: boolean;
+  price?: PriceView;
 }
 
 /** Its status in lists: active or archived, or deleted until it is purged. */
@@ -681,6 +778,7 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+  feedback?: FeedbackView;
 }
 
 /** A model that can be chosen. */
@@ -777,6 +875,12 @@ export interface PageView_MessageView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_RatedAnswerView {
+  items: RatedAnswerView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_RunningTurnView {
   items: RunningTurnView[];
   nextCursor: string | null;
@@ -813,6 +917,14 @@ export interface PassagesView {
 export interface PathBody {
   messageId: string;
   tip?: string | null;
+}
+
+/** What a model charges per million tokens: decimals as texts, or numbers. */
+export interface PriceBody {
+  input: string | number;
+  output: string | number;
+  cachedInput?: string | number | null;
+  cacheWrite?: string | number | null;
 }
 
 /** What a model costs per million tokens, in the server's currency. */
@@ -889,11 +1001,31 @@ export interface QueuedView {
   messageId: string;
 }
 
-/** Whether the server can serve requests, and which background loops keep failing. */
+/** A user's rating of an answer. `turnId` and the texts are there if the user shares the turn with the
+    agent's owner, or if it is your own. */
+export interface RatedAnswerView {
+  messageId: string;
+  rating: Rating;
+  note: string;
+  shareText: boolean;
+  model: string | null;
+  answeredAt: string;
+  ratedAt: string;
+  own: boolean;
+  turnId?: string;
+  question?: string;
+  answer?: string;
+}
+
+/** Whether the reply was good. */
+export type Rating = "down" | "up";
+
+/** Whether the server can serve requests, which background loops keep failing, and how gateways are. */
 export interface ReadinessView {
   status: string;
   version: string;
   failing: string[];
+  gateways: GatewayStateView[];
 }
 
 /** What the model received in a turn; enough to rebuild the same request.
@@ -1158,6 +1290,15 @@ export interface TurnView {
   usage: UsageView | null;
   cost?: CostView | null;
   error: FailureView | null;
+}
+
+/** An account with a provider. */
+export interface UnsavedGatewayBody {
+  kind: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[];
+  defaultModel?: string | null;
 }
 
 /** A file for a message. */

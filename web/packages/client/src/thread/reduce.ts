@@ -1,7 +1,7 @@
 /** How each thing that happens in a conversation changes what is known of it. Pure. */
 
 import { type Problem } from "../errors";
-import { type ConversationDetailView, type ConversationView, type QueuedMessageView, type StartedTurnView } from "../schema";
+import { type ConversationDetailView, type ConversationView, type FeedbackView, type QueuedMessageView, type StartedTurnView } from "../schema";
 import { type TurnEvent } from "../turn/events";
 import { filePart, type KeptFile } from "../turn/files";
 import { foldAll, startReply, type LiveReply } from "../turn/fold";
@@ -36,6 +36,8 @@ export type ThreadAction =
   /** The user edited a queued message, or removed it (null). */
   | { type: "queuedChanged"; messageId: string; content: string | null }
   | { type: "events"; turnId: string; events: readonly TurnEvent[] }
+  /** The user rated a reply, or took the rating back (undefined). */
+  | { type: "rated"; messageId: string; feedback: FeedbackView | undefined }
   | { type: "stopping" }
   | { type: "connection"; connection: "good" | "lost" }
   | { type: "ended"; turnId: string }
@@ -143,6 +145,10 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
         return content === null ? [] : [{ ...it, content }];
       });
       return { ...state, queued };
+    }
+    case "rated": {
+      const { messageId, feedback } = action;
+      return { ...state, messages: state.messages.map((it) => (it.id === messageId ? { ...it, feedback } : it)) };
     }
     case "stopping":
       return { ...state, stopping: true };

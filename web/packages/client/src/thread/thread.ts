@@ -2,7 +2,8 @@
 
 import { type ApiClient } from "../api-client";
 import { type OutgoingMessage } from "../outbox/entry";
-import { type ConversationPatch, type ConversationView } from "../schema";
+import { type ConversationPatch, type ConversationView, type FeedbackBody, type FeedbackView } from "../schema";
+import { type Message } from "../turn/parts";
 import { type Store } from "../store";
 import { Branches } from "./branches";
 import { ThreadContext } from "./context";
@@ -76,6 +77,20 @@ export class Thread {
   async change(patch: ConversationPatch): Promise<void> {
     const conversation = await this.#context.api.send<ConversationView>("PATCH", this.#context.path(), patch);
     this.#context.dispatch({ type: "changed", conversation });
+  }
+
+  /** Rates a reply; a rating of null takes an earlier one back. Shown at once, and taken back if the server refuses it. */
+  async rate(message: Message, body: FeedbackBody): Promise<void> {
+    const show = (feedback: FeedbackView | undefined) =>
+      this.#context.dispatch({ type: "rated", messageId: message.id, feedback });
+    const { rating, note = "", shareText = false } = body;
+    show(rating ? { rating, note, shareText } : undefined);
+    try {
+      await this.#context.api.send("POST", `/api/messages/${message.id}/feedback`, body);
+    } catch (error) {
+      show(message.feedback);
+      throw error;
+    }
   }
 
   /** Another client has set the title. */

@@ -1,0 +1,48 @@
+"""What a turn's model calls cost: reserved before a call, and put on its usage."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from threadkeep.domain.message import Usage
+from threadkeep.domain.model import Model
+from threadkeep.ports.gateway import ModelRequest
+
+Priced = Callable[[str | None, Usage], Usage]
+"""A model's usage with its cost, by the price of this moment, if there is one."""
+
+
+def at_no_price(model: str | None, usage: Usage) -> Usage:
+    """For models without prices."""
+    return usage
+
+
+class TurnSpending(Protocol):
+    """Pays for a turn's model calls, one at a time. Storing a call's usage settles what it reserved."""
+
+    async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
+        """Reserves what a call can cost at most; the request gets an output limit, if there is a budget.
+
+        Raises BudgetExceeded, or ModelNotAllowed for a model whose price is unknown.
+        """
+        ...
+
+    async def release(self) -> None:
+        """Gives back what was reserved for a call that was not billed, if anything was."""
+        ...
+
+    def priced(self, model: str | None, usage: Usage) -> Usage:
+        """A call's usage with its cost, by the price of this moment, if there is one."""
+        ...
+
+
+class FreeSpending:
+    """For turns without budgets and prices."""
+
+    async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
+        """The request as it is."""
+        return request
+
+    async def release(self) -> None:
+        """Nothing was reserved."""
+
+    priced = staticmethod(at_no_price)

@@ -1,0 +1,92 @@
+"""Feedback over HTTP."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, field
+
+from threadkeep.domain.feedback import Rating
+from threadkeep.http.requests.moments import Moment, milliseconds
+from threadkeep.http.requests.paging import PageQuery, Pager
+from threadkeep.http.requests.routing import Call
+from threadkeep.ports.feedback import FeedbackFilter, RatedReply
+from threadkeep.wire.feedback import FeedbackView, RatedAnswerView, feedback_view
+from threadkeep.wire.view import PageView, rfc3339
+
+
+class FeedbackBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The rating; it replaces an earlier one with its note."""
+
+    rating: Annotated[Rating | None, Meta(description="`null` removes the rating and its note.")]
+    note: str = ""
+    share_text: Annotated[
+        bool,
+        Meta(
+            description="Whether the agent's owner may read this turn: everything that the model received, "
+            "including earlier messages, and the answer."
+        ),
+    ] = False
+
+
+class FeedbackQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Which ratings to list."""
+
+    rating: Rating | None = None
+    model: Annotated[
+        Annotated[str, Meta(max_length=200)] | None, Meta(description="Only answers of this model.")
+    ] = None
+    since: Annotated[Moment | None, Meta(description="Ratings at or after this time (RFC 3339).")] = field(
+        name="from", default=None
+    )
+    until: Annotated[Moment | None, Meta(description="Ratings before this time.")] = field(
+        name="to", default=None
+    )
+
+
+async def rate_message(call: Call, *, message_id: str, body: FeedbackBody) -> FeedbackView | None:
+    """Rate a finished answer in one of your conversations; 204 if `rating` is null."""
+    rated = await call.services.feedback.rate(
+        call.user, message_id, body.rating, note=body.note, share_text=body.share_text
+    )
+    return feedback_view(rated) if rated else None
+
+
+async def list_feedback(call: Call, *, agent_id: str, query: FeedbackQuery) -> PageView[RatedAnswerView]:
+    """List users' ratings of an agent's answers, newest first; for the agent's owner and admins.
+
+    Only the owner reads texts, and only of turns whose users share them. Admins own the agents without an
+    owner, such as the default one.
+    """
+    since, until = milliseconds(query.since, "from"), milliseconds(query.until, "to")
+    which = FeedbackFilter(rating=query.rating, model=query.model, since=since, until=until)
+    pager = Pager(call.cursors, call.user, f"feedback {agent_id.lower()} {which}", query)
+    found = await call.services.feedback.page(
+        call.user,
+        agent_id,
+        which,
+        before=pager.after(tuple[int, str]),
+        offset=pager.offset,
+        limit=pager.fetch_limit,
+    )
+    return pager.page(
+        found,
+        lambda it: (it.feedback.updated_at, it.feedback.message_id),
+        lambda items: [_rated_view(call, it) for it in items],
+    )
+
+
+def _rated_view(call: Call, rated: RatedReply) -> RatedAnswerView:
+    feedback = rated.feedback
+    is_readable = rated.reply is not None
+    return RatedAnswerView(
+        message_id=feedback.message_id,
+        rating=feedback.rating,
+        note=feedback.note,
+        share_text=feedback.share_text,
+        model=rated.model,
+        answered_at=rfc3339(rated.replied_at),
+        rated_at=rfc3339(feedback.updated_at),
+        own=rated.user_id == call.user.id,
+        turn_id=rated.turn_id if is_readable and rated.turn_id else UNSET,
+        question=UNSET if rated.question is None else rated.question,
+        answer=UNSET if rated.reply is None else rated.reply,
+    )

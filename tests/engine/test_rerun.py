@@ -1,0 +1,177 @@
+"""A turn's request, run again: recorded results, steered texts, and the ends that it can have."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from tests.making import NOW
+from threadkeep.domain.events import (
+    Done,
+    EventBody,
+    Failed,
+    IterationStart,
+    Text,
+    ToolCalled,
+    ToolResultStored,
+    TurnStart,
+    UsageReported,
+    UserMessage,
+)
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import UserTextPart
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.engine.loop import TurnLimits
+from threadkeep.engine.recorded_calls import RecordedCall
+from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
+from threadkeep.ports.gateway import (
+    GatewayError,
+    ModelEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    TextBlock,
+    TextDelta,
+    ToolResultBlock,
+    ToolSpec,
+    ToolUse,
+    ToolUseBlock,
+)
+
+TURN = Turn(
+    TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.COMPLETED, NOW, model="old"
+)
+REQUEST = ModelRequest(
+    "old", "Be brief.", (ModelMessage("user", (TextBlock("Why?"),)),), (ToolSpec("search", "", {}),)
+)
+Script = Sequence[ModelEvent | Exception]
+
+
+def recorded(query: str, result: str, **changes: Any) -> RecordedCall:
+    values: dict[str, Any] = {"status": ToolCallStatus.OK, "duration_ms": 7, **changes}
+    call = ToolCall(
+        TURN.id,
+        f"old-{query}",
+        TURN.assistant_message_id,
+        "find",
+        "web",
+        {"q": query},
+        created_at=NOW,
+        **values,
+    )
+    reads = (ToolResultBlock(call.tool_call_id, result, call.error is not None),)
+    return RecordedCall(call, "search", call.arguments, reads)
+
+
+def search(id_: str, query: str) -> list[ModelEvent]:
+    return [ToolUse(id_, "search", {"q": query}), ModelUsage(10, 2), ModelStopped("tool_use")]
+
+
+def say(text: str) -> list[ModelEvent]:
+    return [TextDelta(text), ModelUsage(20, 3), ModelStopped("end_turn")]
+
+
+class Scripted:
+    """A model that does what the test writes down, call by call."""
+
+    def __init__(self, *calls: Script) -> None:
+        self._calls = list(calls)
+        self.requests: list[ModelRequest] = []
+
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        self.requests.append(request)
+        for event in self._calls.pop(0):
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+
+async def run(
+    model: Scripted,
+    *calls: RecordedCall,
+    steered: Sequence[UserTextPart] = (),
+    max_iterations: int = 0,
+) -> list[EventBody]:
+    original = Original(turn=TURN, request=REQUEST, calls=calls, steered=steered)
+    limits = TurnLimits(max_iterations, 0)
+    events = rerun(original, model, limits, model="new", signed_by="s")
+    return [event async for event in events]
+
+
+def steer(text: str, iteration: int) -> UserTextPart:
+    return UserTextPart(message_id=f"m-{text}", text=text, at=NOW, iteration=iteration)
+
+
+async def test_recorded_results_stand_in_for_tools():
+    model = Scripted(search("n1", "a"), say("So."))
+    events = await run(model, recorded("a", "A is so."))
+    assert events == [
+        TurnStart("c", "q", "a", "new"),
+        IterationStart(1),
+        ToolCalled("n1", "find", "web", {"q": "a"}, model_name="search"),
+        UsageReported(10, 2, model="new"),
+        ToolResultStored("n1", "find", "ok", result="A is so.", duration_ms=7),
+        IterationStart(2),
+        Text("So."),
+        UsageReported(20, 3, model="new"),
+        Done("COMPLETED", "a", Usage(30, 5), "end_turn"),
+    ]
+    assert model.requests[0] == REQUEST
+    assert model.requests[1].messages[1:] == (
+        ModelMessage("assistant", (ToolUseBlock("n1", "search", {"q": "a"}),)),
+        ModelMessage("user", (ToolResultBlock("n1", "A is so.", False),)),
+    )
+
+
+async def test_other_call_ends_the_rerun_with_all_that_was_said():
+    model = Scripted([TextDelta("Let me look."), *search("n1", "b")])
+    events = await run(model, recorded("a", "A"))
+    assert events[-2:] == [
+        ToolResultStored("n1", "find", "interrupted", error="The original turn has no result for this call."),
+        Failed(
+            NEEDS_TOOL, "The model calls web.find with arguments that the original turn has no result for."
+        ),
+    ]
+    assert Text("Let me look.") in events
+    assert UsageReported(10, 2, model="new") in events
+
+
+async def test_failed_call_fails_again():
+    error = recorded("a", "Too slow.", status=ToolCallStatus.TIMEOUT, error="Too slow.")
+    events = await run(Scripted(search("n1", "a"), say("Sorry.")), error)
+    assert ToolResultStored("n1", "find", "timeout", error="Too slow.", duration_ms=7) in events
+
+
+async def test_steered_text_comes_after_the_call_that_it_came_after():
+    model = Scripted(search("n1", "a"), search("n2", "b"), say("So."))
+    events = await run(model, recorded("a", "A"), recorded("b", "B"), steered=[steer("Shorter!", 1)])
+    assert [type(it) for it in events].index(UserMessage) < events.index(IterationStart(2))
+    last = model.requests[1].messages[-1]
+    assert last == ModelMessage("user", (ToolResultBlock("n1", "A", False), TextBlock("Shorter!")))
+    assert isinstance(events[-1], Done)
+
+
+async def test_steered_text_is_heard_even_by_a_model_that_has_already_replied():
+    model = Scripted(say("Long."), say("Short."))
+    events = await run(model, steered=[steer("Shorter!", 2), steer("Please!", 2)])
+    assert model.requests[1].messages[1:] == (
+        ModelMessage("assistant", (TextBlock("Long."),)),
+        ModelMessage("user", (TextBlock("Shorter!"), TextBlock("Please!"))),
+    )
+    assert [it.text for it in events if isinstance(it, Text)] == ["Long.", "Short."]
+
+
+async def test_model_that_breaks_off_leaves_what_it_said_and_what_it_cost():
+    events = await run(Scripted([TextDelta("Be"), GatewayError("The model is away.")]))
+    assert events[-1] == Failed("AGENTX_ERROR", "The model is away.")
+    assert Text("Be") in events
+    (usage,) = (it for it in events if isinstance(it, UsageReported))
+    assert usage.estimated
+
+
+async def test_rerun_has_the_agents_limit_of_rounds():
+    model = Scripted(search("n1", "a"), search("n2", "a"))
+    events = await run(model, recorded("a", "A"), recorded("a", "B"), max_iterations=1)
+    assert len(model.requests) == 1
+    assert isinstance(events[-1], Failed)

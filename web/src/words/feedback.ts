@@ -1,0 +1,69 @@
+/** What ratings say, to those who rate and to those who read. Loaded when somebody does. */
+
+import { useStore } from "../hooks/use-store";
+import { language, type Language } from "../state/preferences";
+
+const en = {
+  feedback: "Feedback",
+  rated: "Rated. You can add a note.",
+  whatWasGood: "What was good about it? (optional)",
+  whatWasBad: "What was wrong with it? (optional)",
+  shareText: "Let the agent’s owner read this turn",
+  shareHint:
+    "The owner can then read everything that the model received for this answer: your message, earlier messages, files, tool results and instructions, and the answer. They can run it again with other models.",
+  noShareHint: "The owner sees your rating and your note, without your name. They can’t read the conversation.",
+  send: "Send",
+  thanks: "Thanks for your feedback.",
+
+  listHint: "How users rate this agent’s answers. You can read a turn only if its user shares it.",
+  none: "No ratings yet",
+  noneOfThese: "No such ratings",
+  which: "Show",
+  all: "All ratings",
+  up: "Good answers",
+  down: "Bad answers",
+  good: "Good",
+  bad: "Bad",
+  notShared: "Not shared",
+  own: "Your own",
+  noNote: "No note",
+  showTurn: "Question and answer",
+  question: "Question",
+  answer: "Answer",
+};
+
+const zh: typeof en = {
+  feedback: "反馈",
+  rated: "已评价，你可以补充说明。",
+  whatWasGood: "好在哪里？（可不填）",
+  whatWasBad: "哪里不好？（可不填）",
+  shareText: "允许智能体的所有者查看这一轮对话",
+  shareHint: "所有者可以看到模型为这个回答收到的全部内容：你的消息、之前的消息、文件、工具结果、指令，以及回答本身，并可以用其他模型重新运行。",
+  noShareHint: "所有者只能看到你的评价和说明，看不到你的名字，也看不到对话内容。",
+  send: "发送",
+  thanks: "感谢你的反馈。",
+
+  listHint: "用户对这个智能体的回答的评价。只有用户分享了的对话，你才能查看。",
+  none: "还没有评价",
+  noneOfThese: "没有符合条件的评价",
+  which: "显示",
+  all: "全部评价",
+  up: "好评",
+  down: "差评",
+  good: "好",
+  bad: "不好",
+  notShared: "未分享",
+  own: "你自己的",
+  noNote: "没有说明",
+  showTurn: "问题和回答",
+  question: "问题",
+  answer: "回答",
+};
+
+const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };
+
+export const feedbackWords = BY_LANGUAGE;
+
+export function useFeedbackWords(): typeof en {
+  return BY_LANGUAGE[useStore(language)];
+}
