@@ -9,6 +9,7 @@ from threadkeep.domain.errors import (
     ApprovalNotFound,
     ArtifactNotFound,
     BriefingNotFound,
+    BudgetExceeded,
     CompactionNotFound,
     Conflict,
     ConversationNotFound,
@@ -89,6 +90,7 @@ _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    BudgetExceeded,
     ModelNotAllowed,
     ModelNotFound,
     RateLimited,
@@ -468,6 +470,7 @@ _TABLE = (
             TurnInProgress,
             TooFewMessages,
             Conflict,
+            BudgetExceeded,
             ModelNotAllowed,
             ModelNotFound,
             RateLimited,
