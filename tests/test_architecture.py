@@ -40,8 +40,8 @@ LAYERS: dict[str, set[str]] = {
     # Adapters.
     "exchange": {"ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
-    "gateways": {"ports", "domain", "sse"},
-    "mcp": {"workers", "ports", "domain", "logs", "loops", "tasks", "version"},
+    "gateways": {"networks", "ports", "domain", "sse"},
+    "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},
     "tools": {"search", "ports", "domain"},
     "retrieval": {"search", "workers", "ports", "domain"},
     "files": {"workers", "ports", "domain"},
@@ -62,6 +62,7 @@ LAYERS: dict[str, set[str]] = {
     "version": set(),
     "tasks": set(),
     "loopback": set(),
+    "networks": set(),
     "sse": set(),
 }
 # These put the parts together, so they may import everything that is not for tests.
@@ -103,6 +104,8 @@ SHORT_LIVED = {
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.http.api.reruns._Running.__aenter__": "a rerun; its stream's end cancels it",
+    "threadkeep.http.api.reruns._finished": "a rerun; the request waits for it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",
     "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
     "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",
@@ -202,7 +205,8 @@ def test_http_knows_protocols_only_where_it_mounts_them_and_streams_turns():
         for module, imported_by_it in imports_of_ours().items()
         if layer_of(module) == "http" and any(layer_of(it) == "protocols" for it in imported_by_it)
     }
-    assert knowing == {"threadkeep.http.app", "threadkeep.http.api.turns"}
+    streams = {"threadkeep.http.api.turns", "threadkeep.http.api.reruns"}
+    assert knowing == {"threadkeep.http.app", *streams}
 
 
 def test_no_import_hides_inside_a_function():

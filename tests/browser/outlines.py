@@ -14,6 +14,8 @@ LOOK_MS = 200
 FOLDER = Path(__file__).with_name("outlines")
 # What differs from run to run: times, sizes, counts, and names that the server made.
 CHANGING = [
+    (re.compile(r"\btk_[A-Za-z0-9_-]+"), "<key>"),
+    (re.compile(r"http://127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "<id>"),
     (re.compile(r"(?<!level=)\d[\d.,:]*"), "#"),
     (re.compile(r"[Jj]ust now|# (minutes?|seconds?) ago"), "<ago>"),

@@ -193,6 +193,35 @@ def my_settings(page: Page, _: ScriptedModel) -> None:
     expect(page.get_by_text(re.compile(r"Threadkeep \d"))).to_be_visible()
 
 
+def keys(page: Page, _: ScriptedModel) -> None:
+    """API keys: one for everything, one for one agent."""
+    agent = made(page, "/api/agents", {"name": "Advisor"})
+    made(page, "/api/keys", {"name": "Nightly report", "scopes": ["read"]})
+    limited = {"agents": [agent], "budgetMonth": "12.50", "expiresAt": "2999-01-01T00:00:00Z"}
+    made(page, "/api/keys", {"name": "Web shop", "scopes": ["chat"], **limited})
+    page.goto("/#/keys")
+    expect(page.get_by_role("heading", name="Web shop")).to_be_visible()
+
+
+def key_form(page: Page, _: ScriptedModel) -> None:
+    """A new key, limited to some agents."""
+    made(page, "/api/agents", {"name": "Advisor"})
+    page.reload()
+    page.goto("/#/keys")
+    page.get_by_role("button", name="New key").click()
+    page.get_by_role("radio", name="Only some").check()
+    expect(page.get_by_role("checkbox", name="Advisor")).to_be_visible()
+
+
+def new_key(page: Page, model: ScriptedModel) -> None:
+    """A key, shown once, and programs that use it."""
+    key_form(page, model)
+    page.get_by_role("textbox", name="Name").fill("Web shop")
+    page.get_by_role("checkbox", name="Advisor").check()
+    page.get_by_role("button", name="Make key").click()
+    expect(page.get_by_role("button", name="TypeScript")).to_be_visible()
+
+
 def settings(tab: str) -> Screen:
     """A tab of an agent's settings."""
 
@@ -304,6 +333,9 @@ SCREENS: dict[str, Screen] = {
     "usage": usage,
     "agents": agents,
     "my settings": my_settings,
+    "keys": keys,
+    "key form": key_form,
+    "new key": new_key,
     "general": settings("General"),
     "prompt": settings("Prompt"),
     "server form": server_form,

@@ -51,6 +51,7 @@ from threadkeep.domain.tool_call import MODEL_READS, ToolCallStatus
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.openai import openai_body
+from threadkeep.gateways.responses import responses_body
 from threadkeep.ports.gateway import (
     ModelMessage,
     ModelRequest,
@@ -60,7 +61,11 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
 )
 from threadkeep.ports.payloads import Lost
-from threadkeep.testing.provider_rules import check_anthropic_request, check_openai_request
+from threadkeep.testing.provider_rules import (
+    check_anthropic_request,
+    check_openai_request,
+    check_responses_request,
+)
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 TOOLS = (ToolSpec("sums__add", "Adds.", {"type": "object", "properties": {}}),)
@@ -82,8 +87,8 @@ def build(
     )
 
 
-def bodies(request: ModelRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    return anthropic_body(request, "m"), openai_body(request, "m")
+def bodies(request: ModelRequest) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    return anthropic_body(request, "m"), openai_body(request, "m"), responses_body(request, "m")
 
 
 def texts(request: ModelRequest) -> list[list[str]]:
@@ -97,9 +102,10 @@ def result_texts(request: ModelRequest) -> list[str]:
 
 
 def check_valid(built: BuiltRequest) -> None:
-    for_anthropic, for_openai = bodies(built.request)
+    for_anthropic, for_openai, for_responses = bodies(built.request)
     assert not check_anthropic_request(for_anthropic)
     assert not check_openai_request(for_openai)
+    assert not check_responses_request(for_responses)
 
 
 # Any history

@@ -55,6 +55,7 @@ from threadkeep.engine.turn_models import TurnModels
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.openai import openai_body
+from threadkeep.gateways.responses import responses_body
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
@@ -81,6 +82,7 @@ from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.testing.provider_rules import (
     check_anthropic,
     check_openai,
+    check_responses,
 )
 
 TURN = Turn(
@@ -185,6 +187,7 @@ async def test_calls_with_the_same_id_or_none_get_ids_of_their_own(supports_tool
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
         check_openai(openai_body(request, "m"))
+        check_responses(responses_body(request, "m"))
 
 
 async def test_text_tool_text_are_told_in_order():
@@ -227,6 +230,7 @@ async def test_text_tool_text_are_told_in_order():
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
         check_openai(openai_body(request, "m"))
+        check_responses(responses_body(request, "m"))
 
 
 async def test_blocks_of_a_reply_go_back_in_the_order_in_which_they_came():
@@ -268,6 +272,7 @@ async def test_id_that_an_earlier_turn_has_used_is_replaced_before_anyone_sees_i
     for request in gateway.requests:
         check_anthropic(anthropic_body(request, "m"))
         check_openai(openai_body(request, "m"))
+        check_responses(responses_body(request, "m"))
 
 
 async def test_200_calls_of_one_reply_get_results_that_are_sent_back():

@@ -13,7 +13,7 @@ from threadkeep.domain.errors import StorageUnavailable, UnsupportedFile
 from threadkeep.domain.file import PNG, WEBP, detect
 from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.images import TOO_LARGE, UNREADABLE
-from threadkeep.ports.images import PreparedImage
+from threadkeep.ports.attachments import PreparedImage
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tests.retrieval.files import make_encrypted_pdf, make_image_pdf, make_pdf, make_restricted_pdf
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
-from threadkeep.ports.pdfs import PdfFacts
+from threadkeep.ports.attachments import PdfFacts
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.engine.in_memory import InMemoryGateway
 from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, SettingsError
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel, Model
 from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
+from threadkeep.ports.gateways import GatewayState
 
 Listing = Mapping[str, tuple[str, ...]]
 
@@ -58,7 +59,6 @@ DEMONSTRATION = GatewayConfig(name="default", kind=GatewayKind.LOCAL)
         ("vendor/large", "work/vendor/large"),
         ("both", "default/both"),
         ("unlisted", "default/unlisted"),
-        ("nowhere/fast", "default/nowhere/fast"),
     ],
 )
 def test_model_is_reached_by_its_id_or_by_a_name_that_only_one_gateway_lists(wanted: str | None, found: str):
@@ -66,6 +66,21 @@ def test_model_is_reached_by_its_id_or_by_a_name_that_only_one_gateway_lists(wan
         config_of("default", "both", default="main"), config_of("work", "fast", "both", "vendor/large")
     )
     assert registry.get(wanted).id == found
+
+
+def test_gateway_that_is_gone_is_not_replaced_by_another_unless_that_takes_any_name():
+    free = registry_of(config_of("default", default="main"))
+    assert free.get("nowhere/fast").id == "default/nowhere/fast"
+    for default in (config_of("default", "main"), DEMONSTRATION):
+        with pytest.raises(ModelNotFound, match="nowhere/fast"):
+            registry_of(default).get("nowhere/fast")
+
+
+def test_model_of_a_gateway_that_cannot_be_used_says_why():
+    registry = registry_of(config_of("default", "main"))
+    registry.replace_added([config_of("work", "fast", url="http://bad")])
+    with pytest.raises(ModelNotFound, match="This address can't be used"):
+        registry.get("work/fast")
 
 
 def test_name_that_several_gateways_list_is_refused_with_their_ids():
@@ -114,7 +129,7 @@ async def test_unchanged_gateway_keeps_its_connections_and_a_running_turn_ends_o
     registry = registry_of(config_of("default"))
     registry.replace_added([config_of("a", "m"), config_of("b", "m")])
     a, b = registry.get("a/m"), registry.get("b/m")
-    problems = registry.replace_added(
+    registry.replace_added(
         [
             config_of("a", "m"),
             config_of("b", "m", "n"),
@@ -124,7 +139,8 @@ async def test_unchanged_gateway_keeps_its_connections_and_a_running_turn_ends_o
     )
     assert registry.get("a/m").gateway is a.gateway
     assert registry.get("b/m").gateway is not b.gateway
-    assert problems.keys() == {"c", "default"}
+    failing = {name for name, it in registry.health().items() if it.state is GatewayState.FAILING}
+    assert failing == {"c", "default"}
     assert isinstance(b.gateway, NamedGateway)
     assert not b.gateway.is_closed  # a turn may run on it
     await registry.close()

@@ -250,7 +250,7 @@ def test_what_the_agent_sets_is_sent():
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_request_without_extras_has_none(wire: str):
-    bare = ModelRequest("", "", QUESTION.messages)
+    bare = ModelRequest(MODEL, "", QUESTION.messages)
     with ScriptedModel() as model:
         _, error = await ask(make_gateway(wire, model.url), bare)
     assert error is None
@@ -578,7 +578,7 @@ async def test_model_that_takes_no_temperature_is_asked_without_it_from_then_on(
     refusal = Status(400, "`temperature` is deprecated for this model.")
     with ScriptedModel([refusal]) as model:
         gateway = make_gateway(wire, model.url)
-        for name in (None, None, "other"):
+        for name in (MODEL, MODEL, "other"):
             request = replace(QUESTION, temperature=0.5, model=name)
             assert [event async for event in gateway.stream(request)]
         await gateway.close()
@@ -679,7 +679,7 @@ REFUSALS = {
 async def test_server_that_knows_no_prompt_cache_is_asked_without_it_from_then_on(wire: str):
     with ScriptedModel([Status(400, REFUSALS[wire])]) as model:
         gateway = make_gateway(wire, model.url)
-        for name in (None, None, "other"):
+        for name in (MODEL, MODEL, "other"):
             events = [event async for event in gateway.stream(replace(LONG_TALK, model=name))]
             assert text_of(events) == "OK."
         await gateway.close()
@@ -712,7 +712,7 @@ SHAPES = [
     LONG_TALK,
     WITH_IMAGE,
     replace(LONG_TALK, max_tokens=5, model="other"),
-    ModelRequest("", "", QUESTION.messages),
+    ModelRequest(MODEL, "", QUESTION.messages),
     replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),
     *(conversation(*said) for said in ODD if not any(isinstance(it, ToolUseBlock) for it in said)),
 ]

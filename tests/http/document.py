@@ -112,13 +112,13 @@ def example(schema: Json, *, whole: bool = False) -> Any:
             names = known if whole else schema.get("required", ())
             return {name: example(known[name], whole=whole) for name in names}
         case "array":
-            return []
+            return [example(schema["items"])] * schema.get("minItems", 0)
         case "integer" | "number":
             return schema.get("minimum", 0)
         case "boolean":
             return False
         case "string":
-            return "text"
+            return "2999-01-01T00:00:00.000Z" if schema.get("format") == "date-time" else "text"
         case _:
             return {}
 

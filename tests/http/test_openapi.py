@@ -224,8 +224,8 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
     assert operation.codes(403) == {"FORBIDDEN"}
     assert operation.codes(401) == ({"UNAUTHENTICATED"} if operation.needs_sign_in else set())
     assert "STORAGE_UNAVAILABLE" in operation.codes(503)
-    # These two find an agent that their paths do not name.
-    finds_an_agent = operation.path in {"/api/chat", "/api/briefings"}
+    # These find an agent that their paths do not name.
+    finds_an_agent = operation.path in {"/api/chat", "/api/chat/messages", "/api/briefings", "/api/keys"}
     assert bool(operation.path_names) == bool(operation.codes(404)) or finds_an_agent
     if operation.body or operation.query_names:
         assert "INVALID_REQUEST" in operation.codes(422)

@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from threadkeep.http.page import POLICY, page_routes
+from threadkeep.ports.models import ModelState
 
 HTML = '<html lang="en"><script src="./assets/index-abc.js"></script></html>'
 
@@ -28,9 +29,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def client(
-    folder: Path, *, is_demonstration: bool = False, embedded: bool = False, below: str = ""
+    folder: Path, *, state: ModelState = "connected", embedded: bool = False, below: str = ""
 ) -> httpx.AsyncClient:
-    routes = page_routes(is_demonstration=is_demonstration, embedded=embedded, folder=folder)
+    routes = page_routes(model_state=lambda: state, embedded=embedded, folder=folder)
     app = Starlette(routes=[Mount(below, routes=routes)])
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
@@ -45,11 +46,11 @@ async def test_page_has_a_strict_policy_and_is_asked_for_anew(folder: Path):
     assert "http" not in POLICY
 
 
-@pytest.mark.parametrize("is_demonstration", [True, False])
-async def test_page_knows_whether_the_demonstration_model_replies(folder: Path, is_demonstration: bool):
-    async with client(folder, is_demonstration=is_demonstration) as web:
+@pytest.mark.parametrize("state", ["none", "demonstration", "connected"])
+async def test_page_knows_which_model_replies(folder: Path, state: ModelState):
+    async with client(folder, state=state) as web:
         text = (await web.get("/")).text
-    assert f'data-demonstration="{is_demonstration}"' in text
+    assert f'<html data-model="{state}" ' in text
 
 
 @pytest.mark.parametrize("embedded", [True, False])

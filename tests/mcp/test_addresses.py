@@ -10,9 +10,10 @@ import httpx2
 import pytest
 
 from threadkeep.mcp import addresses
-from threadkeep.mcp.addresses import allowed_addresses, is_public
+from threadkeep.mcp.addresses import allowed_addresses
 from threadkeep.mcp.sessions.http_client import http_client
 from threadkeep.mcp.sessions.incoming import IncomingMessages, LargeMessageReader
+from threadkeep.networks import is_public
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "2606:4700::1111", "64:ff9b::808:808"]
 OWN = ["127.0.0.1", "10.0.0.1", "0.0.0.0", "169.254.169.254", "100.64.0.1", "255.255.255.255", "198.18.0.1",

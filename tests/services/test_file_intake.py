@@ -10,9 +10,8 @@ from tests.making import ALICE, BOB, NOW
 from tests.retrieval.files import make_docx
 from threadkeep.domain.ids import UserId
 from threadkeep.fair_slots import FairSlots
+from threadkeep.ports.attachments import ImagePreparer, PdfInspector, PreparedImage, Rendition
 from threadkeep.ports.documents import ExtractionFailed, Extractor
-from threadkeep.ports.images import ImagePreparer, PreparedImage, Rendition
-from threadkeep.ports.pdfs import PdfInspector
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.testing import until
 

@@ -39,6 +39,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "system_prompt": "", "visibility": "private", "settings": "{}", "is_default": False, "version": 1,
         "created_at": NOW, "updated_at": NOW,
     },
+    "tk_gateways": lambda at: {
+        "name": f"gateway-{new_uuid()}", "kind": "openai", "models": "[]", "version": 1, "created_at": NOW,
+        "updated_at": NOW,
+    },
     "tk_seen_tools": lambda at: {
         "agent_id": at.agent, "server": new_uuid(), "accepted": "0", "seen": "0",
     },

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from threadkeep.bootstrap.documents import file_intake
-from threadkeep.bootstrap.models import build_models, has_model, is_demonstration
+from threadkeep.bootstrap.models import build_models, has_model
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
@@ -75,6 +75,6 @@ def create_app(
         runtime.services,
         running,
         embedded=current_user is not None,
-        is_demonstration=is_demonstration(settings),
+        model_state=runtime.model_state,
         siblings=siblings,
     )

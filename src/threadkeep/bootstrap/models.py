@@ -8,15 +8,18 @@ from pathlib import Path
 from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig, GatewayKind
 from threadkeep.domain.secret import Secret
+from threadkeep.gateways.addresses import resolve_allowed
 from threadkeep.gateways.anthropic import ANTHROPIC
 from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
+from threadkeep.gateways.http import open_transport
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
 from threadkeep.gateways.responses import RESPONSES
+from threadkeep.gateways.tester import ProviderTester
 from threadkeep.settings import Settings
 
 PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
@@ -66,10 +69,17 @@ def connect(settings: Settings, config: GatewayConfig) -> ConfiguredGateway:
         path = Path(config.default_model) if config.default_model else None
         local = LocalGateway(path, name=config.name)
         return ConfiguredGateway(config, local, local.model.name)
-    api = PROVIDER_APIS[config.kind]
-    gateway = ProviderGateway(api, endpoint_of(settings, config), name=config.name)
+    api, endpoint, transport = PROVIDER_APIS[config.kind], endpoint_of(settings, config), None
+    if not config.is_fixed:  # only the operator can name any address
+        transport = open_transport(endpoint.address, resolve_allowed(settings.networks_denied))
+    gateway = ProviderGateway(api, endpoint, name=config.name, transport=transport)
     first_listed = config.models[0].name if config.models else api.default_model
     return ConfiguredGateway(config, gateway, config.default_model or first_listed)
+
+
+def build_tester(settings: Settings) -> ProviderTester:
+    """What tests gateways that admins name."""
+    return ProviderTester(lambda config: connect(settings, config), settings.networks_denied)
 
 
 def endpoint_of(settings: Settings, config: GatewayConfig) -> Endpoint:

@@ -6,10 +6,12 @@ from dataclasses import replace
 from functools import partial
 
 from threadkeep.bootstrap.adapters import open_adapters
+from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_server_environment
 from threadkeep.bootstrap.services import start_services
 from threadkeep.http.sign_in.local_token import require_token
 from threadkeep.logs import about
+from threadkeep.ports.models import ModelState, model_state
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 
@@ -35,6 +37,10 @@ class Runtime:
                     with about():  # not about the first request, which happens to start them
                         self._services = await self._start()
         return self._services
+
+    def model_state(self) -> ModelState:
+        """Which model replies where an agent names none; before the start, as the settings have it."""
+        return model_state(self._services.models if self._services else build_models(self._settings))
 
     async def close(self) -> None:
         """Stops everything, in reverse order of its start."""

@@ -7,7 +7,7 @@ from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.bootstrap.documents import build_files
 from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
 from threadkeep.bootstrap.limits import build_caps
-from threadkeep.bootstrap.models import has_guide
+from threadkeep.bootstrap.models import build_tester, has_guide
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
@@ -29,7 +29,9 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
+from threadkeep.services.gateways import Gateways
 from threadkeep.services.keys import Keys
+from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_replies import ModelReplies
@@ -39,6 +41,7 @@ from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.reruns import Reruns
 from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
@@ -56,15 +59,25 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     """Builds the services and starts what works beside them; `started` ends it in reverse order."""
     catalog, caps = build_catalog(settings), build_caps(settings)
     choice = ModelChoice(adapters.models, settings.allowed_models)
+    live_gateways = await _start_gateways(adapters, started)
     agents = await _start_agents(settings, adapters, catalog, choice, caps)
     background = await start_background(settings, adapters, choice, caps, started)
     node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
-    services = _build_services(settings, adapters, parts, starts)
+    services = _build_services(settings, adapters, parts, starts, live_gateways)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
     return services
+
+
+async def _start_gateways(adapters: Adapters, started: AsyncExitStack) -> LiveGateways:
+    """The gateways that admins saved, before a turn could need one of them."""
+    store, registry = adapters.store.gateways, adapters.models
+    live = LiveGateways(store, registry, adapters.bus, adapters.loops, alone=adapters.alone)
+    started.push_async_callback(live.close)
+    await live.apply()
+    return live
 
 
 async def _start_agents(
@@ -166,7 +179,9 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     return starts
 
 
-def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, starts: TurnStarts) -> Services:
+def _build_services(
+    settings: Settings, adapters: Adapters, parts: _Parts, starts: TurnStarts, live_gateways: LiveGateways
+) -> Services:
     store, clock = adapters.store, adapters.clock
     agents, node, caps, background = parts.agents, parts.node, parts.caps, parts.background
     history, prompts = background.history, parts.prompts
@@ -186,6 +201,8 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
             store, agents, background.document_files, parts.retriever, background.jobs, clock, caps
         ),
         files=parts.files,
+        gateways=Gateways(store.gateways, live_gateways, build_tester(settings), clock),
+        live_gateways=live_gateways,
         history=history,
         turns=turns,
         sending=Sending(store, node, starts, clock),
@@ -199,6 +216,7 @@ def _build_services(settings: Settings, adapters: Adapters, parts: _Parts, start
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         feedback=Feedbacks(store, agents, clock),
+        reruns=Reruns(store, parts.choice, adapters.allowances, clock, caps),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,

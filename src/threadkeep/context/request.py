@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from threadkeep.context.attachments import RECALL_FILE, FileRules, tokens_of_files
 from threadkeep.context.estimates import estimate_tokens
 from threadkeep.context.history import Rendering, render_card
-from threadkeep.context.prompt import SUMMARY_HEADING, Component, joined
+from threadkeep.context.prompt import SUMMARY_HEADING, SYSTEM_PROMPT, Component, joined
 from threadkeep.context.rendering import (
     common_share,
     line_of,
@@ -149,9 +149,14 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     return BuiltRequest(request, receipt, {name: it for name, it in zip(hashes, texts, strict=True) if it})
 
 
-def rebuild_request(receipt: Receipt, texts: Mapping[str, str]) -> ModelRequest:
-    """Rebuilds a receipt's request from its texts."""
+def rebuild_request(
+    receipt: Receipt, texts: Mapping[str, str], *, system_prompt: str | None = None
+) -> ModelRequest:
+    """Rebuilds a receipt's request from its texts, or with another text as the agent's own prompt."""
     components = [Component(it.name, texts[it.sha256]) for it in receipt.components]
+    if system_prompt is not None:
+        others = [it for it in components if it.name != SYSTEM_PROMPT]
+        components = [Component(SYSTEM_PROMPT, system_prompt), *others]
     messages = messages_of(texts[it] for it in receipt.segments)
     tools = tools_of(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
     return _request(receipt, components, tuple(messages), tools)

@@ -55,6 +55,7 @@ def check_secret_key(
         for server in agent.settings.mcp_servers.values()
         for secret in server.secrets.values()
     ]
+    kept += [it.config.api_key for it in (inspection.gateways if inspection else ()) if it.config.api_key]
     lost = sum(isinstance(secret, SealedSecret) and not secret.is_readable for secret in kept)
     if lost:
         yield Finding(
@@ -67,7 +68,8 @@ def check_secret_key(
         yield Finding(
             "secret key",
             "warning",
-            "Not set: Threadkeep can't store secrets of MCP servers, and stores session ids unencrypted.",
+            "Not set: Threadkeep can't store keys of gateways or secrets of MCP servers, and stores session "
+            "ids unencrypted.",
             f"Set {PREFIX}SECRET_KEY to at least 32 random characters, the same on every node.",
         )
     elif sealing_key is None:

@@ -97,8 +97,6 @@ class KeyDraft:
 
     def __post_init__(self) -> None:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
-        if not self.scopes:
-            raise InvalidRequest("A key needs at least one scope.", param="scopes")
         if self.agents is not None and not 1 <= len(self.agents) <= MOST_AGENTS:
             raise InvalidRequest(
                 f"Name 1 to {MOST_AGENTS} agents, or leave `agents` out for all.", param="agents"

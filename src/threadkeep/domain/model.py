@@ -94,6 +94,11 @@ class GatewayConfig:
     """Whether it comes from the settings, so that nobody can change it while the server runs."""
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it has no other models than those that it lists."""
+        return self.kind is GatewayKind.LOCAL or bool(self.models)
+
+    @property
     def is_demonstration(self) -> bool:
         """Whether it is the small model that comes with Threadkeep."""
         return self.kind is GatewayKind.LOCAL and self.default_model is None

@@ -6,7 +6,7 @@ import msgspec
 
 from threadkeep.domain.errors import StorageUnavailable, UnsupportedFile
 from threadkeep.files.asking import ask_worker, cannot_be_read
-from threadkeep.ports.images import PreparedImage, Rendition
+from threadkeep.ports.attachments import PreparedImage, Rendition
 
 MOST_S = 60.0
 

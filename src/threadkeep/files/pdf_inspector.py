@@ -6,7 +6,7 @@ import msgspec
 
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files.asking import ask_worker, cannot_be_read
-from threadkeep.ports.pdfs import PdfFacts
+from threadkeep.ports.attachments import PdfFacts
 
 MOST_S = 30.0
 

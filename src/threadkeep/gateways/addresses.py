@@ -5,10 +5,16 @@ import itertools
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
+
+from threadkeep.networks import Address as NetworkAddress
+from threadkeep.networks import Network, address_in, is_denied, is_no_server
 
 ATTEMPT_DELAY_S = 0.25
 """How long one address has before the next is tried in parallel, as the RFC recommends."""
+RESOLVE_S = 3.0
+"""How long an admin who saves a gateway waits for its name to be resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,10 @@ Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 Dial = Callable[[Address], Coroutine[Any, Any, socket.socket]]
 
 
+class AddressNotAllowed(OSError):
+    """A gateway that an admin saved leads to an address that it must not reach."""
+
+
 async def resolve(host: str, port: int) -> Sequence[Address]:
     """A host's addresses, in the machine's order of preference."""
     try:
@@ -31,6 +41,47 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
     except socket.gaierror:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [Address(family, sockaddr) for family, _, _, _, sockaddr in found]
+
+
+def resolve_allowed(denied: Sequence[Network], resolve: Resolve = resolve) -> Resolve:
+    """Resolves names to addresses where a model may be, checked whenever a connection is made.
+
+    A name that was fine when it was saved can lead elsewhere later (DNS rebinding).
+    """
+
+    async def resolve_and_check(host: str, port: int) -> Sequence[Address]:
+        found = await resolve(host, port)
+        for address in found:
+            check_address(ip_address(str(address.sockaddr[0]).partition("%")[0]), denied)
+        return found
+
+    return resolve_and_check
+
+
+async def check_host(host: str, port: int, denied: Sequence[Network]) -> None:
+    """Raises AddressNotAllowed if a host leads to an address where no model may be; one that nobody knows yet
+    passes, since it is checked again with every connection.
+    """
+    if (address := address_in(host)) is not None:
+        check_address(address, denied)
+        return
+    try:
+        async with asyncio.timeout(RESOLVE_S):
+            await resolve_allowed(denied)(host, port)
+    except AddressNotAllowed:
+        raise
+    except (OSError, UnicodeError):  # a timeout is an OSError, too
+        return
+
+
+def check_address(address: NetworkAddress, denied: Sequence[Network]) -> None:
+    """Raises AddressNotAllowed where no model may be. Loopback and private addresses are fine."""
+    if is_no_server(address):
+        raise AddressNotAllowed(
+            f"{address} is a link-local, metadata, multicast or unspecified address. No model can be there."
+        )
+    if is_denied(address, denied):
+        raise AddressNotAllowed(f"{address} is on a network blocked by the operator.")
 
 
 async def dial(address: Address) -> socket.socket:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import httpx2
 
+from threadkeep.gateways.addresses import AddressNotAllowed, Resolve, resolve
 from threadkeep.gateways.refusals import (
     Refused,
     UnreadableReply,
@@ -32,6 +33,7 @@ from threadkeep.ports.gateway import (
     TextDelta,
     ThoughtDelta,
 )
+from threadkeep.ports.gateways import CONNECTED, UNKNOWN, failing
 from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
 
 CONNECT_S = 10.0
@@ -41,6 +43,7 @@ RETRIES_S = 20.0
 """How long after the first request the last may be sent."""
 MOST_REPLY_BYTES = 64 * 1024 * 1024  # more than today's longest replies take, token by token
 MOST_ERROR_BYTES = 64 * 1024
+MOST_DOCUMENT_BYTES = 8 * 1024 * 1024
 ERROR_BODY_S = 5.0
 LAST_BYTES_S = 0.2
 
@@ -108,7 +111,9 @@ class Provider:
         self._secret = secret
         self._patience = patience
         # No client on top: a model's address needs no redirects, cookies and the like.
-        self._transport = transport or _open_transport(self._url)
+        self._transport = transport or open_transport(self._url)
+        self.health = UNKNOWN
+        """What the last request has shown."""
 
     async def close(self) -> None:
         """Closes connections."""
@@ -180,11 +185,9 @@ class Provider:
         raise error
 
     async def _ask_once(self, body: bytes, reply: ReplyReader) -> AsyncGenerator[ModelEvent]:
-        response = await self._send(body)
+        response = await self._respond("POST", self._url, body)
         del body
         try:
-            if not response.is_success:
-                raise await self._refusal(response)
             reader, size = EventReader(), 0
             has_events, opening = False, b""
             pieces = _pieces(response)
@@ -214,16 +217,49 @@ class Provider:
         finally:
             await response.aclose()
 
-    async def _send(self, body: bytes) -> httpx2.Response:
+    async def get(self, url: str) -> bytes:
+        """The document at one of the provider's addresses; raises GatewayError."""
+        response = await self._respond("GET", httpx2.URL(url), b"")
+        document = bytearray()
+        try:
+            async with asyncio.timeout(self._patience.silence_s):
+                async for piece in response.aiter_bytes():
+                    document += piece
+                    if len(document) > MOST_DOCUMENT_BYTES:
+                        raise GatewayError("The model provider's response is too long.")
+        except (httpx2.HTTPError, TimeoutError) as exc:
+            raise broke_off() from exc
+        finally:
+            await response.aclose()
+        return bytes(document)
+
+    async def _respond(self, method: str, url: httpx2.URL, body: bytes) -> httpx2.Response:
+        """A successful response; remembers how it went. One that rejects only this request is an answer."""
+        try:
+            response = await self._send(method, url, body)
+            if not response.is_success:
+                try:
+                    raise await self._refusal(response)
+                finally:
+                    await response.aclose()
+        except GatewayError as exc:
+            self.health = CONNECTED if isinstance(exc, Refused) else failing(exc)
+            raise
+        self.health = CONNECTED
+        return response
+
+    async def _send(self, method: str, url: httpx2.URL, body: bytes) -> httpx2.Response:
         timeout = httpx2.Timeout(self._patience.silence_s, connect=CONNECT_S, pool=None).as_dict()
         request = httpx2.Request(
-            "POST", self._url, content=body, headers=self._headers, extensions={"timeout": timeout}
+            method, url, content=body, headers=self._headers, extensions={"timeout": timeout}
         )
         try:
             return await self._transport.handle_async_request(request)
         except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
+            if isinstance(exc.__cause__, AddressNotAllowed):
+                raise GatewayError(f"The gateway's address isn't allowed: {exc.__cause__}") from exc
             _log.warning("couldn't connect to the model provider: %s", exc)
             raise GatewayUnreachable("Couldn't connect to the model provider.") from exc
         except httpx2.HTTPError as exc:
@@ -302,12 +338,13 @@ async def _read_last_bytes(pieces: AsyncIterator[bytes]) -> None:
         pass  # the reply is complete anyway
 
 
-def _open_transport(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+def open_transport(url: httpx2.URL, resolve: Resolve = resolve) -> httpx2.AsyncBaseTransport:
+    """Connects to an address that `resolve` gives, or through the machine's proxy, which resolves names."""
     proxy = _proxy(url)
     if proxy is not None:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
         return httpx2.AsyncHTTPTransport(proxy=proxy, limits=limits)
-    return StreamTransport(tls_context() if url.scheme == "https" else None)
+    return StreamTransport(tls_context() if url.scheme == "https" else None, resolve=resolve)
 
 
 def _proxy(url: httpx2.URL) -> str | None:

@@ -1,6 +1,6 @@
 """A provider's API, and the gateway that speaks it. Each API is described in a file of its own."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.files import has_files
 from threadkeep.gateways.http import Provider, ReplyReader, RetryPolicy
 from threadkeep.gateways.known_models import known_models
+from threadkeep.gateways.model_names import model_names
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.ports.gateway import ModelEvent, ModelRequest, TakenFiles
+from threadkeep.ports.gateways import GatewayHealth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,18 @@ class ProviderGateway:
             quirks.learn,
             in_thread=has_files(request),
         )
+
+    @property
+    def health(self) -> GatewayHealth:
+        """What the last request has shown."""
+        return self._provider.health
+
+    async def list_models(self) -> Sequence[str]:
+        """The models that the provider lists; raises GatewayError."""
+        url = self._api.request_url(self._endpoint.address)
+        for end in ("/chat/completions", "/messages", "/responses"):
+            url = url.removesuffix(end)
+        return model_names(await self._provider.get(f"{url}/models?limit=1000"))
 
     async def close(self) -> None:
         """Closes connections."""

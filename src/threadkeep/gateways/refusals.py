@@ -13,9 +13,12 @@ MOST_REASON_CHARACTERS = 300
 LEAST_SECRET_CHARACTERS = 4  # anything shorter is a placeholder, and occurs in every word
 
 KEY_REFUSED = "The model provider rejected the API key."
+REGION_REFUSED = "The model provider doesn't accept this API key in this region or at this address"
 BROKE_OFF = "The model's response ended early."
 
 _BUSY = {408, 409, 429, 503, 529}
+# Of the refusal of a key that is good elsewhere; others may quote the key.
+_REGION_WORDS = ("region", "country", "territory", "hostname")
 # For streams without a status: with these, retrying changes nothing.
 _LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
 
@@ -42,14 +45,15 @@ def broke_off() -> GatewayError:
 
 def refusal(status: int, body: bytes, *, after_s: float | None, secret: str) -> GatewayError:
     """The error for a response that is not a reply."""
+    error = _find_error(body)
+    reason = _readable(error.get("message"), secret)
     if status in (401, 403):
-        return GatewayError(KEY_REFUSED)
+        is_elsewhere = any(word in f"{error.get('code')} {reason}".lower() for word in _REGION_WORDS)
+        return GatewayError(_sentence(REGION_REFUSED, reason) if is_elsewhere else KEY_REFUSED)
     if 300 <= status < 400:
         return GatewayError(
             f"The model provider redirected the request ({status}). Check the gateway's address."
         )
-    error = _find_error(body)
-    reason = _readable(error.get("message"), secret)
     if _is_passing(status) and "insufficient_quota" not in (error.get("code"), error.get("type")):
         problem = "is busy" if status in _BUSY else "failed"
         message = _sentence(f"The model provider {problem} ({status})", reason)

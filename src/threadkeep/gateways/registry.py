@@ -1,12 +1,15 @@
 """The gateways of this process, and which of them reaches a model."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, ThreadkeepError
 from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig
+from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.ports.gateway import Gateway
+from threadkeep.ports.gateways import CONNECTED, GatewayHealth, GatewayState
 from threadkeep.ports.models import ConnectedModel
 
 log = logging.getLogger("threadkeep.gateways")
@@ -47,11 +50,17 @@ class GatewayRegistry:
         self._fixed = {config.name: connect(config) for config in fixed}
         self._added: dict[str, ConfiguredGateway] = {}
         self._replaced: list[Gateway] = []
+        self._problems: Mapping[str, str] = {}
         self.gateways: Mapping[str, ConfiguredGateway] = self._fixed
         """All gateways, those of the settings first."""
 
-    def replace_added(self, configs: Iterable[GatewayConfig]) -> Mapping[str, str]:
-        """Replaces the gateways that admins added; returns why some can't be used, by name.
+    @property
+    def fixed(self) -> Sequence[GatewayConfig]:
+        """The configurations of those in the settings."""
+        return [it.config for it in self._fixed.values()]
+
+    def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
+        """Replaces the gateways that admins added; `health` says why some can't be used.
 
         Unchanged ones keep their connections. Turns that run on others end on them.
         """
@@ -72,8 +81,19 @@ class GatewayRegistry:
                 log.warning("can't use the gateway %s: %s", config.name, exc.message)
                 problems[config.name] = exc.message
         self._replaced += (it.gateway for it in before.values())
-        self.gateways = self._fixed | self._added
-        return problems
+        self.gateways, self._problems = self._fixed | self._added, problems
+
+    def health(self) -> Mapping[str, GatewayHealth]:
+        """What is known about each gateway, by name."""
+        unusable = {
+            name: GatewayHealth(GatewayState.FAILING, problem) for name, problem in self._problems.items()
+        }
+        return {name: _health(it.gateway) for name, it in self.gateways.items()} | unusable
+
+    async def look(self) -> None:
+        """Asks each provider for its models, all at once, so that `health` is up to date."""
+        providers = [it.gateway for it in self.gateways.values() if isinstance(it.gateway, ProviderGateway)]
+        await asyncio.gather(*(it.list_models() for it in providers), return_exceptions=True)
 
     def get(self, model: str | None) -> ConnectedModel:
         """A model that is in use; None is the one for agents that don't name one."""
@@ -131,9 +151,18 @@ class GatewayRegistry:
         if len(having) == 1:
             return having[0], model
         # None or several list it: then it is the default gateway's, unless only others list it.
-        if default in having or not having:
+        if default in having or (not having and not (name and default.config.is_closed)):
             return default, model
+        if not having:
+            problem = self._problems.get(named)
+            reason = f"The gateway {named!r} can't be used: {problem}" if problem else "Choose another."
+            raise ModelNotFound(f"No gateway has the model {model!r}. {reason}", param="model")
         ids = ", ".join(f"{it.config.name}/{model}" for it in having)
         raise ModelNotFound(
             f"Several gateways have the model {model!r}. Choose one of: {ids}.", param="model"
         )
+
+
+def _health(gateway: Gateway) -> GatewayHealth:
+    """A model in this process is always there."""
+    return gateway.health if isinstance(gateway, ProviderGateway) else CONNECTED

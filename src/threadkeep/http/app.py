@@ -30,6 +30,7 @@ from threadkeep.http.routes import ROUTES
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.http.sign_in.presence import Presence
+from threadkeep.ports.models import ModelState
 from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.protocols.agentx.socket import SocketLimits
@@ -52,7 +53,7 @@ class Threadkeep:
         running: Callable[[], AbstractAsyncContextManager[None]],
         *,
         embedded: bool,
-        is_demonstration: bool,
+        model_state: Callable[[], ModelState],
         siblings: Siblings | None,
     ) -> None:
         self.services = services
@@ -61,9 +62,7 @@ class Threadkeep:
         pages = Starlette(
             routes=[
                 *_routes(settings, presence, services, siblings),
-                *page_routes(
-                    is_demonstration=is_demonstration, embedded=embedded, signs_in=settings.signs_in
-                ),
+                *page_routes(model_state=model_state, embedded=embedded, signs_in=settings.signs_in),
             ],
             exception_handlers={HTTPException: _respond_to_http_exception},
             lifespan=self._lifespan,

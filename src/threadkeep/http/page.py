@@ -4,7 +4,7 @@ All its addresses are relative, so that it works when mounted below a path.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+
+from threadkeep.ports.models import ModelState
 
 FOLDER = Path(__file__).parents[1] / "page"
 
@@ -42,16 +44,21 @@ _ENCODINGS = {"br": ".br", "gzip": ".gz"}
 
 
 def page_routes(
-    *, is_demonstration: bool, embedded: bool = False, signs_in: bool = True, folder: Path = FOLDER
+    *,
+    model_state: Callable[[], ModelState],
+    embedded: bool = False,
+    signs_in: bool = True,
+    folder: Path = FOLDER,
 ) -> list[Route]:
-    """The page at `/` and its files; without a built page, `/` redirects to the API reference."""
+    """The page at `/` and its files; without a built page, `/` redirects to the API reference.
+
+    `model_state` is asked with every page: an admin can connect a model meanwhile.
+    """
     start = folder / "index.html"
     if not start.is_file():
         return [Route("/", _to_reference)]
-    attributes = (
-        f'data-demonstration="{is_demonstration}" data-embedded="{embedded}" data-signs-in="{signs_in}"'
-    )
-    html = start.read_text("utf-8").replace("<html", f"<html {attributes}", 1)
+    attributes = f'data-embedded="{embedded}" data-signs-in="{signs_in}"'
+    before, _, after = start.read_text("utf-8").partition("<html")
     headers = {
         **_SAFE,
         "Content-Security-Policy": EMBEDDED_POLICY if embedded else POLICY,
@@ -60,6 +67,7 @@ def page_routes(
     files = {path.name: path for path in (folder / "assets").iterdir()}
 
     async def get_page(request: Request) -> Response:
+        html = f'{before}<html data-model="{model_state()}" {attributes}{after}'
         return HTMLResponse(html, headers=headers)
 
     async def get_asset(request: Request) -> Response:

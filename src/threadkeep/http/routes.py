@@ -18,6 +18,7 @@ from threadkeep.domain.errors import (
     FileNotFound,
     Forbidden,
     GatewayNotConfigured,
+    GatewayNotFound,
     GenerationAborted,
     GenerationFailed,
     GenerationInterrupted,
@@ -36,6 +37,7 @@ from threadkeep.domain.errors import (
     ModelNotAllowed,
     ModelNotFound,
     NothingToRegenerate,
+    NotRerunnable,
     PathChanged,
     PreconditionFailed,
     RangeNotSatisfiable,
@@ -60,12 +62,14 @@ from threadkeep.http.api import (
     executions,
     feedback,
     files,
+    gateways,
     keys,
     mcp_servers,
     models,
     operations,
     prompts,
     queue,
+    reruns,
     running_turns,
     search,
     turns,
@@ -112,6 +116,10 @@ _IDEMPOTENCY = {
     "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn, for as "
     "long as the conversation exists."
 }
+
+_GATEWAY = (Forbidden, GatewayNotFound)
+_GATEWAY_ETAG = {"ETag": "The version, for `If-Match`."}
+_IF_SAME_GATEWAY = {"If-Match": "The gateway's `ETag`: only if it is unchanged since."}
 
 _TABLE = (
     Route("GET", "/api/me", operations.get_me, "Users"),
@@ -450,6 +458,25 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
         also=(204,),
     ),
+    Route(
+        "POST",
+        "/api/turns/{turn_id}/rerun",
+        reruns.rerun_turn,
+        "Turns",
+        errors=(
+            TurnNotFound,
+            AgentNotFound,
+            ModelNotFound,
+            ModelNotAllowed,
+            NotRerunnable,
+            Forbidden,
+            RateLimited,
+            BudgetExceeded,
+            GenerationAborted,
+            GatewayNotConfigured,
+        ),
+        most_body_bytes=MEDIUM_BODY_BYTES,
+    ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
     Route(
         "GET",
@@ -616,6 +643,50 @@ _TABLE = (
         errors=(Forbidden, TurnNotFound, TurnInProgress),
     ),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),
+    Route("GET", "/api/admin/gateways", gateways.list_gateways, "Operating", errors=(Forbidden,)),
+    Route(
+        "POST",
+        "/api/admin/gateways",
+        gateways.create_gateway,
+        "Operating",
+        201,
+        (Forbidden, Conflict, SecretKeyRequired),
+        gives=_GATEWAY_ETAG,
+    ),
+    Route(
+        "POST",
+        "/api/admin/gateways/test",
+        gateways.test_unsaved_gateway,
+        "Operating",
+        errors=(Forbidden,),
+    ),
+    Route(
+        "GET",
+        "/api/admin/gateways/{gateway}",
+        gateways.get_gateway,
+        "Operating",
+        errors=_GATEWAY,
+        gives=_GATEWAY_ETAG,
+    ),
+    Route(
+        "PATCH",
+        "/api/admin/gateways/{gateway}",
+        gateways.patch_gateway,
+        "Operating",
+        errors=(*_GATEWAY, Conflict, PreconditionFailed, SecretKeyRequired),
+        headers=_IF_SAME_GATEWAY,
+        gives=_GATEWAY_ETAG,
+    ),
+    Route(
+        "DELETE",
+        "/api/admin/gateways/{gateway}",
+        gateways.delete_gateway,
+        "Operating",
+        204,
+        (*_GATEWAY, Conflict, PreconditionFailed),
+        headers=_IF_SAME_GATEWAY,
+    ),
+    Route("POST", "/api/admin/gateways/{gateway}/test", gateways.test_gateway, "Operating", errors=_GATEWAY),
     Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
     Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False, errors=(ShuttingDown,)),
 )

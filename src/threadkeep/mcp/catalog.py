@@ -12,8 +12,8 @@ from threadkeep.domain.errors import Forbidden, McpCommandNotAllowed, McpConfigI
 from threadkeep.domain.mcp import OWN_SERVERS as NAMES_OF_OURS
 from threadkeep.domain.mcp import PROMPTX, RETRIEVER, McpServer, RemoteServer, ServerSource, StdioServer
 from threadkeep.domain.user import User
-from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.policy import check_remote, check_stdio
+from threadkeep.networks import Network
 from threadkeep.ports.mcp import ListedServer
 
 OWN_SERVERS = (

@@ -11,8 +11,8 @@ from threadkeep.domain.errors import InvalidRequest, McpCommandNotAllowed, McpCo
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_storable
-from threadkeep.mcp.addresses import Network, is_denied_host, is_own_host
 from threadkeep.mcp.processes.packages import RUNNERS, check_package
+from threadkeep.networks import Network, is_denied_host, is_own_host
 
 MOST_ARGS = 64
 MOST_ARG_CHARACTERS = 2_000

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, Payer, Purpose
 
@@ -65,12 +65,16 @@ class BudgetState:
 
 @dataclass(frozen=True, slots=True)
 class UsageFilter:
-    """Which calls to sum up: those of some days, of one user or of all, with one agent or with all."""
+    """Which calls to sum up: those of some days, of one user or of all, with one agent or with all.
+
+    `agents` are those that a user's key is limited to.
+    """
 
     first_day: str
     last_day: str
     user_id: UserId | None
     agent_id: str | None = None
+    agents: frozenset[AgentId] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
+from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.model import Model
-from threadkeep.ports.gateway import Gateway, ModelEvent, ModelRequest, TakenFiles
+from threadkeep.ports.gateway import DEMONSTRATION_MODEL, Gateway, ModelEvent, ModelRequest, TakenFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class ConnectedModel:
         return self.gateway.stream(replace(request, model=self.model.name))
 
 
+ModelState = Literal["none", "demonstration", "connected"]
+"""Which model replies where an agent names none."""
+
+
 class Models(Protocol):
     """The models of all gateways. A model's id is `gateway/name`; a bare name works if it is unambiguous."""
 
@@ -52,3 +57,12 @@ class Models(Protocol):
     def listed(self) -> Sequence[ConnectedModel]:
         """Every model that can be chosen by name, the default one first."""
         ...
+
+
+def model_state(models: Models) -> ModelState:
+    """Whether a model is connected, or only the small one that comes with Threadkeep is there."""
+    try:
+        default = models.get(None).model
+    except GatewayNotConfigured:
+        return "none"
+    return "demonstration" if default.name == DEMONSTRATION_MODEL else "connected"

@@ -18,6 +18,7 @@ from threadkeep.ports.exchange import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
 from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
+from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
 from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import LedgerStore
@@ -60,6 +61,7 @@ class Store:
     history: HistoryIndex
     payloads: PayloadStore
     files: FileStore
+    gateways: GatewayStore
     exchange: ExchangeStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""

@@ -30,9 +30,8 @@ from threadkeep.domain.uploaded_file import (
     UploadedFile,
 )
 from threadkeep.fair_slots import FairSlots
+from threadkeep.ports.attachments import ImagePreparer, PdfInspector
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, Extractor
-from threadkeep.ports.images import ImagePreparer
-from threadkeep.ports.pdfs import PdfInspector
 
 log = logging.getLogger("threadkeep.files")
 

@@ -19,14 +19,17 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
+from threadkeep.services.gateways import Gateways
 from threadkeep.services.history import History
 from threadkeep.services.keys import Keys
+from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
 from threadkeep.services.reports import Reports
+from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.turns import Turns
@@ -44,6 +47,8 @@ class Services:
     conversations: Conversations
     documents: Documents
     files: Files
+    gateways: Gateways
+    live_gateways: LiveGateways
     history: History
     turns: Turns
     sending: Sending
@@ -57,6 +62,7 @@ class Services:
     briefings: Briefings
     receipts: Receipts
     feedback: Feedbacks
+    reruns: Reruns
     reports: Reports
     usages: Usages
     spending: Spending

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 from threadkeep.domain.errors import Forbidden, InvalidRequest
-from threadkeep.domain.ids import is_uuid
+from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.user import User
 from threadkeep.ports.ledger import BudgetState, UsageFilter, UsageSum
 from threadkeep.ports.store import Store
@@ -42,24 +42,34 @@ class Usages:
             raise InvalidRequest(f"You can request at most {MOST_DAYS} days at once.", param="from")
         if "user" in by and not user.is_admin:
             raise Forbidden("Only admins can see other users' usage.")
-        if agent_id is not None and not is_uuid(agent_id):
+        if agent_id is not None and not (is_uuid(agent_id) and user.may_use(AgentId(agent_id.lower()))):
             return ()
         which = UsageFilter(
             first.isoformat(),
             last.isoformat(),
             None if "user" in by else user.id,
             agent_id.lower() if agent_id else None,
+            user.agents,
         )
         return _merged(await self._store.ledger.usage(which, by))
 
     async def budgets(self, user: User) -> Sequence[BudgetState]:
-        """The budgets of a user and of the user's API keys and agents, with what they have left."""
-        budgets = self._spending.budgets_of_user(user.id)
-        budgets += self._spending.budgets_of_keys(await self._store.keys.of_user(user.id))
+        """The budgets of a user and of the user's API keys and agents, with what they have left.
+
+        A key that is limited to agents sees only theirs and its own.
+        """
+        keys = await self._store.keys.of_user(user.id)
+        if user.agents is None:
+            budgets = self._spending.budgets_of_user(user.id)
+        else:
+            budgets, keys = [], [it for it in keys if it.id == user.key_id]
+        budgets += self._spending.budgets_of_keys(keys)
         after: str | None = None
         for _ in range(0, MOST_AGENTS, AGENTS_A_PAGE):
             page = await self._store.agents.page(user.id, after=after, offset=0, limit=AGENTS_A_PAGE)
-            budgets += self._spending.budgets_of_agents(it for it in page if it.owner_id == user.id)
+            budgets += self._spending.budgets_of_agents(
+                it for it in page if it.owner_id == user.id and user.may_use(it.id)
+            )
             if len(page) < AGENTS_A_PAGE:
                 break
             after = page[-1].id

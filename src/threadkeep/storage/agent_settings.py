@@ -1,19 +1,15 @@
 """An agent's settings column: JSON, with the secrets of its servers encrypted."""
 
-import logging
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.agent import AgentSettings
-from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import FIRST_UUID
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.storage.database.connector import Database, Plan, Statement
-from threadkeep.storage.secrets import SealedSecret, SecretBox
-
-log = logging.getLogger("threadkeep.storage")
+from threadkeep.storage.secrets import REMEMBER_KEY, SealedSecret, SecretBox
 
 _PAGE = 100
 # A first choice by text: only servers have secrets.
@@ -24,14 +20,6 @@ _WITH_SERVERS = Statement(
 # Held until the settings are written back, so that no change by the owner is lost.
 _LOCK = Statement("SELECT settings FROM tk_agents WHERE id = :id", locks="FOR UPDATE")
 _KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
-
-# The key that the stored secrets need; no row while no secret is stored.
-_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'secret_key'")
-# Does not write the row again if the key is the same, as it is at nearly every change of an agent.
-_REMEMBER_KEY = Statement(
-    """INSERT INTO tk_meta (name, value) VALUES ('secret_key', :value)
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE tk_meta.value <> excluded.value"""
-)
 
 
 class SettingsColumn:
@@ -53,7 +41,7 @@ class SettingsColumn:
     def remember_key(self, settings: AgentSettings) -> Plan[None]:
         """Records which key is needed from now on, if these settings hold a secret."""
         if any(server.secrets for server in settings.mcp_servers.values()):
-            yield _REMEMBER_KEY(value=self._box.sealing_key)
+            yield REMEMBER_KEY(value=self._box.sealing_key)
 
     def _sealed(self, value: object) -> str:
         if isinstance(value, Secret):
@@ -69,26 +57,15 @@ class SettingsColumn:
         raise NotImplementedError(f"{wanted.__name__} is not kept")
 
 
-async def use_keys(database: Database, box: SecretBox) -> None:
-    """Re-encrypts every secret that the first key did not encrypt; refuses to continue without a key."""
-    rows = await database.fetch(_KEY())
-    if not rows or rows[0][0] == box.sealing_key:
-        return
-    if box.sealing_key is None:
-        raise SettingsError(
-            "The database contains encrypted secrets, but their key is missing. Set THREADKEEP_SECRET_KEY, "
-            "or restore the key file to the data folder."
-        )
+async def reseal_settings(database: Database, box: SecretBox) -> int:
+    """Re-encrypts the secrets in agents' settings with the first key; returns how many are unreadable."""
     column = SettingsColumn(box)
     after, unreadable = FIRST_UUID, 0
     while found := await database.fetch(_WITH_SERVERS(after=after, limit=_PAGE)):
         for id_, _ in found:
             unreadable += await database.write(lambda id_=id_: _reseal(column, id_))
         after = found[-1][0]
-    if unreadable:
-        log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
-    else:
-        await database.execute(_REMEMBER_KEY(value=box.sealing_key))
+    return unreadable
 
 
 def _reseal(column: SettingsColumn, id_: str) -> Plan[int]:

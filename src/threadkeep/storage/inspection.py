@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.ids import AgentId
+from threadkeep.ports.gateways import SavedGateway
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.database.migrate import Incompatible, migrations, missing_migrations
+from threadkeep.storage.gateways import ALL_GATEWAYS, gateways_in
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_snapshot, sqlite_path
 
@@ -58,6 +60,7 @@ class Inspection:
     most_connections: int | None
     """How many connections the database server accepts; None if it needs none."""
     agents: Sequence[KeptAgent]
+    gateways: Sequence[SavedGateway]
 
 
 async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> Inspection | None:
@@ -82,6 +85,7 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
     ((most_connections,),) = await database.fetch(_CONNECTIONS())
     # In a database of another version the columns may mean something else.
     agents = await database.fetch(_SERVERS()) if not missing else ()
+    gateways = await database.fetch(ALL_GATEWAYS()) if not missing else ()
     column = SettingsColumn(box)
     return Inspection(
         version=str(version),
@@ -90,4 +94,5 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
         refusal=refusal or refused,
         most_connections=most_connections,
         agents=[KeptAgent(AgentId(id_), name, column.decode(kept)) for id_, name, kept in agents],
+        gateways=gateways_in(gateways, box),
     )

@@ -12,6 +12,15 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, StorageRefused
 from threadkeep.domain.secret import Secret
+from threadkeep.storage.database.connector import Statement
+
+# The key that the stored secrets need; no row while no secret is stored.
+SECRET_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'secret_key'")
+# Does not write the row again if the key is the same, as it is at nearly every change of an agent.
+REMEMBER_KEY = Statement(
+    """INSERT INTO tk_meta (name, value) VALUES ('secret_key', :value)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE tk_meta.value <> excluded.value"""
+)
 
 
 class SecretBox:

@@ -1,5 +1,6 @@
 """Opens a database and builds the store on it."""
 
+import logging
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from threadkeep.domain.errors import SettingsError
 from threadkeep.loops import Loops
 from threadkeep.ports.store import Store
-from threadkeep.storage.agent_settings import use_keys
+from threadkeep.storage.agent_settings import reseal_settings
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.branches import SqlBranches
@@ -27,6 +28,7 @@ from threadkeep.storage.feedback import SqlFeedback
 from threadkeep.storage.file_contents import FileContents, TableFileContents
 from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
+from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
@@ -35,7 +37,7 @@ from threadkeep.storage.payloads.database import SqlPayloads, TableContents
 from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
-from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
 from threadkeep.storage.spending.ledger import SqlLedger
@@ -45,6 +47,8 @@ from threadkeep.storage.users import SqlUsers
 
 if TYPE_CHECKING:
     from threadkeep.storage.database.postgres import PostgresDatabase
+
+log = logging.getLogger("threadkeep.storage")
 
 # `sqlite3` releases the GIL at every step, so more readers than this only contend for it.
 MOST_SQLITE_READERS = 2
@@ -111,10 +115,27 @@ async def store_on(
     Without a box it can't store secrets; without a folder large values go into the database.
     """
     await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
-    await use_keys(database, box or SecretBox())
+    await _use_keys(database, box or SecretBox())
     if box is not None:
         await seal_sessions(database, box)
     return await store_reading(database, box, payload_folder)
+
+
+async def _use_keys(database: Database, box: SecretBox) -> None:
+    """Re-encrypts every secret that the first key did not encrypt; refuses to continue without a key."""
+    rows = await database.fetch(SECRET_KEY())
+    if not rows or rows[0][0] == box.sealing_key:
+        return
+    if box.sealing_key is None:
+        raise SettingsError(
+            "The database contains encrypted secrets, but their key is missing. Set THREADKEEP_SECRET_KEY, "
+            "or restore the key file to the data folder."
+        )
+    unreadable = await reseal_settings(database, box) + await reseal_gateway_keys(database, box)
+    if unreadable:
+        log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
+    else:
+        await database.execute(REMEMBER_KEY(value=box.sealing_key))
 
 
 async def store_reading(
@@ -156,6 +177,7 @@ async def store_reading(
         history=SqlHistory(database),
         payloads=SqlPayloads(database, contents, file_contents),
         files=SqlFiles(database, file_contents),
+        gateways=SqlGateways(database, box),
         exchange=SqlExchange(database, contents, file_contents, rows),
         key=key,
         ping=ping,

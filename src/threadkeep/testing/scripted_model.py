@@ -57,6 +57,7 @@ _WIRES: Mapping[str, WireName] = {
     "/v1/chat/completions": "openai",
     "/v1/responses": "responses",
 }
+_MODELS = "/v1/models"
 _CHECKS: Mapping[WireName, Callable[[object], list[str]]] = {
     "anthropic": check_anthropic_request,
     "openai": check_openai_request,
@@ -104,11 +105,16 @@ class ScriptedModel:
         otherwise: Reply | Callable[[Recorded], Reply] = DEFAULT_REPLY,
         port: int = 0,
         records: bool = True,
+        models: Sequence[str] | None = ("scripted",),
+        key: str | None = None,
     ) -> None:
+        """`models` are those that it lists; None: it lists none. `key` is the only one that it accepts."""
         self.requests: list[Recorded] = []
         self.paths: list[str] = []
         self.connections = 0
         self.otherwise = otherwise
+        self.models = models
+        self.key = key
         self._replies = deque(replies)
         self._port = port
         self._records = records
@@ -214,9 +220,24 @@ class ScriptedModel:
         """The script's reply to a request."""
         if request.problems:
             return [Status(400, "; ".join(request.problems))]
+        if not self.accepts(request.headers):
+            return [Status(401, "Incorrect API key provided.")]
         if self._replies:
             return self._replies.popleft()
         return self.otherwise(request) if callable(self.otherwise) else self.otherwise
+
+    def accepts(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request has the right key, in the manner of either provider."""
+        given = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+        return self.key is None or given == self.key
+
+    def list_models(self, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """The response to a request for its models."""
+        if not self.accepts(headers):
+            return 401, error_body("openai", 401, "Incorrect API key provided.")
+        if self.models is None:
+            return 404, b'{"error": {"message": "There is no such path."}}'
+        return 200, msgspec.json.encode({"object": "list", "data": [{"id": it} for it in self.models]})
 
     def sent(self, request: Recorded, data: bytes, text: str) -> None:
         """Records sent data."""
@@ -270,6 +291,9 @@ class _ClientConnection(asyncio.Protocol):
             }
             content = await self._take(int(headers.get("content-length", "0")))
             self._model.paths.append(path)
+            if path.partition("?")[0] == _MODELS:
+                self._respond(*self._model.list_models(headers))
+                continue
             if path not in _WIRES:
                 self._respond(404, b'{"error": {"message": "There is no such path."}}')
                 continue

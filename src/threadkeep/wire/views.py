@@ -17,6 +17,7 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User, UserRole
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerReport
+from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.mcp_servers import (
     McpServerSettingsView,
     McpServerView,
@@ -44,9 +45,10 @@ class HealthView(View, frozen=True, kw_only=True):
 
 
 class ReadinessView(HealthView, frozen=True, kw_only=True):
-    """Whether the server can serve requests, and which background loops keep failing."""
+    """Whether the server can serve requests, which background loops keep failing, and how gateways are."""
 
     failing: list[str]
+    gateways: Sequence[GatewayStateView]
 
 
 class AgentSettingsView(View, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -55,7 +55,10 @@ async def test_without_sign_in_a_key_counts_and_other_tokens_are_ignored(talk: T
 @ONLY_SQLITE
 async def test_key_made_without_the_servers_token_saves_no_programs(talk: Talk):
     """Without sign-in, only who can read the data folder has programs run, and so do their keys."""
-    program = {"name": "x", "settings": {"mcpServers": {"p": {"command": "npx"}}}}
+    program = {
+        "name": "x",
+        "settings": {"mcpServers": {"p": {"command": "npx", "args": ["mcp-server-nothing"]}}},
+    }
     plain = {**talk.client.headers, "authorization": "Bearer none"}
     for headers, status in ((plain, 403), (dict(talk.client.headers), 201)):
         made = await talk.client.post("/api/keys", json={"name": "k", "scopes": ["admin"]}, headers=headers)
@@ -92,11 +95,12 @@ async def test_host_application_is_not_asked_about_a_key(tmp_path: Path):
 async def test_socket_takes_a_key_wherever_it_takes_a_token(talk: Talk):
     key = await make(talk.client, "chat")
     value, url = key["key"], f"ws{talk.url.removeprefix('http')}/ws"
-    for options in (
+    ways: list[dict[str, Any]] = [
         {"additional_headers": {"Authorization": f"Bearer {value}"}},
         {"additional_headers": {"x-api-key": value}},
         {"subprotocols": [f"bearer.{value}"]},
-    ):
+    ]
+    for options in ways:
         async with agentx(talk, **options) as socket:
             assert "error" not in await socket.request("container_list")
     async with agentx(talk, additional_headers={"x-api-key": UNKNOWN}) as socket:

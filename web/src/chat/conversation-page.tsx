@@ -7,6 +7,7 @@ import { LazyMissingPage } from "../pages/lazy-missing-page";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
 import { conversations } from "../state/conversations";
 import { newDraftKey, readDraft } from "../state/drafts";
+import { chosenModel, modelsFor, moveChoice } from "../state/models";
 import { openThread } from "../state/open-thread";
 import { outbox } from "../state/outbox";
 import { go, type Route } from "../state/route";
@@ -14,6 +15,7 @@ import { ProblemBar } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { Composer } from "./composer/composer";
+import { ModelPicker } from "./composer/model-picker";
 import { ThreadView } from "./thread-view";
 import { UnsentMessage } from "./unsent-message";
 import { Welcome } from "./welcome";
@@ -91,6 +93,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
         if (type !== "created" || (entry.id !== begunId.current && readDraft(draftKey))) return;
         const thread = openThread(event.conversation.id);
         thread.begin(event.conversation, event.entry);
+        moveChoice(draftKey, thread.id);
         onBegun(thread);
         go({ name: "conversation", id: thread.id });
       }),
@@ -108,7 +111,8 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const begin = async (content: string, files: readonly OutgoingFile[] = []): Promise<boolean> => {
     if (first) return false;
     setProblem(null);
-    const entry = outbox.prepare({ kind: "message", conversationId: null, agentId, content, files });
+    const model = chosenModel(draftKey, modelsFor(agent?.id).get());
+    const entry = outbox.prepare({ kind: "message", conversationId: null, agentId, content, files, ...(model && { model }) });
     begunId.current = entry.id;
     await outbox.add(entry);
     return true;
@@ -133,7 +137,9 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
         limit={agent?.settings?.maxMessageChars ?? 0}
         running={first !== undefined}
         onSend={(text, _, files) => begin(text, files)}
-      />
+      >
+        <ModelPicker agentId={agent?.id} draftKey={draftKey} />
+      </Composer>
       <LazyImageViewer images={noImages} />
     </div>
   );

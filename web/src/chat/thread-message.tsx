@@ -68,7 +68,7 @@ export const ThreadMessage = memo(
             isLast={isLast}
             running={running}
             busy={busy}
-            onRegenerate={() => void thread.branches.regenerate(message)}
+            onRegenerate={(model) => void thread.branches.regenerate(message, model)}
             onContinue={(text) => void thread.sending.send(text)}
             onDecide={decide}
             onFork={onFork && (() => onFork(message))}

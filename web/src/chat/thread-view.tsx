@@ -20,6 +20,7 @@ import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { refreshConversations } from "../state/conversations";
 import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
+import { chosenModel, modelState, modelsFor } from "../state/models";
 import { outbox } from "../state/outbox";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { toast } from "../state/toasts";
@@ -29,11 +30,11 @@ import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer/composer";
+import { ModelPicker } from "./composer/model-picker";
 import { Ideas } from "./ideas";
 import { MessageList } from "./message-list";
 import { ThreadMenu } from "./thread-menu";
 import { LazyTurnDrawer } from "./turn/lazy-turn-drawer";
-import { isDemonstration } from "./welcome";
 
 interface Props {
   thread: Thread;
@@ -58,6 +59,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const waiting = useSelected(thread.state, isWaiting);
   const held = useSelected(thread.state, (it) => it.queued.some(({ held }) => held));
   const all = useStore(agents);
+  const isDemo = useStore(modelState) === "demonstration";
   const [renaming, setRenaming] = useState(false);
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has its own draft: what was typed before returns when the edit ends.
@@ -93,7 +95,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     setEdited(null);
   };
   const post = async (text: string, steers: boolean, files: readonly OutgoingFile[]) => {
-    const sent = await thread.sending.send(text, { edited, steers, files });
+    const sent = await thread.sending.send(text, { edited, steers, files, model: chosenModel(thread.id, modelsFor(agent?.id).get()) });
     if (sent) setEdited(null);
     return sent;
   };
@@ -187,11 +189,13 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         disabled={!conversation}
         queues={!sending && !edited}
         waiting={waiting}
-        note={held ? words.heldHint : isDemonstration && !isGuide(agent) ? words.demonstrationShort : ""}
+        note={held ? words.heldHint : isDemo && !isGuide(agent) ? words.demonstrationShort : ""}
         onCancelEdit={edited ? endEdit : undefined}
         onSend={post}
         onStop={() => void thread.sending.stop()}
-      />
+      >
+        <ModelPicker agentId={agent?.id} draftKey={thread.id} />
+      </Composer>
       <p className="unseen" role="status">
         {waiting ? words.waitingForYou : running && !sending ? words.running : ""}
       </p>

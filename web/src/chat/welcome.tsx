@@ -2,13 +2,12 @@ import { type AgentView } from "@threadkeep/client";
 
 import { useStore } from "../hooks/use-store";
 import { agents, isGuide } from "../state/agents";
+import { modelState } from "../state/models";
 import { go } from "../state/route";
+import { session } from "../state/session";
 import { useWords } from "../words";
 import { AgentPicker } from "./agent-picker";
 import { Ideas } from "./ideas";
-
-/** Whether the small embedded model replies; the server says so in the page. */
-export const isDemonstration = document.documentElement.dataset["demonstration"] === "True";
 
 interface Props {
   agent: AgentView | undefined;
@@ -19,7 +18,11 @@ export function Welcome({ agent, onIdea }: Props) {
   const words = useWords();
   const isTour = isGuide(agent);
   const guide = useStore(agents).find(isGuide);
-  const isDemo = isDemonstration && !isTour;
+  const state = useStore(modelState);
+  const isDemo = state === "demonstration" && !isTour;
+  const lacksModel = state !== "connected" && !isTour;
+  const who = useStore(session);
+  const isAdmin = who.state === "in" && who.me.role === "admin";
   const ideas = isTour ? words.guideIdeas : isDemo ? words.ideas : [];
   return (
     <div className="welcome">
@@ -28,11 +31,22 @@ export function Welcome({ agent, onIdea }: Props) {
       {agent && !agent.isDefault && agent.description && (
         <p className="about">{isTour ? words.guideDescription : agent.description}</p>
       )}
-      {isDemo && <p className="demonstration">{words.demonstration}</p>}
+      {lacksModel && (
+        <div className="connect">
+          <p className="demonstration">
+            {!isDemo ? (isAdmin ? words.noModel : words.notConfigured) : isAdmin ? words.demonstration : words.demonstrationForUsers}
+          </p>
+          {isAdmin && (
+            <button type="button" className="primary" onClick={() => go({ name: "gateways" })}>
+              {words.connectModel}
+            </button>
+          )}
+        </div>
+      )}
       {ideas.length > 0 && (
         <Ideas ideas={ideas} onIdea={onIdea}>
           {isDemo && guide && (
-            <button type="button" className="primary" onClick={() => go({ name: "new", agentId: guide.id })}>
+            <button type="button" className={isAdmin ? "" : "primary"} onClick={() => go({ name: "new", agentId: guide.id })}>
               {words.takeTour}
             </button>
           )}

@@ -35,6 +35,10 @@ export function LazyPage({ at, me, onMenu }: Props) {
       return <pages.BriefingsPage onMenu={onMenu} />;
     case "deleted":
       return <pages.DeletedPage onMenu={onMenu} />;
+    case "gateways":
+      return <pages.GatewaysPage me={me} onMenu={onMenu} />;
+    case "keys":
+      return <pages.KeysPage onMenu={onMenu} />;
     case "missing":
       return <pages.MissingPage what="page" onMenu={onMenu} />;
     case "settings":

@@ -4,6 +4,8 @@ import "../styles/page-chunk.css";
 
 export { AgentPage } from "../agents/agent-page";
 export { AgentsPage } from "../agents/agents-page";
+export { GatewaysPage } from "../gateways/gateways-page";
+export { KeysPage } from "../keys/keys-page";
 export { ArchivePage } from "./archive-page";
 export { BriefingsPage } from "./briefings-page";
 export { DeletedPage } from "./deleted-page";

@@ -6,16 +6,19 @@ import { useSignOut } from "../hooks/use-sign-out";
 import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
+import { hrefOf } from "../state/route";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useGatewayWords } from "../words/gateways";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
 
 /** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
+  const gatewayWords = useGatewayWords();
   const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
   const { loaded } = useLoaded(readHealth);
@@ -35,6 +38,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </button>
           )}
         </section>
+        {me.role === "admin" && (
+          <section aria-labelledby="settings-models">
+            <h2 id="settings-models">{gatewayWords.title}</h2>
+            <p className="hint">{gatewayWords.intro}</p>
+            <a className="button" href={hrefOf({ name: "gateways" })}>
+              {gatewayWords.manage}
+            </a>
+          </section>
+        )}
         <section aria-labelledby="settings-appearance">
           <h2 id="settings-appearance">{words.appearance}</h2>
           <div className="columns">
@@ -53,8 +65,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </Field>
           </div>
         </section>
-        <section aria-labelledby="settings-keys">
-          <h2 id="settings-keys">{words.keyboard}</h2>
+        <section aria-labelledby="settings-api-keys">
+          <h2 id="settings-api-keys">{words.apiKeys}</h2>
+          <p className="hint">{words.apiKeysHint}</p>
+          <a className="button" href={hrefOf({ name: "keys" })}>
+            {words.manageKeys}
+          </a>
+        </section>
+        <section aria-labelledby="settings-keyboard">
+          <h2 id="settings-keyboard">{words.keyboard}</h2>
           <button type="button" onClick={() => overlay.set("shortcuts")}>
             {words.shortcuts}
           </button>

@@ -14,7 +14,7 @@ export type Route =
   | { name: "missing" };
 
 /** Pages of which there is one. */
-const PLAIN = ["agents", "archive", "briefings", "deleted", "settings", "usage"] as const;
+const PLAIN = ["agents", "archive", "briefings", "deleted", "gateways", "keys", "settings", "usage"] as const;
 type Plain = (typeof PLAIN)[number];
 
 export function parseRoute(hash: string): Route {

@@ -8,6 +8,7 @@ import { forgetAttachments } from "./attachments";
 import { confirmation } from "./confirmation";
 import { forgetDrafts } from "./drafts";
 import { closeOverlay } from "./overlay";
+import { forgetModels } from "./models";
 import { go } from "./route";
 import { toasts } from "./toasts";
 
@@ -86,6 +87,7 @@ function end(): void {
   setToken(null);
   forgetDrafts();
   forgetAttachments();
+  forgetModels();
   // An overlay may show this user's data.
   confirmation.get()?.answer(false);
   closeOverlay();

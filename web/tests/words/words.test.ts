@@ -2,13 +2,14 @@ import { expect, it } from "vitest";
 
 import { en } from "../../src/words/en";
 import { bytes, dayGroup, duration } from "../../src/words/format";
+import { gatewayWords } from "../../src/words/gateways";
 import { requestWords } from "../../src/words/requests";
 import { sourceWords } from "../../src/words/sources";
 import { turnWords } from "../../src/words/turn";
 import { zh } from "../../src/words/zh";
 
 const sources = Object.values(
-  import.meta.glob<string>(["../../src/**/*.{ts,tsx}", "!../../src/words/{en,zh,requests,turn,sources}.ts"], { eager: true, query: "?raw", import: "default" }),
+  import.meta.glob<string>(["../../src/**/*.{ts,tsx}", "!../../src/words/{en,zh,gateways,requests,turn,sources}.ts"], { eager: true, query: "?raw", import: "default" }),
 ).join("\n");
 
 it("has no word that nobody says", () => {
@@ -18,7 +19,7 @@ it("has no word that nobody says", () => {
 });
 
 it("has no word of what is loaded later that nobody says", () => {
-  expect(Object.keys({ ...requestWords.en, ...turnWords.en, ...sourceWords.en }).filter((it) => !new RegExp(`(?:requestWords|turnWords|sourceWords)\\.${it}\\b`).test(sources))).toEqual([]);
+  expect(Object.keys({ ...requestWords.en, ...turnWords.en, ...sourceWords.en, ...gatewayWords.en }).filter((it) => !new RegExp(`(?:requestWords|turnWords|sourceWords|gatewayWords)\\.${it}\\b`).test(sources))).toEqual([]);
 });
 
 it.each([
@@ -26,6 +27,7 @@ it.each([
   ["a request", requestWords.en, requestWords.zh],
   ["a turn's details", turnWords.en, turnWords.zh],
   ["a source", sourceWords.en, sourceWords.zh],
+  ["gateways", gatewayWords.en, gatewayWords.zh],
 ])("says %s in Chinese, too", (_, english: Record<string, unknown>, chinese: Record<string, unknown>) => {
   expect(Object.keys(english).filter((it) => typeof english[it] === "string" && english[it] === chinese[it])).toEqual([]);
 });

@@ -13,12 +13,12 @@ from threadkeep.domain.agent import (
     AgentSettings,
     Visibility,
 )
-from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import one_line
 from threadkeep.http.api.agent_settings import AgentSettingsBody
 from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
+from threadkeep.http.requests.etags import etag, expected_version
 from threadkeep.http.requests.merge_patch import merge_patch
 from threadkeep.http.requests.paging import PageQuery, Pager
 from threadkeep.http.requests.routing import Call, ViewResponse
@@ -98,7 +98,7 @@ async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> ViewRes
             raise invalid_request(exc, AgentBody) from exc
 
     agent = await call.services.agents.update(
-        call.user, agent_id, revise, expected_version=_expected_version(call.request.headers.get("if-match"))
+        call.user, agent_id, revise, expected_version=expected_version(call)
     )
     return await _detail(agent, call)
 
@@ -129,16 +129,7 @@ async def list_audit(call: Call, *, query: PageQuery) -> PageView[AuditEntryView
 async def _detail(agent: Agent, call: Call) -> ViewResponse[AgentDetailView]:
     reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
     shown = call.services.agents.as_it_runs(agent)
-    return ViewResponse(agent_detail_view(shown, call.user, reports), headers={"ETag": f'"{agent.version}"'})
-
-
-def _expected_version(if_match: str | None) -> int | None:
-    if if_match is None or if_match.strip() == "*":
-        return None
-    tag = if_match.strip().removeprefix("W/").strip('"')
-    if not tag.isdecimal() or len(tag) > 18:  # no version has more digits, and none overflows a column
-        raise InvalidRequest("`If-Match` must be an agent's `ETag`.", param="If-Match")
-    return int(tag)
+    return ViewResponse(agent_detail_view(shown, call.user, reports), headers=etag(agent.version))
 
 
 def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:

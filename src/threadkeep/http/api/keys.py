@@ -22,6 +22,7 @@ class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     scopes: Annotated[
         list[Scope],
         Meta(
+            min_length=1,
             description="`read`: GET requests; `chat`: also conversations, messages, files, approvals and "
             "feedback; `admin`: everything that you may do.",
         ),

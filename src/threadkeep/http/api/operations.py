@@ -2,9 +2,13 @@
 
 from contextlib import suppress
 
+from msgspec import UNSET
+
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.http.requests.routing import Call
+from threadkeep.ports.gateways import GatewayState
 from threadkeep.version import __version__
+from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.views import HealthView, MeView, ReadinessView
 
 
@@ -16,14 +20,24 @@ async def get_health(call: Call) -> HealthView:
 async def get_readiness(call: Call) -> ReadinessView:
     """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown.
 
-    While background work such as search indexing keeps failing, the status is `degraded`, and `failing` names
-    it. Requests are still served, so the response is 200.
+    While background work such as search indexing keeps failing, or the last request to a model provider
+    failed, the status is `degraded`; `failing` and `gateways` say which. Requests are still served, so the
+    response is 200. What is known about gateways comes from turns, and from a look at most once a minute, for
+    which this doesn't wait.
     """
     if call.services.turns.is_draining:
         raise ShuttingDown("This process is shutting down. Try another node.")
     await call.services.store.ping()
-    failing = call.services.loops.failing
-    return ReadinessView(status="degraded" if failing else "ready", version=__version__, failing=failing)
+    failing, gateways = call.services.loops.failing, call.services.live_gateways
+    gateways.look_soon()
+    states = [
+        GatewayStateView(name=name, status=it.state, reason=it.reason or UNSET)
+        for name, it in gateways.health().items()
+    ]
+    is_degraded = failing or any(it.status is GatewayState.FAILING for it in states)
+    return ReadinessView(
+        status="degraded" if is_degraded else "ready", version=__version__, failing=failing, gateways=states
+    )
 
 
 async def get_me(call: Call) -> MeView:

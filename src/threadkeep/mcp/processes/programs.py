@@ -8,11 +8,11 @@ from urllib.parse import quote
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.mcp import PROMPTX, McpServer, RemoteServer, ServerScope, StdioServer
 from threadkeep.domain.workspace import CACHE, Workspaces
-from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.processes.packages import launched_args
 from threadkeep.mcp.processes.process import Program
 from threadkeep.mcp.processes.sandbox import OPEN, Sandbox
+from threadkeep.networks import Network
 
 USER_HEADER = "Threadkeep-User-Id"
 CONVERSATION_HEADER = "Threadkeep-Conversation-Id"

@@ -8,7 +8,7 @@ import msgspec
 from mcp_types import JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from threadkeep.mcp.addresses import Network, allowed_addresses
+from threadkeep.mcp.addresses import allowed_addresses
 from threadkeep.mcp.processes.lines import MESSAGE_COSTS, Pace
 from threadkeep.mcp.sessions.incoming import (
     ENDS_BYTES,
@@ -22,6 +22,7 @@ from threadkeep.mcp.sessions.incoming import (
     is_notice,
     refusal,
 )
+from threadkeep.networks import Network
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 # No read timeout: each call sets its own limit.

@@ -7,10 +7,10 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from threadkeep.mcp.addresses import Network
 from threadkeep.mcp.link import Link, LinkBroken, Streams, causes
 from threadkeep.mcp.sessions.http_client import http_client
 from threadkeep.mcp.sessions.incoming import IncomingMessages
+from threadkeep.networks import Network
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 
 

@@ -64,8 +64,13 @@ def _type_of(line: str) -> str:
     return line[_TYPE_BEGINS : line.index('"', _TYPE_BEGINS)]
 
 
+def event_frame(event: TurnEvent) -> bytes:
+    """An event in the dialect `events`."""
+    return frame(encode_event(event), event=event.body.type, id=event.seq)
+
+
 def _event_frames(event: TurnEvent) -> Sequence[bytes]:
-    return (frame(encode_event(event), event=event.body.type, id=event.seq),)
+    return (event_frame(event),)
 
 
 def _start_events(turn: TurnContext) -> Frames:

@@ -85,6 +85,10 @@ _USAGE_OF_USER = Statement(f"{_USAGE} WHERE user_id = :user_id AND {_DAYS} {_GRO
 _USAGE_OF_USER_WITH_AGENT = Statement(
     f"{_USAGE} WHERE user_id = :user_id AND agent_id = :agent_id AND {_DAYS} {_GROUPED}"
 )
+# For a key that is limited to some agents.
+_USAGE_OF_USER_WITHIN = Statement(
+    f"{_USAGE} WHERE user_id = :user_id AND agent_id IN ({{ids}}) AND {_DAYS} {_GROUPED}"
+)
 # For admins.
 _USAGE_OF_ALL = Statement(f"{_USAGE} WHERE {_DAYS} {_GROUPED}")
 _USAGE_OF_AGENT = Statement(f"{_USAGE} WHERE agent_id = :agent_id AND {_DAYS} {_GROUPED}")
@@ -135,12 +139,15 @@ class SqlLedger:
         """Sums of calls by dimensions."""
         if which.user_id is None:
             query = _USAGE_OF_AGENT if which.agent_id else _USAGE_OF_ALL
+        elif which.agent_id is not None:
+            query = _USAGE_OF_USER_WITH_AGENT
         else:
-            query = _USAGE_OF_USER_WITH_AGENT if which.agent_id else _USAGE_OF_USER
+            query = _USAGE_OF_USER if which.agents is None else _USAGE_OF_USER_WITHIN
         rows = await self._database.fetch(
             query(
                 user_id=which.user_id,
                 agent_id=which.agent_id,
+                ids=to_json(which.agents),
                 first_day=which.first_day,
                 last_day=which.last_day,
                 **{f"by_{it}": it in by for it in DIMENSIONS},

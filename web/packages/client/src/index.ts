@@ -11,6 +11,7 @@ export { Store } from "./store";
 export { ConversationSocket, type ConversationChange } from "./socket";
 export { followUserEvents, type UserEvent, type UserEventListener } from "./user-events";
 export { followTurn, type TurnFollower } from "./turn/follow";
+export { rerunTurn } from "./turn/rerun";
 
 // A turn: its events, and the reply that they become.
 export { type EventUsage, type TurnEvent } from "./turn/events";

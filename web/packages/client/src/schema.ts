@@ -548,6 +548,66 @@ export interface ForkBody {
   messageId: string;
 }
 
+/** The gateway to save. A model's id is `name/model`, so the name can't be changed later. */
+export interface GatewayBody {
+  kind: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[];
+  defaultModel?: string | null;
+  name: string;
+}
+
+/** The APIs that gateways speak. */
+export type GatewayKind = "anthropic" | "local" | "openai" | "responses";
+
+/** The fields to change: a JSON merge patch (RFC 7396), in which null restores the default. */
+export interface GatewayPatch {
+  kind?: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[] | null;
+  defaultModel?: string | null;
+}
+
+/** What is known about a gateway's provider. */
+export type GatewayState = "connected" | "failing" | "unknown";
+
+/** Whether a gateway works, as anybody may know it. */
+export interface GatewayStateView {
+  name: string;
+  status: GatewayState;
+  reason?: string;
+}
+
+/** What a test of a gateway found. */
+export interface GatewayTestView {
+  ok: boolean;
+  models: string[];
+  error?: string;
+}
+
+/** One account with a provider, and whether it works. */
+export interface GatewayView {
+  name: string;
+  kind: GatewayKind;
+  url: string | null;
+  apiKey: string | null;
+  models: ListedModelView[];
+  defaultModel: string | null;
+  source: "admin" | "settings";
+  status: GatewayState;
+  error?: string;
+  version?: number;
+  createdAt?: string;
+  updatedAt?: string;
+}
+
+/** All gateways. */
+export interface GatewaysView {
+  items: GatewayView[];
+}
+
 /** The server's status. */
 export interface HealthView {
   status: string;
@@ -597,6 +657,28 @@ export interface KeyView {
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
+}
+
+/** A model, and what to know about it where the server doesn't know it by itself. */
+export interface ListedModelBody {
+  name: string;
+  contextTokens?: number | null;
+  maxOutputTokens?: number | null;
+  supportsTools?: boolean | null;
+  takesImages?: boolean | null;
+  takesPdfs?: boolean | null;
+  price?: PriceBody | null;
+}
+
+/** A model that a gateway lists, and what its admin says about it. */
+export interface ListedModelView {
+  name: string;
+  contextTokens?: number;
+  maxOutputTokens?: number;
+  supportsTools?: boolean;
+  takesImages?: boolean;
+  takesPdfs?: boolean;
+  price?: PriceView;
 }
 
 /** Its status in lists: active or archived, or deleted until it is purged. */
@@ -837,6 +919,14 @@ export interface PathBody {
   tip?: string | null;
 }
 
+/** What a model charges per million tokens: decimals as texts, or numbers. */
+export interface PriceBody {
+  input: string | number;
+  output: string | number;
+  cachedInput?: string | number | null;
+  cacheWrite?: string | number | null;
+}
+
 /** What a model costs per million tokens, in the server's currency. */
 export interface PriceView {
   input: string;
@@ -930,11 +1020,12 @@ export interface RatedAnswerView {
 /** Whether the reply was good. */
 export type Rating = "down" | "up";
 
-/** Whether the server can serve requests, and which background loops keep failing. */
+/** Whether the server can serve requests, which background loops keep failing, and how gateways are. */
 export interface ReadinessView {
   status: string;
   version: string;
   failing: string[];
+  gateways: GatewayStateView[];
 }
 
 /** What the model received in a turn; enough to rebuild the same request.
@@ -1199,6 +1290,15 @@ export interface TurnView {
   usage: UsageView | null;
   cost?: CostView | null;
   error: FailureView | null;
+}
+
+/** An account with a provider. */
+export interface UnsavedGatewayBody {
+  kind: GatewayKind;
+  url?: string | null;
+  apiKey?: string | null;
+  models?: (string | ListedModelBody)[];
+  defaultModel?: string | null;
 }
 
 /** A file for a message. */

@@ -28,6 +28,17 @@ export class EventParser {
   }
 }
 
+/** The events of a response as they arrive, in lists. */
+export async function* eventsOf<E>(response: Response): AsyncGenerator<E[]> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new EventParser();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield parser.push(value).map((data) => JSON.parse(data) as E);
+  }
+}
+
 /** Passes a stream's events after `lastId` (null: all of them) to `onEvents`, and first an empty list once connected.
 
 Returns true when `onEvents` does, or if the server has no more events, and false if the connection ends before. */

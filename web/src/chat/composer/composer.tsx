@@ -1,6 +1,6 @@
 import { type OutgoingFile } from "@threadkeep/client";
 import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
-import { useEffect, useId, useRef, type KeyboardEvent } from "react";
+import { useEffect, useId, useRef, type KeyboardEvent, type ReactNode } from "react";
 
 import { useStore } from "../../hooks/use-store";
 import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../state/attachments";
@@ -25,6 +25,8 @@ interface Props {
   disabled?: boolean;
   /** A hint below. */
   note?: string;
+  /** What stands before the hint: the choice of a model. */
+  children?: ReactNode;
   /** Set while the user edits a message; cancels the edit. */
   onCancelEdit?: () => void;
   /** Takes the message to send it as soon as possible; false if it can't: then the text stays. `steers`: it joins the running turn. */
@@ -38,7 +40,7 @@ const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
 const NEAR = 0.8;
 
 export function Composer({ draftKey, placeholder, limit, running, disabled = false, note = "", ...more }: Props) {
-  const { queues = false, waiting = false, stopping, onCancelEdit, onSend, onStop } = more;
+  const { queues = false, waiting = false, stopping, children, onCancelEdit, onSend, onStop } = more;
   const words = useWords();
   const text = useDraft(draftKey);
   const attachments = useStore(attachmentsOf(draftKey));
@@ -146,7 +148,9 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
           </button>
         )}
       </div>
-      <p id="limit" className={over > 0 || hasFailed ? "limit wrong" : "limit"}>
+      <div className="below">
+        {children}
+        <p id="limit" className={over > 0 || hasFailed ? "limit wrong" : "limit"}>
         {limit > 0 && over > 0 ? (
           words.tooLong(over)
         ) : limit > 0 && -over < limit * (1 - NEAR) ? (
@@ -160,7 +164,8 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
         ) : (
           note
         )}
-      </p>
+        </p>
+      </div>
       {!disabled && <DropOverlay onDrop={drop} />}
     </form>
   );

@@ -1,5 +1,5 @@
 import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
-import { GitFork, History, Info, RefreshCw } from "lucide-react";
+import { Columns2, GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { liveActivity, shownSegments } from "../../turn/activity";
@@ -12,6 +12,8 @@ import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
 import { RatingButtons } from "./rating-buttons";
 import { LazyRatingForm } from "./lazy-rating-form";
+import { LazyRerunDrawer } from "./lazy-rerun-drawer";
+import { RegenerateButton } from "./regenerate-button";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
@@ -25,7 +27,7 @@ interface Props {
   running: boolean;
   /** Whether the path can't be changed now. */
   busy: boolean;
-  onRegenerate: () => void;
+  onRegenerate: (model?: string) => void;
   onContinue: (text: string) => void;
   onDecide: Decide;
   onFork?: () => void;
@@ -42,6 +44,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
   /** The number of the source that the user opened. */
   const [source, setSource] = useState<number | null>(null);
   const [isRating, setRating] = useState(false);
+  const [isTrying, setTrying] = useState(false);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -85,7 +88,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
         <LazyCitations agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
       )}
       {!running && (
-        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={onRegenerate} onContinue={onContinue} />
+        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={() => onRegenerate()} onContinue={onContinue} />
       )}
       {(!running || turnId) && (
         <div className="actions">
@@ -93,19 +96,24 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
             <>
               {children}
               {hasText && <CopyButton text={contentOf(parts)} />}
-              <IconButton
-                icon={RefreshCw}
-                label={words.regenerate}
-                unavailable={busy ? words.regenerateBusy : undefined}
-                onClick={onRegenerate}
-              />
+              <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
               <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
+              {turnId && hasText && <IconButton icon={Columns2} label={words.tryModel} onClick={() => setTrying(true)} />}
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
             </>
           )}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
           {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
         </div>
+      )}
+      {!running && turnId && (
+        <LazyRerunDrawer
+          agentId={agentId}
+          message={message}
+          isOpen={isTrying}
+          onRegenerate={busy ? undefined : onRegenerate}
+          onClose={() => setTrying(false)}
+        />
       )}
       {!running && <LazyRatingForm feedback={isRating ? message.feedback : undefined} onRate={onRate} onClose={() => setRating(false)} />}
     </article>

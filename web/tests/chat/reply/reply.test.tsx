@@ -336,7 +336,7 @@ it("regenerates, edits and forks the message that the user clicks", async () => 
   const onFork = vi.fn();
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
-  expect(regenerate).toHaveBeenCalledExactlyOnceWith(message);
+  expect(regenerate).toHaveBeenCalledExactlyOnceWith(message, undefined);
   await click(reply.named("Branch from here"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };

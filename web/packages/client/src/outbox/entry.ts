@@ -36,6 +36,8 @@ export interface OutgoingMessage extends EntryHead {
   agentId: string | null;
   content: string;
   files: readonly OutgoingFile[];
+  /** The model that the user chose; the agent's own if missing. */
+  model?: string;
   /** The end of the path as the user saw it. */
   tip?: string | null;
   /** The message that it replaces, and the one which both follow. */

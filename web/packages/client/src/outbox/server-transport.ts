@@ -34,13 +34,14 @@ function pathOf(entry: OutboxEntry): string {
 
 function bodyOf(entry: OutboxEntry): object {
   if (entry.kind === "answer") return entry.body;
-  const { content, files, tip, edited, whenBusy } = entry;
+  const { content, files, tip, edited, whenBusy, model } = entry;
   const body: MessageBody = {
     content,
     ...(files.length && { files: files.flatMap(({ kept }) => (kept ? [kept.fileId] : [])) }),
     ...(tip !== undefined && { tip }),
     ...(edited && { parentId: edited.parentId }),
     ...(whenBusy && { whenBusy }),
+    ...(model && whenBusy !== "steer" && { model }),
   };
   return body;
 }

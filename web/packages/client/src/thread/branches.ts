@@ -17,15 +17,15 @@ export class Branches {
     private readonly followActiveTurn: () => void,
   ) {}
 
-  /** Asks the model for another reply; false if that isn't possible now, or the server refuses. */
-  async regenerate(replaced: Message): Promise<boolean> {
+  /** Asks the model, or another one, for another reply; false if that isn't possible now, or the server refuses. */
+  async regenerate(replaced: Message, model?: string): Promise<boolean> {
     const { thread } = this;
     if (isBusy(thread.current)) return false;
     const tip = tipOf(thread.current);
     thread.dispatch({ type: "regenerating", replaced });
     this.reading.outdate();
     try {
-      const turn = await thread.postOnce<StartedTurnView>("/regenerate", { messageId: replaced.id, tip });
+      const turn = await thread.postOnce<StartedTurnView>("/regenerate", { messageId: replaced.id, tip, ...(model && { model }) });
       thread.dispatch({ type: "started", turn });
       this.followActiveTurn();
       return true;

@@ -16,6 +16,8 @@ export interface SendOptions {
   /** Whether it joins the turn that runs; one with files cannot. */
   steers?: boolean;
   files?: readonly OutgoingFile[];
+  /** The model that replies; the agent's own if missing. */
+  model?: string;
 }
 
 export class Sending {
@@ -29,7 +31,7 @@ export class Sending {
   /** Sends a message, at the end or in place of `edited`; false if that isn't possible now. True once the outbox has it.
 
   While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
-  async send(content: string, { edited = null, steers = false, files = [] }: SendOptions = {}): Promise<boolean> {
+  async send(content: string, { edited = null, steers = false, files = [], model }: SendOptions = {}): Promise<boolean> {
     const state = this.thread.current;
     if (state.sending || state.choosing) return false;
     const queues = !edited && mustQueue(state);
@@ -40,7 +42,7 @@ export class Sending {
     const position = queues
       ? { whenBusy: steers ? ("steer" as const) : ("queue" as const), ...(turnId && { steers: turnId }) }
       : { tip, ...(edited && { edited: { id: edited.id, parentId: edited.parentId } }) };
-    const entry = this.outbox.prepare({ kind: "message", conversationId: this.thread.id, agentId, content, files, ...position });
+    const entry = this.outbox.prepare({ kind: "message", conversationId: this.thread.id, agentId, content, files, ...(model && { model }), ...position });
     if (!queues && !edited) await this.reading.showLatest();
     this.reading.outdate();
     this.outgoing.show(entry);

@@ -1,4 +1,4 @@
-"""Images of messages: preparation for models and for the page."""
+"""Images and PDFs of messages: prepared and inspected before a model receives them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,4 +34,25 @@ class ImagePreparer(Protocol):
 
         Raises UnsupportedFile if the image can't be decoded, and StorageUnavailable if a file can't be read.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PdfFacts:
+    """A PDF's properties.
+
+    `encrypted` includes a PDF that opens without a password and only forbids printing or the like; providers
+    refuse it all the same. With `needs_password` nothing else is known, and `pages` is 0.
+    """
+
+    page_count: int
+    encrypted: bool
+    needs_password: bool
+
+
+class PdfInspector(Protocol):
+    """Inspects PDFs, isolated from everything else."""
+
+    async def inspect(self, source: Path) -> PdfFacts:
+        """A PDF's properties; raises UnsupportedFile if it can't be opened or takes too long."""
         ...

@@ -1,0 +1,193 @@
+"""Gateways over HTTP, for admins."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, TypeVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
+from threadkeep.domain.money import Price
+from threadkeep.domain.secret import MASK, Secret
+from threadkeep.http.requests.etags import etag, expected_version
+from threadkeep.http.requests.routing import Call, ViewResponse
+from threadkeep.services.gateways import GatewayReport
+from threadkeep.wire.gateways import (
+    GatewayTestView,
+    GatewayView,
+    gateway_test_view,
+    gateway_view,
+)
+from threadkeep.wire.view import View
+
+T = TypeVar("T")
+Amount = str | int | float
+LimitedText = Annotated[str, Meta(max_length=5000)]
+Tokens = Annotated[int, Meta(gt=0, le=10**9)]
+
+
+class PriceBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a model charges per million tokens: decimals as texts, or numbers."""
+
+    input: Amount
+    output: Amount
+    cached_input: Amount | None = None
+    cache_write: Amount | None = None
+
+
+class ListedModelBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A model, and what to know about it where the server doesn't know it by itself."""
+
+    name: str
+    context_tokens: Tokens | None = None
+    max_output_tokens: Tokens | None = None
+    supports_tools: bool | None = None
+    takes_images: bool | None = None
+    takes_pdfs: bool | None = None
+    price: PriceBody | None = None
+
+
+class UnsavedGatewayBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """An account with a provider."""
+
+    kind: GatewayKind
+    url: Annotated[LimitedText | None, Meta(description="By default, the provider's own.")] = None
+    api_key: LimitedText | None = None
+    models: Annotated[
+        list[str | ListedModelBody],
+        Meta(description="What can be chosen: names, or objects that say more. Empty: anything it has."),
+    ] = []
+    default_model: Annotated[
+        str | None, Meta(description="For agents that don't name a model; by default, the first one listed.")
+    ] = None
+
+
+class GatewayBody(UnsavedGatewayBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The gateway to save. A model's id is `name/model`, so the name can't be changed later."""
+
+    name: str
+
+
+class GatewayPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The fields to change: a JSON merge patch (RFC 7396), in which null restores the default."""
+
+    kind: GatewayKind | UnsetType = UNSET
+    url: str | UnsetType | None = UNSET
+    api_key: str | UnsetType | None = UNSET
+    models: list[str | ListedModelBody] | UnsetType | None = UNSET
+    default_model: str | UnsetType | None = UNSET
+
+
+class GatewaysView(View, frozen=True, kw_only=True):
+    """All gateways."""
+
+    items: Sequence[GatewayView]
+
+
+async def list_gateways(call: Call) -> GatewaysView:
+    """List every gateway: those of the settings first, which are read-only. For admins."""
+    return GatewaysView(items=[_view(it) for it in await call.services.gateways.reports(call.user)])
+
+
+async def create_gateway(call: Call, *, body: GatewayBody) -> ViewResponse[GatewayView]:
+    """Connect a gateway. Every node uses it within seconds, without a restart. For admins."""
+    config = _config(body.name, body, kept=None)
+    return _response(await call.services.gateways.create(call.user, config))
+
+
+async def get_gateway(call: Call, *, gateway: str) -> ViewResponse[GatewayView]:
+    """Read a gateway. For admins."""
+    return _response(await call.services.gateways.get(call.user, gateway))
+
+
+async def patch_gateway(call: Call, *, gateway: str, body: GatewayPatch) -> ViewResponse[GatewayView]:
+    """Change a gateway with a JSON merge patch. With `If-Match`, only if it hasn't changed. For admins.
+
+    A stored key goes only to the address that it was entered for: send `apiKey` again with another `url` or
+    `kind`. Replies in progress finish as they began.
+    """
+
+    def revise(config: GatewayConfig) -> GatewayConfig:
+        given = UnsavedGatewayBody(
+            kind=_or(body.kind, config.kind),
+            url=_or(body.url, config.url),
+            api_key=_or(body.api_key, MASK if config.api_key else None),
+            models=_or(body.models, None) or [],
+            default_model=_or(body.default_model, config.default_model),
+        )
+        revised = _config(config.name, given, kept=config)
+        return replace(revised, models=config.models) if body.models is UNSET else revised
+
+    return _response(
+        await call.services.gateways.update(
+            call.user, gateway, revise, expected_version=expected_version(call)
+        )
+    )
+
+
+async def delete_gateway(call: Call, *, gateway: str) -> None:
+    """Delete a gateway. Replies in progress finish; agents that name its models need others. For admins."""
+    await call.services.gateways.delete(call.user, gateway, expected_version=expected_version(call))
+
+
+async def test_gateway(call: Call, *, gateway: str) -> GatewayTestView:
+    """Connect to a gateway and list its models; asks one that it names for a word. For admins.
+
+    If that fails, the response is still 200; `error` gives the reason.
+    """
+    return gateway_test_view(await call.services.gateways.test(call.user, gateway))
+
+
+async def test_unsaved_gateway(call: Call, *, body: UnsavedGatewayBody) -> GatewayTestView:
+    """Test a gateway before it is saved, as the test of a saved one does. For admins."""
+    config = _config("unsaved", body, kept=None)
+    return gateway_test_view(await call.services.gateways.test_unsaved(call.user, config))
+
+
+def _view(report: GatewayReport) -> GatewayView:
+    return gateway_view(report.config, report.health, report.saved)
+
+
+def _response(report: GatewayReport) -> ViewResponse[GatewayView]:
+    return ViewResponse(_view(report), headers=etag(report.saved.version) if report.saved else {})
+
+
+def _config(name: str, body: UnsavedGatewayBody, *, kept: GatewayConfig | None) -> GatewayConfig:
+    return GatewayConfig(
+        name=name,
+        kind=body.kind,
+        url=body.url.strip() or None if body.url else None,
+        api_key=_key(body, kept),
+        models=tuple(_listed(it) for it in body.models),
+        default_model=body.default_model,
+    )
+
+
+def _key(body: UnsavedGatewayBody, kept: GatewayConfig | None) -> Secret | None:
+    """The key in a request; a mask stands for the stored one, which goes to no other address."""
+    if body.api_key != MASK:
+        return Secret(body.api_key.strip()) if body.api_key and body.api_key.strip() else None
+    if kept is not None and (body.kind, body.url) == (kept.kind, kept.url):
+        return kept.api_key
+    raise InvalidRequest(
+        "Send the API key again: a stored key goes only to the address that it was entered for.",
+        param="apiKey",
+    )
+
+
+def _listed(model: str | ListedModelBody) -> ListedModel:
+    if isinstance(model, str):
+        return ListedModel(name=model)
+    said = {name: getattr(model, name) for name in ListedModelBody.__struct_fields__ if name != "price"}
+    if model.price is None:
+        return ListedModel(**said)
+    given = {name: getattr(model.price, name) for name in PriceBody.__struct_fields__}
+    try:
+        return ListedModel(price=Price.per_million(**given), **said)
+    except InvalidRequest as exc:
+        raise InvalidRequest(f"The price of {model.name}: {exc.message}", param="models") from exc
+
+
+def _or(given: T | UnsetType, kept: T) -> T:
+    return kept if isinstance(given, UnsetType) else given

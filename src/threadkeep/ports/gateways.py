@@ -1,0 +1,118 @@
+"""Gateways that admins save, and how gateways are doing."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.model import GatewayConfig
+from threadkeep.ports.agents import AuditEntry
+
+
+class GatewayState(Choice):
+    """What is known about a gateway's provider."""
+
+    CONNECTED = "connected"
+    FAILING = "failing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayHealth:
+    """What the last request to a gateway's provider has shown; `error` is for admins only."""
+
+    state: GatewayState
+    error: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """What anybody can know of the error: our own words. The provider's follow a colon."""
+        return self.error and f"{self.error.partition(':')[0].rstrip('.')}."
+
+
+CONNECTED, UNKNOWN = GatewayHealth(GatewayState.CONNECTED), GatewayHealth(GatewayState.UNKNOWN)
+
+
+def failing(error: ThreadkeepError) -> GatewayHealth:
+    """The health of a gateway whose last request ended with this error."""
+    return GatewayHealth(GatewayState.FAILING, error.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedGateway:
+    """A gateway as an admin saved it."""
+
+    config: GatewayConfig
+    version: int
+    created_at: int
+    updated_at: int
+
+
+class GatewayStore(Protocol):
+    """The gateways of a database, with their keys encrypted. Each change is also in the audit log."""
+
+    async def all(self) -> Sequence[SavedGateway]:
+        """All of them, oldest first."""
+        ...
+
+    async def add(self, gateway: SavedGateway, entry: AuditEntry, *, most: int) -> None:
+        """Stores a new one; Conflict if its name is taken, or there are `most` already."""
+        ...
+
+    async def update(
+        self,
+        name: str,
+        change: Callable[[SavedGateway], SavedGateway],
+        entry: Callable[[SavedGateway], AuditEntry],
+    ) -> SavedGateway | None:
+        """Reads, changes and writes one exclusively; the change must be pure."""
+        ...
+
+    async def remove(self, name: str, check: Callable[[SavedGateway], None], entry: AuditEntry) -> bool:
+        """Removes one that `check` accepts; False if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayTest:
+    """What a test of a gateway found: the models that its provider lists, or what is wrong."""
+
+    models: Sequence[str] = ()
+    error: str | None = None
+
+
+class GatewayTester(Protocol):
+    """Connects to a gateway that may not be saved yet."""
+
+    async def check(self, config: GatewayConfig) -> None:
+        """Raises InvalidRequest for an address that admins may not name, or a key that no header carries."""
+        ...
+
+    async def test(self, config: GatewayConfig) -> GatewayTest:
+        """Connects once and lists the models; nothing is stored."""
+        ...
+
+
+class RunningGateways(Protocol):
+    """The gateways that this process uses."""
+
+    @property
+    def fixed(self) -> Sequence[GatewayConfig]:
+        """Those of the settings."""
+        ...
+
+    def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
+        """Uses these beside those of the settings; `health` says why some can't be used.
+
+        Unchanged ones keep their connections; replies in progress finish on those that they began with.
+        """
+        ...
+
+    def health(self) -> Mapping[str, GatewayHealth]:
+        """What is known about each, by name."""
+        ...
+
+    async def look(self) -> None:
+        """Asks each provider for its models, so that `health` is up to date; costs nothing."""
+        ...

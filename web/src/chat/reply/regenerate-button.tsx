@@ -1,0 +1,36 @@
+import { RefreshCw } from "lucide-react";
+
+import { useStore } from "../../hooks/use-store";
+import { modelsFor } from "../../state/models";
+import { IconButton } from "../../ui/icon-button";
+import { Menu } from "../../ui/menu";
+import { useWords } from "../../words";
+import { modelGroups } from "../composer/model-picker";
+
+interface Props {
+  agentId: string | undefined;
+  /** The model that replied. */
+  model: string | null;
+  busy: boolean;
+  onRegenerate: (model?: string) => void;
+}
+
+/** Asks for another reply; where the agent offers several models, with any of them. */
+export function RegenerateButton({ agentId, model, busy, onRegenerate }: Props) {
+  const words = useWords();
+  const models = useStore(modelsFor(agentId));
+  if (!models.length || busy)
+    return (
+      <IconButton
+        icon={RefreshCw}
+        label={words.regenerate}
+        unavailable={busy ? words.regenerateBusy : undefined}
+        onClick={() => onRegenerate()}
+      />
+    );
+  return (
+    <Menu label={words.regenerate} groups={modelGroups(words, models, model, onRegenerate)}>
+      <RefreshCw aria-hidden />
+    </Menu>
+  );
+}

@@ -1,0 +1,109 @@
+import { requestProblemOf, type GatewayView, type GatewaysView, type MeView, type Problem } from "@threadkeep/client";
+import { useState } from "react";
+
+import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
+import { confirmed } from "../state/confirmation";
+import { refreshModels } from "../state/models";
+import { toast } from "../state/toasts";
+import { ProblemBar, describeProblem } from "../ui/problem-bar";
+import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
+import { useGatewayWords } from "../words/gateways";
+import { GatewayCard } from "./gateway-card";
+import { GatewayForm } from "./gateway-form";
+
+const readGateways = async (signal: AbortSignal) => (await api.get<GatewaysView>("/api/admin/gateways", {}, signal)).items;
+
+/** The operator's page of gateways; without a real one, it begins with the form that connects one. */
+export function GatewaysPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
+  const gatewayWords = useGatewayWords();
+  return (
+    <div className="page">
+      <TopBar title={gatewayWords.title} onMenu={onMenu} />
+      <div className="content gateways">
+        {me.role === "admin" ? <Gateways /> : <p className="hint">{gatewayWords.notAdmin}</p>}
+      </div>
+    </div>
+  );
+}
+
+function Gateways() {
+  const words = useWords();
+  const gatewayWords = useGatewayWords();
+  const { loaded, again } = useLoaded(readGateways);
+  /** The gateway whose form is open; "new" for one that is to be connected. */
+  const [open, setOpen] = useState<string | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  if (loaded.state === "loading") return <p className="hint">{words.loading}</p>;
+  if (loaded.state === "failed")
+    return (
+      <p className="hint" role="alert">
+        {describeProblem(words, loaded.problem)}{" "}
+        <button type="button" className="link" onClick={() => void again()}>
+          {words.retry}
+        </button>
+      </p>
+    );
+  const all = loaded.value;
+  const isFirst = all.every(isDemonstration);
+  const refresh = async () => {
+    await Promise.all([again(), refreshModels()]);
+  };
+  const saved = async (gateway: GatewayView) => {
+    toast(open === "new" || isFirst ? gatewayWords.connected(gateway.name) : gatewayWords.saved);
+    setOpen(null);
+    await refresh();
+    document.getElementById("gateways")?.focus(); // the form with the focus is gone
+  };
+  const remove = async ({ name }: GatewayView) => {
+    const question = { title: gatewayWords.deleteNamed(name), text: gatewayWords.deleteSure, action: gatewayWords.delete };
+    if (!(await confirmed(question))) return;
+    try {
+      await api.send("DELETE", `/api/admin/gateways/${encodeURIComponent(name)}`);
+      setProblem(null);
+      toast(gatewayWords.deleted(name));
+      await refresh();
+      document.getElementById("gateways")?.focus();
+    } catch (error) {
+      setProblem(requestProblemOf(error));
+    }
+  };
+  return (
+    <div className="form">
+      <p className="hint" id="gateways" tabIndex={-1}>
+        {isFirst ? (all.length ? gatewayWords.demonstration : gatewayWords.nothing) : gatewayWords.intro}
+      </p>
+      {isFirst && <GatewayForm kept={null} all={all} onSaved={(it) => void saved(it)} />}
+      {!isFirst && (
+        <ul className="cards">
+          {all.map((it) =>
+            open === it.name ? (
+              <li key={it.name}>
+                <GatewayForm kept={it} all={all} onSaved={(next) => void saved(next)} onCancel={() => setOpen(null)} />
+              </li>
+            ) : (
+              <GatewayCard key={it.name} gateway={it} onEdit={() => setOpen(it.name)} onDelete={() => void remove(it)} />
+            ),
+          )}
+        </ul>
+      )}
+      {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      {!isFirst &&
+        (open === "new" ? (
+          <GatewayForm kept={null} all={all} onSaved={(it) => void saved(it)} onCancel={() => setOpen(null)} />
+        ) : (
+          <div className="choices">
+            <button type="button" onClick={() => setOpen("new")}>
+              {gatewayWords.connectAnother}
+            </button>
+          </div>
+        ))}
+    </div>
+  );
+}
+
+/** The small model that comes with Threadkeep. */
+function isDemonstration({ kind, defaultModel, source }: GatewayView): boolean {
+  return kind === "local" && defaultModel === null && source === "settings";
+}

@@ -1,0 +1,89 @@
+import { useId, useState } from "react";
+
+import { Field } from "../ui/field";
+import { useGatewayWords } from "../words/gateways";
+import { chatModels, namesIn } from "./gateway";
+
+/** Beyond this many, a filter helps. */
+const MANY = 12;
+
+interface Props {
+  /** The models that the provider lists; empty if it lists none. */
+  listed: readonly string[];
+  chosen: readonly string[];
+  onChange: (chosen: readonly string[]) => void;
+}
+
+/** Which of a gateway's models agents and users can choose. */
+export function ModelChoice({ listed, chosen, onChange }: Props) {
+  const gatewayWords = useGatewayWords();
+  if (listed.length) return <ListedModels listed={listed} chosen={chosen} onChange={onChange} />;
+  return (
+    <Field label={gatewayWords.names} hint={gatewayWords.namesHint}>
+      <TypedNames chosen={chosen} onChange={onChange} />
+    </Field>
+  );
+}
+
+/** Keeps what is typed: an empty line is a beginning. */
+function TypedNames({ chosen, onChange, ...field }: Omit<Props, "listed">) {
+  const [text, setText] = useState(chosen.join("\n"));
+  return (
+    <textarea
+      {...field}
+      rows={3}
+      value={text}
+      spellCheck={false}
+      onChange={(event) => {
+        setText(event.target.value);
+        onChange(namesIn(event.target.value));
+      }}
+    />
+  );
+}
+
+function ListedModels({ listed, chosen, onChange }: Props) {
+  const gatewayWords = useGatewayWords();
+  const label = useId();
+  const [filter, setFilter] = useState("");
+  const [showsAll, setShowsAll] = useState(false);
+  const forChat = chatModels(listed);
+  const hidden = listed.length - forChat.length;
+  const known = [...new Set([...chosen, ...(showsAll || !forChat.length ? listed : forChat)])].sort();
+  const shown = known.filter((it) => it.toLowerCase().includes(filter.trim().toLowerCase()));
+  const toggle = (name: string) => onChange(chosen.includes(name) ? chosen.filter((it) => it !== name) : [...chosen, name]);
+  return (
+    <div className="field" role="group" aria-labelledby={label}>
+      <span id={label} className="label">
+        {gatewayWords.choose}
+      </span>
+      {known.length > MANY && (
+        <input
+          type="search"
+          value={filter}
+          aria-label={gatewayWords.filter}
+          placeholder={gatewayWords.filter}
+          onChange={(event) => setFilter(event.target.value)}
+          onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
+        />
+      )}
+      <ul className="model-choice">
+        {shown.map((name) => (
+          <li key={name}>
+            <label className="check">
+              <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />
+              <span>{name}</span>
+            </label>
+          </li>
+        ))}
+        {!shown.length && <li className="hint">{gatewayWords.noMatch}</li>}
+      </ul>
+      {hidden > 0 && forChat.length > 0 && (
+        <label className="check">
+          <input type="checkbox" checked={showsAll} onChange={() => setShowsAll(!showsAll)} />
+          <span>{gatewayWords.showAll(listed.length)}</span>
+        </label>
+      )}
+    </div>
+  );
+}

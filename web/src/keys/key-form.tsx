@@ -1,0 +1,152 @@
+import { type AgentView, type NewKeyView } from "@threadkeep/client";
+import { useState } from "react";
+
+import { api } from "../api/api";
+import { useForm } from "../hooks/use-form";
+import { useStore } from "../hooks/use-store";
+import { agents } from "../state/agents";
+import { Field } from "../ui/field";
+import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
+
+export const SCOPES = ["read", "chat", "admin"] as const;
+type Scope = (typeof SCOPES)[number];
+
+interface Draft {
+  name: string;
+  scopes: Scope;
+  /** How many days it is valid; empty for ever. */
+  expiresAt: string;
+  budgetMonth: string;
+  agents: readonly string[];
+}
+
+const EMPTY: Draft = { name: "", scopes: "chat", expiresAt: "90", budgetMonth: "", agents: [] };
+const DAYS = ["7", "30", "90", "365", ""];
+/** A key that may do everything doesn't live longer. */
+const MOST_ADMIN_DAYS = 90;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+interface Props {
+  onMade: (key: NewKeyView) => void;
+  onCancel: () => void;
+}
+
+/** What a new key is for and may do. */
+export function KeyForm({ onMade, onCancel }: Props) {
+  const words = useWords();
+  const known = useStore(agents);
+  const { values, isSaving, faultOf, set, save } = useForm("keys", EMPTY);
+  const [isLimited, setLimited] = useState(false);
+  const chosen = isLimited ? values.agents : [];
+  const ready = values.name.trim() !== "" && (!isLimited || chosen.length > 0);
+  const days = DAYS.filter((it) => values.scopes !== "admin" || (it !== "" && Number(it) <= MOST_ADMIN_DAYS));
+  const make = () =>
+    save(async () => {
+      const expiresAt = values.expiresAt && new Date(Date.now() + Number(values.expiresAt) * DAY_MS).toISOString();
+      const body = {
+        name: values.name.trim(),
+        scopes: [values.scopes],
+        ...(isLimited && { agents: chosen }),
+        ...(values.budgetMonth.trim() && { budgetMonth: values.budgetMonth.trim() }),
+        // The server's own clock counts for the longest time.
+        ...(expiresAt && !(values.scopes === "admin" && Number(values.expiresAt) === MOST_ADMIN_DAYS) && { expiresAt }),
+      };
+      onMade(await api.send<NewKeyView>("POST", "/api/keys", body));
+    }).catch((error: unknown) => toastProblem(words, error));
+  return (
+    <form
+      className="card editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (ready && !isSaving) void make();
+      }}
+    >
+      <Field label={words.name} hint={words.keyNameHint} fault={faultOf("name")}>
+        <input autoFocus value={values.name} maxLength={100} onChange={(event) => set("name", event.target.value)} />
+      </Field>
+      <fieldset className="options">
+        <legend>{words.keyMay}</legend>
+        {SCOPES.map((scope) => (
+          <label key={scope} className="check">
+            <input
+              type="radio"
+              name="scope"
+              checked={values.scopes === scope}
+              onChange={() => {
+                set("scopes", scope);
+                if (scope === "admin" && !(Number(values.expiresAt) <= MOST_ADMIN_DAYS && values.expiresAt))
+                  set("expiresAt", String(MOST_ADMIN_DAYS));
+              }}
+            />
+            <span>
+              {words.keyScopes[scope]} <small>{words.keyScopeHints[scope]}</small>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <fieldset className="options">
+        <legend>{words.agents}</legend>
+        <label className="check">
+          <input type="radio" name="agents" checked={!isLimited} onChange={() => setLimited(false)} />
+          {words.keyAllAgents}
+        </label>
+        <label className="check">
+          <input type="radio" name="agents" checked={isLimited} onChange={() => setLimited(true)} />
+          {words.keySomeAgents}
+        </label>
+        {isLimited && <AgentChoice all={known ?? []} chosen={chosen} onChoose={(ids) => set("agents", ids)} />}
+      </fieldset>
+      <div className="columns">
+        <Field label={words.keyExpires} fault={faultOf("expiresAt")}>
+          <select value={values.expiresAt} onChange={(event) => set("expiresAt", event.target.value)}>
+            {days.map((it) => (
+              <option key={it} value={it}>
+                {it ? words.inDays(Number(it)) : words.never}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field label={words.keyBudget} hint={words.keyBudgetHint} fault={faultOf("budgetMonth")}>
+          <input
+            inputMode="decimal"
+            value={values.budgetMonth}
+            placeholder={words.noLimit}
+            onChange={(event) => set("budgetMonth", event.target.value)}
+          />
+        </Field>
+      </div>
+      <div className="choices">
+        <button type="submit" className="primary" disabled={!ready || isSaving}>
+          {words.makeKey}
+        </button>
+        <button type="button" onClick={onCancel}>
+          {words.cancel}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface ChoiceProps {
+  all: readonly AgentView[];
+  chosen: readonly string[];
+  onChoose: (ids: readonly string[]) => void;
+}
+
+function AgentChoice({ all, chosen, onChoose }: ChoiceProps) {
+  return (
+    <div className="agent-choice">
+      {all.map(({ id, name }) => (
+        <label key={id} className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(id)}
+            onChange={({ target }) => onChoose(target.checked ? [...chosen, id] : chosen.filter((it) => it !== id))}
+          />
+          <span dir="auto">{name}</span>
+        </label>
+      ))}
+    </div>
+  );
+}

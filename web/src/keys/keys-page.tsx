@@ -1,0 +1,126 @@
+import "../styles/keys.css";
+
+import { type KeyView, type NewKeyView } from "@threadkeep/client";
+import { useRef, useState } from "react";
+
+import { api } from "../api/api";
+import { useLoaded } from "../hooks/use-loaded";
+import { useRowFocus } from "../hooks/use-row-focus";
+import { useStore } from "../hooks/use-store";
+import { agentName, agents } from "../state/agents";
+import { confirmed } from "../state/confirmation";
+import { toast } from "../state/toasts";
+import { describeProblem, toastProblem } from "../ui/problem-bar";
+import { TopBar } from "../ui/top-bar";
+import { useWords } from "../words";
+import { dateTime } from "../words/format";
+import { KeyForm } from "./key-form";
+import { NewKey } from "./new-key";
+
+interface ListedKey extends KeyView {
+  isExpired: boolean;
+}
+
+async function readKeys(signal: AbortSignal): Promise<ListedKey[]> {
+  const { items } = await api.get<{ items: KeyView[] }>("/api/keys", {}, signal);
+  const now = Date.now();
+  return items.map((it) => ({ ...it, isExpired: it.expiresAt !== null && Date.parse(it.expiresAt) <= now }));
+}
+
+/** The user's API keys: to make, to look at, to revoke. */
+export function KeysPage({ onMenu }: { onMenu: () => void }) {
+  const words = useWords();
+  const { loaded, again } = useLoaded(readKeys);
+  const [isMaking, setMaking] = useState(false);
+  const [made, setMade] = useState<NewKeyView | null>(null);
+  return (
+    <div className="page">
+      <TopBar title={words.apiKeys} onMenu={onMenu} />
+      <div className="content keys">
+        <p className="hint">{words.apiKeysHint}</p>
+        {made ? (
+          <NewKey made={made} onDone={() => setMade(null)} />
+        ) : isMaking ? (
+          <KeyForm
+            onCancel={() => setMaking(false)}
+            onMade={(key) => {
+              setMade(key);
+              setMaking(false);
+              void again();
+            }}
+          />
+        ) : (
+          <button type="button" className="primary" onClick={() => setMaking(true)}>
+            {words.newKey}
+          </button>
+        )}
+        {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
+        {loaded.state === "failed" && (
+          <p className="hint wrong" role="alert">
+            {describeProblem(words, loaded.problem)}{" "}
+            <button type="button" className="link" onClick={() => void again()}>
+              {words.retry}
+            </button>
+          </p>
+        )}
+        {loaded.state === "ready" &&
+          (loaded.value.length ? (
+            <KeyList keys={loaded.value} onChanged={() => void again()} />
+          ) : (
+            !made && !isMaking && <p className="nothing">{words.noKeys}</p>
+          ))}
+      </div>
+    </div>
+  );
+}
+
+function KeyList({ keys, onChanged }: { keys: readonly ListedKey[]; onChanged: () => void }) {
+  const words = useWords();
+  const rows = useRef<HTMLUListElement>(null);
+  useRowFocus(rows);
+  const revoke = async ({ id, name }: KeyView) => {
+    if (!(await confirmed({ title: words.revokeKey(name), text: words.revokeKeyText, action: words.revoke }))) return;
+    try {
+      await api.send("DELETE", `/api/keys/${id}`);
+      toast(words.keyRevoked(name));
+    } catch (error) {
+      toastProblem(words, error);
+    }
+    onChanged();
+  };
+  return (
+    <ul ref={rows} className="cards" aria-label={words.apiKeys}>
+      {keys.map((key) => (
+        <li key={key.id} className="card key">
+          <div>
+            <h2 dir="auto">{key.name}</h2>
+            <p>
+              <code>{key.prefix}…</code> · {key.scopes.map((it) => words.keyScopes[it]).join(", ")}
+            </p>
+            <KeyFacts value={key} />
+          </div>
+          <button type="button" className="danger" aria-label={words.revokeKey(key.name)} onClick={() => void revoke(key)}>
+            {words.revoke}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function KeyFacts({ value }: { value: ListedKey }) {
+  const words = useWords();
+  const all = useStore(agents);
+  const time = (at: string) => dateTime(at, words.locale);
+  const facts = [
+    value.lastUsedAt ? words.keyLastUsed(time(value.lastUsedAt)) : words.keyNeverUsed,
+    value.expiresAt && (value.isExpired ? words.keyExpired(time(value.expiresAt)) : words.keyExpiresAt(time(value.expiresAt))),
+    value.agents && words.keyOnlyFor(value.agents.map((id) => agentName(all, id) || words.deletedAgent).join(", ")),
+    value.budgetMonth && words.keyBudgetOf(value.budgetMonth),
+  ];
+  return (
+    <p className={value.isExpired ? "about wrong" : "about"} dir="auto">
+      {facts.filter(Boolean).join(" · ")}
+    </p>
+  );
+}

@@ -1,0 +1,90 @@
+/** The models that the user can choose, and which one each conversation uses. */
+
+import { Store, type ModelView, type ModelsView } from "@threadkeep/client";
+
+import { api } from "../api/api";
+
+/** Which model replies where an agent names none: the small embedded one, until an admin connects another. */
+export type ModelState = "none" | "demonstration" | "connected";
+export const modelState = new Store<ModelState>((document.documentElement.dataset["model"] ?? "connected") as ModelState);
+
+const NOTHING: readonly ModelView[] = [];
+const byAgent = new Map<string, Store<readonly ModelView[]>>();
+
+/** What an agent lets its users choose: empty until it is known, and where there is nothing to choose. */
+export function modelsFor(agentId: string | undefined): Store<readonly ModelView[]> {
+  const key = agentId ?? "";
+  let found = byAgent.get(key);
+  if (!found) {
+    found = new Store(NOTHING);
+    byAgent.set(key, found);
+    if (agentId !== undefined) void load(agentId, found).catch(() => byAgent.delete(key)); // tried again later
+  }
+  return found;
+}
+
+async function load(agentId: string, into: Store<readonly ModelView[]>): Promise<void> {
+  const { items } = await api.get<ModelsView>("/api/models", { agentId });
+  into.set(items.length > 1 ? items : NOTHING);
+}
+
+/** Reads them again: an admin has connected or removed some. */
+export async function refreshModels(): Promise<void> {
+  const loading = [...byAgent].map(([agentId, into]) => (agentId ? load(agentId, into) : undefined));
+  const all = api.get<ModelsView>("/api/models").then(({ items }) => modelState.set(stateOf(items)));
+  await Promise.allSettled([all, ...loading]);
+}
+
+function stateOf(models: readonly ModelView[]): ModelState {
+  const own = models.find((it) => it.default);
+  return !own ? "none" : own.name.endsWith("(demonstration)") ? "demonstration" : "connected";
+}
+
+/** Forgets whose models they were. */
+export function forgetModels(): void {
+  byAgent.clear();
+  choices.set({});
+  localStorage.removeItem(KEY);
+}
+
+const KEY = "threadkeep.models";
+/** A choice is small, and conversations are many. */
+const MOST_KEPT = 200;
+
+/** The models that the user chose, by draft: a conversation's id, or that of a new one. The newest are last. */
+export const choices = new Store<Readonly<Record<string, string>>>(read());
+
+function read(): Record<string, string> {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    return typeof kept === "object" && kept !== null ? (kept as Record<string, string>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Uses a model from now on; null for the agent's own. */
+export function chooseModel(draftKey: string, model: string | null): void {
+  const { [draftKey]: _, ...others } = choices.get();
+  const kept = Object.entries({ ...others, ...(model !== null && { [draftKey]: model }) }).slice(-MOST_KEPT);
+  choices.set(Object.fromEntries(kept));
+  try {
+    localStorage.setItem(KEY, JSON.stringify(choices.get()));
+  } catch {
+    // The choice lasts as long as the page is open.
+  }
+}
+
+/** The model that was chosen here and is still offered; undefined for the agent's own. */
+export function chosenModel(draftKey: string, offered: readonly ModelView[]): string | undefined {
+  const chosen = choices.get()[draftKey];
+  return offered.some((it) => it.id === chosen) ? chosen : undefined;
+}
+
+/** A new conversation has begun: what was chosen for it stays. */
+export function moveChoice(from: string, to: string): void {
+  const chosen = choices.get()[from];
+  if (chosen === undefined) return;
+  chooseModel(from, null);
+  chooseModel(to, chosen);
+}
