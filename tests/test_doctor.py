@@ -14,14 +14,21 @@ import msgspec
 import pytest
 
 from tests.conftest import TEMPLATE, secret_key_for
+from tests.making import ALICE, NOW
 from tests.postgres import Postgres
 from tests.serving import Server
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor import examine, installed
 from threadkeep.doctor.finding import Finding
+from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
+from threadkeep.domain.secret import Secret
+from threadkeep.ports.agents import AuditEntry
+from threadkeep.ports.gateways import SavedGateway
 from threadkeep.storage.database.connector import Database, Statement
-from threadkeep.storage.store import open_database
+from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.store import open_database, store_on
 from threadkeep.testing import Say, ScriptedModel, Status, closed_port
 
 MARK = "xyzzy-secret"
@@ -127,6 +134,35 @@ async def test_model_that_replies_is_asked_once_and_little(tmp_path: Path, model
     assert [it.verdict for it in (await found(given))["model"]] == ["ok"]
     (asked,) = model.requests
     assert asked.body["max_tokens"] <= 16
+
+
+async def test_each_gateway_is_asked_those_of_admins_too(
+    tmp_path: Path, database_url: str, model: ScriptedModel, nowhere: str
+):
+    key = secret_key_for(database_url) or "a-key-for-secrets-that-is-long-enough"
+    given = settings(tmp_path, gateway="openai", database_url=database_url, secret_key=key)
+    database = await open_database(database_url)
+    store = await store_on(database, SecretBox([key]))
+    for name, url in (("good", f"{model.url}/v1"), ("gone", nowhere), ("denied", "http://169.254.169.254")):
+        config = GatewayConfig(
+            name=name, kind=GatewayKind.OPENAI, url=url, api_key=Secret(MARK), models=(ListedModel(name="m"),)
+        )
+        saved = SavedGateway(config=config, version=1, created_at=NOW, updated_at=NOW)
+        entry = AuditEntry(new_uuid(), NOW, ALICE, "create_gateway", None, {})
+        await store.gateways.add(saved, entry, most=9)
+    await database.close()
+    by_name = {it.message.partition(":")[0]: it for it in (await found(given))["model"]}
+    assert {name: it.verdict for name, it in by_name.items()} == {
+        "good": "ok",
+        "gone": "problem",
+        "denied": "problem",
+    }
+    assert "isn't allowed" in by_name["denied"].message
+    assert "page" in (by_name["gone"].advice or "")
+    lost = settings(tmp_path, gateway="openai", database_url=database_url, secret_key="another-key-" * 4)
+    looked = await found(lost)
+    assert all("can't be decrypted" in it.message for it in looked["model"])
+    assert [it.message for it in looked["secret key"]] == ["3 of 3 stored secrets can't be decrypted."]
 
 
 async def test_missing_key_and_missing_file_are_explained(tmp_path: Path):

@@ -155,7 +155,7 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"gateway": "openai"}, "Model: none. Set ANTHROPIC_API_KEY"),
+        ({"gateway": "openai"}, "Model: none in the settings. Connect one on the page"),
         ({"gateway": "anthropic", "gateway_api_key": "k"}, "Model: claude-sonnet-4-5 at api.anthropic.com"),
         (
             {"gateway": "openai", "gateway_url": "http://127.0.0.1:11434/v1", "model": "small"},

@@ -30,6 +30,7 @@ SCENES = {
     "docs/python.md": Scene(STORY | GRAVITY | ROOM),
     "docs/websocket.md": Scene(GRAVITY),
     "docs/testing.md": Scene(),
+    "docs/models.md": Scene(),
     "docs/mcp.md": Scene(TOKYO, {"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,uvx,python"}),
     "docs/documents.md": Scene(
         {

@@ -19,7 +19,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from threadkeep.bootstrap.documents import file_intake
-from threadkeep.bootstrap.models import build_models, has_model
+from threadkeep.bootstrap.models import (
+    build_models,
+    connect,
+    gateway_configs,
+    has_model,
+    is_demonstration,
+)
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
@@ -36,9 +42,12 @@ __all__ = [
     "build_models",
     "build_secret_box",
     "build_server_environment",
+    "connect",
     "create_app",
     "file_intake",
+    "gateway_configs",
     "has_model",
+    "is_demonstration",
     "opened_jobs_and_store",
     "reading_store",
 ]

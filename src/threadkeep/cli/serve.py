@@ -152,14 +152,14 @@ def _who(settings: Settings) -> str:
 def _model(settings: Settings) -> str:
     """Which model answers, and where it is."""
     if not has_model(settings) and not settings.gateways:
-        return "none. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; `threadkeep doctor` lists other options."
+        return "none in the settings. Connect one on the page, or set ANTHROPIC_API_KEY or OPENAI_API_KEY."
     if settings.gateway != "local" or settings.gateways:
         return build_models(settings).get(None).id
     if settings.model:
         return f"{settings.model} in this process"
     return (
-        "a small demonstration model in this process, with limited knowledge. Set ANTHROPIC_API_KEY or "
-        "OPENAI_API_KEY to use a real one."
+        "a small demonstration model in this process, with limited knowledge, until you connect a real one on "
+        "the page."
     )
 
 

@@ -1,65 +1,87 @@
-"""Whether the model replies."""
+"""Whether each gateway's model replies."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from threadkeep.bootstrap import build_models, has_model
+from threadkeep.bootstrap import connect, gateway_configs, has_model, is_demonstration
 from threadkeep.doctor.finding import Finding
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig
 from threadkeep.gateways.llama import demonstration_weights
 from threadkeep.gateways.refusals import KEY_REFUSED, Refused
-from threadkeep.ports.gateway import (
-    GatewayError,
-    GatewayUnavailable,
-    GatewayUnreachable,
-    ModelMessage,
-    ModelRequest,
-    Retrying,
-    TextBlock,
-)
-from threadkeep.ports.models import ConnectedModel
+from threadkeep.gateways.tester import ask
+from threadkeep.ports.gateway import GatewayError, GatewayUnavailable, GatewayUnreachable
 from threadkeep.settings import PREFIX, Settings
-from threadkeep.settings.sources import KEY_VARIABLES
+from threadkeep.storage.inspection import Inspection
 
+_KEY_NAMES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "responses": "OPENAI_API_KEY",
+}
 GATEWAY_S = 30.0
 
 
-async def check_model(settings: Settings) -> Finding:
-    """Asks the model the smallest possible question."""
+async def check_models(settings: Settings, inspection: Inspection | None) -> AsyncGenerator[Finding]:
+    """Asks a model of each gateway the smallest possible question."""
+    saved = [it.config for it in inspection.gateways] if inspection else []
+    others = [it for it in gateway_configs(settings) if it.name != DEFAULT_GATEWAY] + saved
+    if not others or (has_model(settings) and not is_demonstration(settings)):
+        yield await _check_default(settings)
+    for finding in await asyncio.gather(*(_check_gateway(settings, it) for it in others)):
+        yield finding
+
+
+async def _check_default(settings: Settings) -> Finding:
+    """The gateway of the `THREADKEEP_GATEWAY*` settings."""
     if settings.gateway == "local":
         return _local_model(settings)
     if not has_model(settings):
         advice = (
-            f"Set {KEY_VARIABLES[settings.gateway]}, or {PREFIX}GATEWAY_URL for a server that needs no key."
+            f"Connect a model on the page, or set {_KEY_NAMES[settings.gateway]}, or {PREFIX}GATEWAY_URL for "
+            "a server that needs no key."
         )
         return Finding("model", "problem", f"The gateway {settings.gateway} has no key.", advice)
-    models = build_models(settings)
-    model = models.get(None)
+    config = next(iter(gateway_configs(settings)))
+    model, error = await _ask_one(settings, config)
+    if error is None:
+        return Finding("model", "ok", f"{model} answers.")
+    return Finding("model", "problem", error.message, _advice(error, settings, model))
+
+
+async def _check_gateway(settings: Settings, config: GatewayConfig) -> Finding:
+    """A gateway of the settings file, or one that an admin saved."""
+    where = (
+        f"Check [gateways.{config.name}] in the settings file."
+        if config.is_fixed
+        else "Test and edit it on the page of models."
+    )
+    try:
+        model, error = await _ask_one(settings, config)
+    except ThreadkeepError as exc:  # its key is unreadable, or its address no address
+        return Finding("model", "problem", f"{config.name}: {exc.message}", where)
+    if error is not None:
+        return Finding("model", "problem", f"{config.name}: {error.message}", where)
+    return Finding("model", "ok", f"{config.name}: {model} answers.")
+
+
+async def _ask_one(settings: Settings, config: GatewayConfig) -> tuple[str, GatewayError | None]:
+    """The model for agents that don't name one, and why it doesn't answer."""
+    opened = connect(settings, config)
     try:
         async with asyncio.timeout(GATEWAY_S):
-            await _ask(model)
+            await ask(opened.reach(opened.default_model))
     except TimeoutError:
-        message = f"{model.model.name} didn't respond within {GATEWAY_S:g} s."
-        advice = f"Try to reach {_host(settings)} by hand. Is a proxy in the way?"
-        return Finding("model", "problem", message, advice)
+        return opened.default_model, GatewayUnreachable(
+            f"{opened.default_model} didn't respond within {GATEWAY_S:g} s."
+        )
     except GatewayError as exc:
-        return Finding("model", "problem", exc.message, _advice(exc, settings, model.model.name))
+        return opened.default_model, exc
     finally:
-        await models.close()
-    return Finding("model", "ok", f"{model.model.name} answers.")
-
-
-async def _ask(model: ConnectedModel) -> None:
-    """Waits for the first sign of a reply."""
-    question = ModelMessage("user", (TextBlock("Say OK."),))
-    stream = model.stream(ModelRequest(model.id, "", (question,), max_tokens=16))
-    try:
-        async for event in stream:
-            if isinstance(event, Retrying):  # the gateway retries by itself; the operator wants to know why
-                raise event.error
-            return
-    finally:
-        await stream.aclose()
+        await opened.gateway.close()
+    return opened.default_model, None
 
 
 def _advice(error: GatewayError, settings: Settings, model: str) -> str:
@@ -90,6 +112,6 @@ def _local_model(settings: Settings) -> Finding:
     if not path.is_file():
         return Finding("model", "problem", f"File {path} not found.", f"Check {PREFIX}MODEL.")
     if settings.model is None:
-        advice = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY to use a real model."
+        advice = "Connect a real model on the page, or set ANTHROPIC_API_KEY or OPENAI_API_KEY."
         return Finding("model", "warning", "Only the small demonstration model, which knows little.", advice)
     return Finding("model", "ok", f"{path.name}, in the server's process.")

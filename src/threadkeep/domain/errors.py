@@ -381,14 +381,14 @@ class ShuttingDown(ThreadkeepError):
 
 
 class GatewayNotConfigured(ThreadkeepError):
-    """The operator has not configured a model."""
+    """Nobody has connected a model."""
 
     code = "GATEWAY_NOT_CONFIGURED"
 
     def __init__(self) -> None:
         super().__init__(
-            "No model is configured. The operator can set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
-            "THREADKEEP_GATEWAY and THREADKEEP_GATEWAY_URL for a self-hosted server."
+            "No model is connected. An admin can connect one on the page; the operator can also set "
+            "ANTHROPIC_API_KEY, OPENAI_API_KEY, or THREADKEEP_GATEWAY_URL for a self-hosted server."
         )
 
 

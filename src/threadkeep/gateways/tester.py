@@ -70,8 +70,8 @@ async def _look(opened: ConfiguredGateway) -> Sequence[str]:
         problem = exc
     if config.models or config.default_model or not isinstance(gateway, ProviderGateway):
         await ask(opened.reach(opened.default_model))
-    elif problem is not None:
-        raise GatewayError(f"{problem.message} Check the address, or name a model.") from problem
+    elif problem is not None and not problem.reason:  # a web server's page; an API says what is wrong
+        raise GatewayError("There is no model API at this address. Check the gateway's address.") from problem
     return found
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from threadkeep.domain.model import GatewayConfig
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED, Bus, Signal
-from threadkeep.ports.gateways import GatewayHealth, GatewayStore, RunningGateways
+from threadkeep.ports.gateways import GatewayHealth, GatewayState, GatewayStore, RunningGateways
 from threadkeep.tasks import end_tasks
 
 CHANGED = "gateways"
@@ -56,7 +56,8 @@ class LiveGateways:
 
     def look_soon(self) -> None:
         """Has the providers asked how they are, unless that is known since a minute ago."""
-        if self._clock() - self._looked_at >= LOOK_S:
+        is_old = self._clock() - self._looked_at >= LOOK_S
+        if is_old or any(it.state is GatewayState.UNKNOWN for it in self.health().values()):
             self._is_look_wanted.set()
 
     async def changed(self) -> None:

@@ -45,15 +45,17 @@ export function GatewayCard({ gateway, onEdit, onDelete }: Props) {
       </div>
       {url && <code>{url}</code>}
       {error && <p className="wrong">{error}</p>}
-      <ul className="tools">
-        {offered.map((it, index) => (
-          <li key={it}>
-            {it}
-            {offered.length > 1 && (defaultModel ? it === defaultModel : index === 0) && ` (${gatewayWords.isDefault})`}
-          </li>
-        ))}
-      </ul>
-      {!models.length && <p className="hint">{gatewayWords.anyModel}</p>}
+      {offered.length > 0 && (
+        <ul className="tools">
+          {offered.map((it, index) => (
+            <li key={it}>
+              {it}
+              {offered.length > 1 && (defaultModel ? it === defaultModel : index === 0) && ` (${gatewayWords.isDefault})`}
+            </li>
+          ))}
+        </ul>
+      )}
+      {!models.length && <p className="why">{kind === "local" ? gatewayWords.localModel : gatewayWords.anyModel}</p>}
       <div className="choices">
         <button type="button" disabled={testing} onClick={() => void test()} aria-label={gatewayWords.testNamed(name)}>
           {gatewayWords.test}

@@ -1,4 +1,5 @@
 import { ApiError, requestProblemOf, type GatewayTestView, type GatewayView } from "@threadkeep/client";
+import { ChevronRight } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
 
 import { api } from "../api/api";
@@ -71,10 +72,10 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
   const test = () =>
     attempt("testing", async () => {
       const found = await ask({ ...draft, models: [], defaultModel: "" });
-      if (!found.ok) setFailure(found.error ?? "");
-      else setResult(found.models.length ? gatewayWords.found(found.models.length) : gatewayWords.notListed);
-      // Not every server lists its models: their names can be typed, too.
-      if (found.ok || !isOwnAddress) setListed(found.models);
+      if (!found.ok) return setFailure(found.error ?? "");
+      setListed(found.models);
+      // Not every server lists its models: then their names are typed.
+      setResult(found.models.length ? gatewayWords.found(found.models.length) : gatewayWords.notListed);
     });
   const finish = () =>
     attempt("finishing", async () => {
@@ -131,10 +132,8 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
                   setResult("");
                 }}
               />
-              <span>
-                <strong>{gatewayWords.providers[it].name}</strong>
-                <small>{gatewayWords.providers[it].about}</small>
-              </span>
+              <strong>{gatewayWords.providers[it].name}</strong>
+              <small>{gatewayWords.providers[it].about}</small>
             </label>
           ))}
         </fieldset>
@@ -149,7 +148,10 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
       </Field>
       {(!kept || isOwnAddress) && (
         <details open={fault?.field === "name" || (fault?.field === "url" && isOwnAddress) || undefined}>
-          <summary>{gatewayWords.more}</summary>
+          <summary>
+            <ChevronRight aria-hidden className="fold" />
+            <span>{isOwnAddress ? (kept ? gatewayWords.address : gatewayWords.more) : gatewayWords.name}</span>
+          </summary>
           <div className="columns">
             {!kept && (
               <Field label={gatewayWords.name} hint={gatewayWords.nameHint} fault={faultOf("name")}>
@@ -178,7 +180,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
         </>
       )}
       <p className="hint" role="status">
-        {busy ? gatewayWords[busy] : result}
+        {busy === "testing" ? gatewayWords.testing : busy ? gatewayWords.finishing : result}
       </p>
       {failure && (
         <p className="wrong" role="alert" tabIndex={-1} ref={outcome}>

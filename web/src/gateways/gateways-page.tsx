@@ -1,10 +1,11 @@
 import { requestProblemOf, type GatewayView, type GatewaysView, type MeView, type Problem } from "@threadkeep/client";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { api } from "../api/api";
 import { useLoaded } from "../hooks/use-loaded";
 import { confirmed } from "../state/confirmation";
 import { refreshModels } from "../state/models";
+import { go } from "../state/route";
 import { toast } from "../state/toasts";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
@@ -14,6 +15,9 @@ import { GatewayCard } from "./gateway-card";
 import { GatewayForm } from "./gateway-form";
 
 const readGateways = async (signal: AbortSignal) => (await api.get<GatewaysView>("/api/admin/gateways", {}, signal)).items;
+
+/** After this long, the server knows how a gateway is. */
+const LOOK_MS = 2000;
 
 /** The operator's page of gateways; without a real one, it begins with the form that connects one. */
 export function GatewaysPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
@@ -35,6 +39,12 @@ function Gateways() {
   /** The gateway whose form is open; "new" for one that is to be connected. */
   const [open, setOpen] = useState<string | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  // The server asks the providers how they are as soon as somebody wants to know.
+  const isUnknown = loaded.state === "ready" && loaded.value.some((it) => it.status === "unknown");
+  useEffect(() => {
+    const timer = isUnknown ? setTimeout(() => void again(), LOOK_MS) : undefined;
+    return () => clearTimeout(timer);
+  }, [isUnknown, loaded, again]);
   if (loaded.state === "loading") return <p className="hint">{words.loading}</p>;
   if (loaded.state === "failed")
     return (
@@ -51,7 +61,9 @@ function Gateways() {
     await Promise.all([again(), refreshModels()]);
   };
   const saved = async (gateway: GatewayView) => {
-    toast(open === "new" || isFirst ? gatewayWords.connected(gateway.name) : gatewayWords.saved);
+    const start = { label: words.newConversation, run: () => go({ name: "new", agentId: null }) };
+    if (open === "new" || isFirst) toast(gatewayWords.connected(gateway.name), start);
+    else toast(gatewayWords.saved);
     setOpen(null);
     await refresh();
     document.getElementById("gateways")?.focus(); // the form with the focus is gone

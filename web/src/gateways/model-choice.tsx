@@ -53,7 +53,7 @@ function ListedModels({ listed, chosen, onChange }: Props) {
   const shown = known.filter((it) => it.toLowerCase().includes(filter.trim().toLowerCase()));
   const toggle = (name: string) => onChange(chosen.includes(name) ? chosen.filter((it) => it !== name) : [...chosen, name]);
   return (
-    <div className="field" role="group" aria-labelledby={label}>
+    <div className="field models" role="group" aria-labelledby={label}>
       <span id={label} className="label">
         {gatewayWords.choose}
       </span>

@@ -61,7 +61,7 @@ let server: Server;
 let thread: Thread;
 const state = () => thread.state.get();
 const queue = () => state().queued.map((it) => `${it.steers ? "> " : ""}${it.content}`);
-const waiting = (messageId: string, content: string, held = false): QueuedMessageView => ({ messageId, content, held, files: [], createdAt: "" });
+const waiting = (messageId: string, content: string, held = false): QueuedMessageView => ({ messageId, content, held, files: [], createdAt: "", model: null });
 
 beforeEach(() => {
   server = new Server();

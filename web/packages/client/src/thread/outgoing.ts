@@ -54,11 +54,11 @@ export class Outgoing {
     const { thread } = this;
     if (this.#shown.has(entry.id) || (!entry.whenBusy && thread.current.sending)) return;
     this.#shown.add(entry.id);
-    const { id, content, steers = null } = entry;
+    const { id, content, steers = null, model = null } = entry;
     const files = entry.files.map(shownFile);
     if (entry.whenBusy) {
       const createdAt = new Date(entry.createdAt).toISOString();
-      const message = { messageId: localId(id), content, files: files.map(filePart), createdAt, held: false, steers };
+      const message = { messageId: localId(id), content, files: files.map(filePart), createdAt, held: false, steers, model };
       return thread.dispatch({ type: "queueing", message });
     }
     const edited = thread.current.messages.find((it) => it.id === entry.edited?.id) ?? null;
