@@ -476,6 +476,7 @@ _TABLE = (
             GenerationAborted,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
         scope=Scope.CHAT,
     ),
