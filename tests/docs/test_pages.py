@@ -24,6 +24,7 @@ SCENES = {
     "README.md": Scene(STORY | GRAVITY),
     "docs/quickstart.md": Scene(STORY | GRAVITY),
     "docs/concepts.md": Scene(),
+    "docs/keys.md": Scene(),
     "docs/roles.md": Scene(),
     "docs/crashes.md": Scene(),
     "docs/approvals.md": Scene(TOKYO | ROOM),

@@ -347,6 +347,7 @@ _TABLE = (
         "Messages",
         errors=(MessageNotFound,),
         also=(204,),
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -475,6 +476,7 @@ _TABLE = (
             GenerationAborted,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
