@@ -107,7 +107,9 @@ class Calls:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_STEPS)
-def test_no_budget_is_ever_passed_and_what_is_spent_is_in_the_ledger(steps: list[tuple[Any, ...]], tmp_path: Path):
+def test_no_budget_is_ever_passed_and_what_is_spent_is_in_the_ledger(
+    steps: list[tuple[Any, ...]], tmp_path: Path
+):
     async def run() -> None:
         store = await open_store(f"sqlite:///{tmp_path}/{new_uuid()}.db")
         try:
