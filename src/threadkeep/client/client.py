@@ -606,7 +606,7 @@ class Client:
         return self._connection.read(RerunView, response)
 
     async def usage(self, **query: str) -> UsageReportView:
-        """Your usage, by day and agent."""
+        """What your model calls used and cost, in groups, such as `by="day,model"`; and your budgets."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
 
     # Keys

@@ -321,6 +321,8 @@ export const en = {
   maxIterations: "Max steps per turn",
   generationTimeoutS: "Timeout (seconds)",
   maxTokens: "Max output tokens",
+  budgetMonth: "Budget per month",
+  budgetMonthHint: "For all users together, in the server’s currency; 0 means no limit",
   temperature: "Temperature",
   conversationMode: "Conversations",
   single: "One per user",

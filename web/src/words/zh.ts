@@ -319,6 +319,8 @@ export const zh: Words = {
   maxIterations: "每轮最大步数",
   generationTimeoutS: "超时时间（秒）",
   maxTokens: "最大输出 token",
+  budgetMonth: "每月预算",
+  budgetMonthHint: "所有用户合计，以服务器的货币计；0 表示不限",
   temperature: "温度",
   conversationMode: "对话",
   single: "每人一个",

@@ -54,7 +54,7 @@ export function TurnTokens({ calls, usage, cost }: Props) {
             <tfoot>
               <tr>
                 <th scope="row">{turnWords.all}</th>
-                {hasModels && <td />}
+                {hasModels && <td>–</td>}
                 <td>{counted(usage.inputTokens)}</td>
                 <td>{counted(usage.cacheReadTokens)}</td>
                 <td>{counted(usage.outputTokens)}</td>
