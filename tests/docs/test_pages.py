@@ -41,6 +41,7 @@ SCENES = {
     ),
     "docs/files.md": Scene({"How much is the rent": [Say("900 euros a month.")]}),
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
+    "docs/costs.md": Scene(GRAVITY),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }
 

@@ -158,8 +158,8 @@ def _model(settings: Settings) -> str:
     if settings.model:
         return f"{settings.model} in this process"
     return (
-        "a small demonstration model in this process, with limited knowledge, until you connect a real one on "
-        "the page."
+        "a small demonstration model in this process, with limited knowledge, until you connect a real one "
+        "on the page."
     )
 
 

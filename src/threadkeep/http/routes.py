@@ -94,6 +94,7 @@ _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    BudgetExceeded,
     ModelNotAllowed,
     ModelNotFound,
     RateLimited,
@@ -475,6 +476,7 @@ _TABLE = (
             GenerationAborted,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
         scope=Scope.CHAT,
     ),
@@ -498,6 +500,7 @@ _TABLE = (
             TurnInProgress,
             TooFewMessages,
             Conflict,
+            BudgetExceeded,
             ModelNotAllowed,
             ModelNotFound,
             RateLimited,
