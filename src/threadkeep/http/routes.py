@@ -478,7 +478,6 @@ _TABLE = (
         ),
         scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
-        scope=Scope.CHAT,
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
     Route(
