@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -106,7 +107,7 @@ class Calls:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_STEPS)
-def test_no_budget_is_ever_passed_and_what_is_spent_is_in_the_ledger(steps: list[tuple], tmp_path: Path):
+def test_no_budget_is_ever_passed_and_what_is_spent_is_in_the_ledger(steps: list[tuple[Any, ...]], tmp_path: Path):
     async def run() -> None:
         store = await open_store(f"sqlite:///{tmp_path}/{new_uuid()}.db")
         try:
