@@ -5,7 +5,7 @@ from typing import Any
 
 from threadkeep.cli.comparison import ComparedRun, comparison_page
 from threadkeep.wire.messages import CostView, FailureView, UsageView
-from threadkeep.wire.reruns import RerunView, RunCallView, RunView
+from threadkeep.wire.reruns import ModelRunView, RerunView, RunCallView
 
 HOSTILE = "</div><script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;\u202e"
 ALLOWED = {
@@ -43,12 +43,12 @@ def call(query: str, *, in_both: bool) -> RunCallView:
     return RunCallView(tool_name="find", server="web", arguments={"q": query}, status="ok", in_both=in_both)
 
 
-def ran(text: str, *calls: RunCallView, cost: str | None = "0.01", model: str = "old") -> RunView:
+def ran(text: str, *calls: RunCallView, cost: str | None = "0.01", model: str = "old") -> ModelRunView:
     usage = UsageView(
         input_tokens=10, output_tokens=5, cache_read_tokens=0, cache_write_tokens=0, estimated=False
     )
     price = CostView(amount=cost, currency="USD") if cost else None
-    return RunView(model=model, text=text, calls=calls, usage=usage, cost=price, duration_ms=1500)
+    return ModelRunView(model=model, text=text, calls=calls, usage=usage, cost=price, duration_ms=1500)
 
 
 def compared(turn: str, model: str, **changes: Any) -> ComparedRun:

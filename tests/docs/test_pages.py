@@ -32,6 +32,7 @@ SCENES = {
     "docs/websocket.md": Scene(GRAVITY),
     "docs/testing.md": Scene(),
     "docs/models.md": Scene(),
+    "docs/feedback.md": Scene({"What is a contract": [Say("An agreement that binds.")]}),
     "docs/mcp.md": Scene(TOKYO, {"THREADKEEP_MCP_ALLOWED_COMMANDS": "npx,uvx,python"}),
     "docs/documents.md": Scene(
         {

@@ -10,7 +10,7 @@ from html import escape
 from msgspec import UNSET
 
 from threadkeep.wire.messages import CostView
-from threadkeep.wire.reruns import RerunView, RunCallView, RunView
+from threadkeep.wire.reruns import ModelRunView, RerunView, RunCallView
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
@@ -106,7 +106,7 @@ def _results(turn: Iterable[ComparedRun]) -> Iterator[RerunView]:
     return (it.result for it in turn if it.result)
 
 
-def _row(name: str, runs: Sequence[RunView], outcomes: Counter[str] | None) -> str:
+def _row(name: str, runs: Sequence[ModelRunView], outcomes: Counter[str] | None) -> str:
     counts = ("–", "–", "–")
     if outcomes is not None:
         failed = outcomes["FAILED"] + outcomes["ERROR"]
@@ -148,7 +148,7 @@ def _wrong(why: str) -> str:
     return f'<p class="wrong">{escape(why)}</p>'
 
 
-def _run(run: RunView) -> Iterator[str]:
+def _run(run: ModelRunView) -> Iterator[str]:
     figures = f"{_cost(run.cost)} · {_time(run.duration_ms)} · {run.usage.output_tokens:,} output tokens"
     yield f'<p class="figures">{escape(figures)}</p>'
     if run.text:

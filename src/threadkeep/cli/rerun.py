@@ -139,7 +139,8 @@ def rerun_many(
     page = folder / PAGE
     page.write_text(comparison_page(*_heading(wanted), [_compared(it) for it in lines]), encoding="utf-8")
     failed = [it for it in lines if it.result is None]
-    print(f"{page}: {len(chosen)} turns, {len(lines) - len(failed)} reruns, {len(failed)} failed.")
+    turns, reruns = _counted(len(chosen), "turn"), _counted(len(lines) - len(failed), "rerun")
+    print(f"{page}: {turns}, {reruns}, {len(failed)} failed.")
     for why in dict.fromkeys(it.error for it in failed):
         print(f"Failed: {why}", file=sys.stderr)
     if not chosen:
@@ -264,6 +265,10 @@ class Results:
     def _keep(self, line: Line) -> None:
         if line.settings == self._settings:
             self._known[line.key] = line
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _compared(line: Line) -> ComparedRun:

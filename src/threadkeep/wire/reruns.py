@@ -21,7 +21,7 @@ class RunCallView(View, frozen=True, kw_only=True):
     in_both: Annotated[bool, Meta(description="Whether the other run made the same call, too.")]
 
 
-class RunView(View, frozen=True, kw_only=True):
+class ModelRunView(View, frozen=True, kw_only=True):
     """What a model said to a request, which tools it called, and what that took.
 
     The duration of the original includes its tools; a rerun calls none.
@@ -44,6 +44,6 @@ class RerunView(View, frozen=True, kw_only=True):
     turn_id: Id
     question: str
     outcome: Outcome
-    rerun: RunView
-    original: RunView
+    rerun: ModelRunView
+    original: ModelRunView
     error: FailureView | UnsetType = UNSET

@@ -4,6 +4,9 @@ import { useStore } from "../hooks/use-store";
 import { language, type Language } from "../state/preferences";
 
 const en = {
+  goodAnswer: "Good answer",
+  badAnswer: "Bad answer",
+  tryModel: "Try with another model",
   feedback: "Feedback",
   rated: "Rated. You can add a note.",
   whatWasGood: "What was good about it? (optional)",
@@ -33,6 +36,9 @@ const en = {
 };
 
 const zh: typeof en = {
+  goodAnswer: "答得好",
+  badAnswer: "答得不好",
+  tryModel: "换个模型试试",
   feedback: "反馈",
   rated: "已评价，你可以补充说明。",
   whatWasGood: "好在哪里？（可不填）",

@@ -19,7 +19,7 @@ from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
 from threadkeep.sse import frame
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.messages import FailureView, cost_view, usage_view
-from threadkeep.wire.reruns import RerunView, RunCallView, RunView
+from threadkeep.wire.reruns import ModelRunView, RerunView, RunCallView
 
 RESULT = "rerun"
 """The type of a stream's last event: the result, as JSON responses have it."""
@@ -163,8 +163,8 @@ def _rerun_view(finished: FinishedRerun) -> RerunView:
     )
 
 
-def _run_view(run: Run) -> RunView:
-    return RunView(
+def _run_view(run: Run) -> ModelRunView:
+    return ModelRunView(
         model=run.model,
         text=run.text,
         calls=[

@@ -781,6 +781,18 @@ export interface MessageView {
   feedback?: FeedbackView;
 }
 
+/** What a model said to a request, which tools it called, and what that took.
+
+    The duration of the original includes its tools; a rerun calls none. */
+export interface ModelRunView {
+  model: string | null;
+  text: string;
+  calls: RunCallView[];
+  usage: UsageView;
+  cost: CostView | null;
+  durationMs: number;
+}
+
 /** A model that can be chosen. */
 export interface ModelView {
   id: string;
@@ -1081,8 +1093,8 @@ export interface RerunView {
   turnId: string;
   question: string;
   outcome: "COMPLETED" | "FAILED" | "NEEDS_TOOL";
-  rerun: threadkeep_wire_reruns_RunView;
-  original: threadkeep_wire_reruns_RunView;
+  rerun: ModelRunView;
+  original: ModelRunView;
   error?: FailureView;
 }
 
@@ -1120,6 +1132,12 @@ export interface RunCallView {
   inBoth: boolean;
 }
 
+/** The status of a run: its turn, once both its start and its end have arrived. */
+export interface RunView {
+  runId: string;
+  turnId: string | null;
+}
+
 /** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
 export interface RunningTurnView {
   id: string;
@@ -1134,7 +1152,7 @@ export interface RunningTurnView {
 
 /** The runs that the events belong to. */
 export interface RunsView {
-  items: threadkeep_wire_executions_RunView[];
+  items: RunView[];
 }
 
 /** What a key is for; each includes those before it. */
@@ -1402,21 +1420,3 @@ export interface WaitingTurnView {
 
 /** What to do with a message that arrives while the agent replies. */
 export type WhenBusy = "queue" | "reject" | "steer";
-
-/** The status of a run: its turn, once both its start and its end have arrived. */
-export interface threadkeep_wire_executions_RunView {
-  runId: string;
-  turnId: string | null;
-}
-
-/** What a model said to a request, which tools it called, and what that took.
-
-    The duration of the original includes its tools; a rerun calls none. */
-export interface threadkeep_wire_reruns_RunView {
-  model: string | null;
-  text: string;
-  calls: RunCallView[];
-  usage: UsageView;
-  cost: CostView | null;
-  durationMs: number;
-}

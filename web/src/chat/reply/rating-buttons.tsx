@@ -4,6 +4,7 @@ import { ThumbsDown, ThumbsUp } from "lucide-react";
 import { IconButton } from "../../ui/icon-button";
 import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
+import { useFeedbackWords } from "../../words/feedback";
 
 interface Props {
   feedback: FeedbackView | undefined;
@@ -15,6 +16,7 @@ interface Props {
 /** Rates a reply at once; a second press takes the rating back. A note can follow. */
 export function RatingButtons({ feedback, onRate, onOpen }: Props) {
   const words = useWords();
+  const feedbackWords = useFeedbackWords();
   const rate = (rating: FeedbackView["rating"]) => {
     const isTakenBack = feedback?.rating === rating;
     onOpen(!isTakenBack);
@@ -25,8 +27,8 @@ export function RatingButtons({ feedback, onRate, onOpen }: Props) {
   };
   return (
     <>
-      <IconButton icon={ThumbsUp} label={words.goodAnswer} pressed={feedback?.rating === "up"} onClick={() => rate("up")} />
-      <IconButton icon={ThumbsDown} label={words.badAnswer} pressed={feedback?.rating === "down"} onClick={() => rate("down")} />
+      <IconButton icon={ThumbsUp} label={feedbackWords.goodAnswer} pressed={feedback?.rating === "up"} onClick={() => rate("up")} />
+      <IconButton icon={ThumbsDown} label={feedbackWords.badAnswer} pressed={feedback?.rating === "down"} onClick={() => rate("down")} />
     </>
   );
 }

@@ -1,7 +1,8 @@
 import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
-import { Columns2, GitFork, History, Info } from "lucide-react";
+import { GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
+import { useChunk } from "../../hooks/use-chunk";
 import { liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { CopyButton } from "../../ui/copy-button";
@@ -10,9 +11,7 @@ import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
-import { RatingButtons } from "./rating-buttons";
-import { LazyRatingForm } from "./lazy-rating-form";
-import { LazyRerunDrawer } from "./lazy-rerun-drawer";
+import { type Judged } from "./judging";
 import { RegenerateButton } from "./regenerate-button";
 import { ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
@@ -37,14 +36,16 @@ interface Props {
   children?: ReactNode;
 }
 
+const loadJudging = () => import("./judging");
+
 export function Reply({ agentId, message, live, isLast, running, busy, children, ...actions }: Props) {
   const { onRegenerate, onContinue, onDecide, onFork, onDetails, onRate } = actions;
   const words = useWords();
   const article = useRef<HTMLElement>(null);
   /** The number of the source that the user opened. */
   const [source, setSource] = useState<number | null>(null);
-  const [isRating, setRating] = useState(false);
-  const [isTrying, setTrying] = useState(false);
+  const [judged, setJudged] = useState<Judged>(null);
+  const judging = useChunk(loadJudging, !running);
   const { parts, turnId } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
@@ -97,8 +98,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
               {children}
               {hasText && <CopyButton text={contentOf(parts)} />}
               <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
-              <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={setRating} />
-              {turnId && hasText && <IconButton icon={Columns2} label={words.tryModel} onClick={() => setTrying(true)} />}
+              {judging && <judging.JudgingButtons agentId={agentId} message={message} onOpen={setJudged} onRate={onRate} />}
               {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
             </>
           )}
@@ -106,16 +106,16 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
           {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
         </div>
       )}
-      {!running && turnId && (
-        <LazyRerunDrawer
+      {!running && judging && (
+        <judging.JudgingPanels
           agentId={agentId}
           message={message}
-          isOpen={isTrying}
+          open={judged}
+          onOpen={setJudged}
+          onRate={onRate}
           onRegenerate={busy ? undefined : onRegenerate}
-          onClose={() => setTrying(false)}
         />
       )}
-      {!running && <LazyRatingForm feedback={isRating ? message.feedback : undefined} onRate={onRate} onClose={() => setRating(false)} />}
     </article>
   );
 }

@@ -12,6 +12,7 @@ import { IconButton } from "../../ui/icon-button";
 import { describeProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
+import { useFeedbackWords } from "../../words/feedback";
 import { useRerunWords } from "../../words/rerun";
 import { useRerun, type RerunState } from "./use-rerun";
 
@@ -29,6 +30,7 @@ interface Props {
 export function RerunDrawer({ agentId, message, onRegenerate, onClose }: Props) {
   const words = useWords();
   const rerunWords = useRerunWords();
+  const feedbackWords = useFeedbackWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const id = useId();
@@ -56,7 +58,7 @@ export function RerunDrawer({ agentId, message, onRegenerate, onClose }: Props) 
     <dialog ref={dialog} className="drawer rerun" aria-labelledby={`${id}-title`} onClose={() => !dialog.current?.open && onClose()}>
       <header>
         <h2 id={`${id}-title`} ref={heading} tabIndex={-1}>
-          {words.tryModel}
+          {feedbackWords.tryModel}
         </h2>
         <IconButton icon={X} label={words.close} onClick={() => dialog.current?.close()} />
       </header>
