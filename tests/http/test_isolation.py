@@ -39,14 +39,16 @@ NOT_FOUND = {
 }
 # Where an id is found by itself, without its conversation.
 NOT_FOUND_AT = {"/api/messages/{message_id}/feedback": "MESSAGE_NOT_FOUND"}
-# What stands in paths beside ids, and opens nothing without them: an agent's server or component.
-WORDS = {"name", "component"}
+# What stands in paths beside ids, and opens nothing of anybody's: an agent's server or component, and the
+# server's own gateways.
+WORDS = {"name", "component", "gateway"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
 # And ids that only choose among one's own things; each has a test below.
 CHOOSING_IDS = {
     "GET /api/tool-results": {"turnId"},
     "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
+    "GET /api/models": {"agentId"},
     "GET /api/usage": {"agentId"},
     "POST /api/briefings": {"agentId", "userId"},
     "POST /api/conversations/{conversation_id}/messages": {"parentId"},
@@ -338,6 +340,11 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
     assert await her.everything() == before
 
 
+async def test_models_are_listed_only_for_agents_that_one_may_talk_to(her: Alice, bob: httpx.AsyncClient):
+    refusal(await bob.get(f"/api/models?agentId={her.agent['id']}"), 404, "AGENT_NOT_FOUND")
+    assert (await her.client.get(f"/api/models?agentId={her.agent['id']}")).status_code == 200
+
+
 async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
     her: Alice, bob: httpx.AsyncClient, api: Api
 ):
@@ -354,6 +361,7 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
                 "document_id": her.document_id,
                 "artifact_id": her.artifact_id,
                 "file_id": her.file_id,
+                "gateway": "none",
             }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):

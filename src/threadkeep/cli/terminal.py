@@ -67,8 +67,8 @@ HELP = """/new        start a new conversation
 Ctrl-C      stop the answer and keep what has arrived; press again to leave
 While the agent answers, type a line and press Enter to queue it; start it with ! to steer the answer."""
 DEMONSTRATION = (
-    "This small demonstration model answers, but knows little. To use a real one, connect it on the page, or "
-    "set ANTHROPIC_API_KEY or OPENAI_API_KEY."
+    "This small demonstration model answers, but knows little. To use a real one, connect it on the page, "
+    "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or see `threadkeep settings`."
 )
 MOST_ARGUMENT_CHARACTERS = 200
 STEER = "!"

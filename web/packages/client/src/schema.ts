@@ -1066,6 +1066,25 @@ export interface ReportView {
   madeAt: string;
 }
 
+/** What to change; the rest is as it was in the turn. */
+export interface RerunBody {
+  model?: string | null;
+  temperature?: number | null;
+  systemPrompt?: string | null;
+}
+
+/** A turn's request, run again, beside the original.
+
+    `NEEDS_TOOL`: the model made a call that the original has no result for; `error` names it. */
+export interface RerunView {
+  turnId: string;
+  question: string;
+  outcome: "COMPLETED" | "FAILED" | "NEEDS_TOOL";
+  rerun: threadkeep_wire_reruns_RunView;
+  original: threadkeep_wire_reruns_RunView;
+  error?: FailureView;
+}
+
 /** A matching passage of a document, or a memory. */
 export interface RetrievalHitView {
   source: string;
@@ -1091,10 +1110,13 @@ export interface RetrievalPartView {
   superseded?: boolean;
 }
 
-/** The status of a run: its turn, once both its start and its end have arrived. */
-export interface RunView {
-  runId: string;
-  turnId: string | null;
+/** A tool call of one of two runs. */
+export interface RunCallView {
+  toolName: string;
+  server: string;
+  arguments: Record<string, unknown>;
+  status: string;
+  inBoth: boolean;
 }
 
 /** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
@@ -1111,7 +1133,7 @@ export interface RunningTurnView {
 
 /** The runs that the events belong to. */
 export interface RunsView {
-  items: RunView[];
+  items: threadkeep_wire_executions_RunView[];
 }
 
 /** What a key is for; each includes those before it. */
@@ -1379,3 +1401,21 @@ export interface WaitingTurnView {
 
 /** What to do with a message that arrives while the agent replies. */
 export type WhenBusy = "queue" | "reject" | "steer";
+
+/** The status of a run: its turn, once both its start and its end have arrived. */
+export interface threadkeep_wire_executions_RunView {
+  runId: string;
+  turnId: string | null;
+}
+
+/** What a model said to a request, which tools it called, and what that took.
+
+    The duration of the original includes its tools; a rerun calls none. */
+export interface threadkeep_wire_reruns_RunView {
+  model: string | null;
+  text: string;
+  calls: RunCallView[];
+  usage: UsageView;
+  cost: CostView | null;
+  durationMs: number;
+}
