@@ -39,8 +39,8 @@ NOT_FOUND = {
 }
 # Where an id is found by itself, without its conversation.
 NOT_FOUND_AT = {"/api/messages/{message_id}/feedback": "MESSAGE_NOT_FOUND"}
-# What stands in paths beside ids, and opens nothing of anybody's: an agent's server or component, and the
-# server's own gateways.
+# What stands in paths beside ids, and opens nothing without them: an agent's server or component, and an
+# admin's gateway.
 WORDS = {"name", "component", "gateway"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
@@ -48,8 +48,8 @@ HARMLESS_IDS = {"primaryRoleId"}
 CHOOSING_IDS = {
     "GET /api/tool-results": {"turnId"},
     "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
-    "GET /api/models": {"agentId"},
     "GET /api/usage": {"agentId"},
+    "GET /api/models": {"agentId"},
     "POST /api/briefings": {"agentId", "userId"},
     "POST /api/conversations/{conversation_id}/messages": {"parentId"},
     "POST /api/conversations/{conversation_id}/regenerate": {"messageId"},
@@ -296,6 +296,12 @@ async def test_branches_are_made_of_ones_own_messages_only(her: Alice, bob: http
             refusal(await bob.post(f"{own}/{call}", json={"messageId": id_}), 404, "MESSAGE_NOT_FOUND")
 
 
+async def test_models_are_told_only_for_agents_that_one_can_talk_to(her: Alice, bob: httpx.AsyncClient):
+    for agent_id in (her.agent["id"], new_uuid(), "no-uuid"):
+        refusal(await bob.get("/api/models", params={"agentId": agent_id}), 404, "AGENT_NOT_FOUND")
+    assert (await her.client.get("/api/models", params={"agentId": her.agent["id"]})).status_code == 200
+
+
 async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: httpx.AsyncClient, api: Api):
     for client in (bob, api.as_user("root", admin=True)):
         for agent_id in (her.agent["id"], new_uuid()):
@@ -338,11 +344,6 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
     for words in ("title", "ask", "reply", "metadata", "prompt"):
         assert f"{SECRET_WORDS} {words}" not in audit.text
     assert await her.everything() == before
-
-
-async def test_models_are_listed_only_for_agents_that_one_may_talk_to(her: Alice, bob: httpx.AsyncClient):
-    refusal(await bob.get(f"/api/models?agentId={her.agent['id']}"), 404, "AGENT_NOT_FOUND")
-    assert (await her.client.get(f"/api/models?agentId={her.agent['id']}")).status_code == 200
 
 
 async def test_talking_to_ones_public_agent_shows_its_owner_nothing(

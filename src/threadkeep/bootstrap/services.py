@@ -11,6 +11,7 @@ from threadkeep.bootstrap.models import build_tester, has_guide
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
+from threadkeep.domain.money import Purpose
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
@@ -216,7 +217,15 @@ def _build_services(
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         feedback=Feedbacks(store, agents, clock),
-        reruns=Reruns(store, parts.choice, adapters.allowances, clock, caps),
+        reruns=Reruns(
+            store,
+            parts.choice,
+            adapters.allowances,
+            clock,
+            caps,
+            meter=lambda model, agent, user: adapters.spending.metered(model, agent, user, Purpose.RERUN),
+            price=adapters.spending.priced,
+        ),
         reports=Reports(store, conversations, clock),
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,

@@ -6,7 +6,7 @@ import msgspec
 
 from threadkeep.ports.gateway import ModelRequest
 from threadkeep.services.exchange.feedback import ExportedFeedback
-from threadkeep.wire.messages import usage_view
+from threadkeep.wire.messages import cost_view, usage_view
 from threadkeep.wire.view import rfc3339
 
 _encode = msgspec.json.Encoder().encode
@@ -26,6 +26,7 @@ def feedback_line(line: ExportedFeedback) -> bytes:
         "own": line.is_own,
         "model": rated.model,
         "usage": usage_view(rated.usage) if rated.usage else None,
+        "cost": cost_view(rated.usage.cost if rated.usage else None),
         "answeredAt": rfc3339(rated.replied_at),
         "ratedAt": rfc3339(feedback.updated_at),
     }

@@ -21,11 +21,12 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.wire.approvals import ApprovalsView, ApprovalView
 from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
-from threadkeep.wire.feedback import FeedbackView, RatedAnswerView
+from threadkeep.wire.feedback import FeedbackView
 from threadkeep.wire.files import UploadedFileView
 from threadkeep.wire.keys import KeyView, NewKeyView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
+from threadkeep.wire.rated_answers import RatedAnswerView
 from threadkeep.wire.reruns import RerunView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.wire.view import View

@@ -94,6 +94,7 @@ _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    BudgetExceeded,
     ModelNotAllowed,
     ModelNotFound,
     RateLimited,
@@ -346,6 +347,7 @@ _TABLE = (
         "Messages",
         errors=(MessageNotFound,),
         also=(204,),
+        scope=Scope.CHAT,
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -474,6 +476,7 @@ _TABLE = (
             GenerationAborted,
             GatewayNotConfigured,
         ),
+        scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
@@ -496,6 +499,7 @@ _TABLE = (
             TurnInProgress,
             TooFewMessages,
             Conflict,
+            BudgetExceeded,
             ModelNotAllowed,
             ModelNotFound,
             RateLimited,

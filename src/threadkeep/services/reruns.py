@@ -14,6 +14,7 @@ from threadkeep.domain.agent import ANY_MODEL, Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.errors import (
     AgentNotFound,
+    BudgetExceeded,
     ConversationNotFound,
     Forbidden,
     InvalidRequest,
@@ -21,7 +22,7 @@ from threadkeep.domain.errors import (
     TurnNotFound,
 )
 from threadkeep.domain.events import Failed, TurnEvent
-from threadkeep.domain.ids import PayloadId, TurnId, UserId, is_uuid
+from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import FilePart, ToolCallPart, UserTextPart, content_of, tool_calls_of
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -33,7 +34,7 @@ from threadkeep.engine.recorded_calls import CallKey, RecordedCall, call_key, in
 from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
 from threadkeep.engine.turn_models import why_unfit
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.gateway import Block, ImageBlock, ModelRequest, ToolResultBlock
+from threadkeep.ports.gateway import Block, ImageBlock, ModelEvent, ModelRequest, ToolResultBlock
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
@@ -43,8 +44,8 @@ from threadkeep.services.model_choice import ModelChoice
 # The model read no result of these.
 _UNREAD = {ToolCallStatus.RUNNING, ToolCallStatus.INTERRUPTED}
 
-Meter = Callable[[ConnectedModel, Agent, UserId], ConnectedModel]
-"""A model whose calls are charged to a user and an agent."""
+Meter = Callable[[ConnectedModel, Agent, User], ConnectedModel]
+"""A model whose calls are reserved and charged, within the budgets of a user and an agent."""
 PriceUsage = Callable[[str | None, Usage], Usage]
 """A model's usage with its cost."""
 
@@ -123,8 +124,8 @@ class Reruns:
         clock: Clock,
         caps: OperatorCaps = NO_CAPS,
         *,
-        meter: Meter = lambda model, _agent, _user_id: model,
-        price: PriceUsage = lambda _model, usage: usage,
+        meter: Meter,
+        price: PriceUsage,
     ) -> None:
         self._store = store
         self._choice = choice
@@ -161,7 +162,7 @@ class Reruns:
             asked.text if asked else "",
             _original_run(turn, reply, [it.shown for it in recorded]),
             original,
-            self._meter(model, agent, user.id),
+            self._meter(model, agent, user),
             TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s),
             self._clock,
             self._price,
@@ -174,7 +175,7 @@ class Reruns:
             turn = await own_turn(self._store, user, turn_id)
         except TurnNotFound:
             agent = await self._store.agents.get(shared.agent_id) if shared else None
-            if shared is None or agent is None or not agent.is_owned_by(user):
+            if shared is None or agent is None or not (agent.is_owned_by(user) and user.may_use(agent.id)):
                 raise
             turn = await self._store.turns.get(shared.user_id, TurnId(turn_id.lower()))
             if turn is None:
@@ -307,6 +308,8 @@ class Rerun:
         self._price = price
         self._folding = Folding()
         self._failure: Failed | None = None
+        self.over_budget: BudgetExceeded | None = None
+        """The budget that had no room for it, if one ended it."""
         self._began_at = self._ended_at = clock()
 
     async def events(self) -> AsyncGenerator[TurnEvent]:
@@ -314,7 +317,7 @@ class Rerun:
         self._began_at = self._clock()
         running = rerun(
             self._original,
-            self._model.stream,
+            self._call_model,
             self._limits,
             model=self._model.id,
             signed_by=self._model.signer,
@@ -328,6 +331,15 @@ class Rerun:
                 if isinstance(body, Failed):
                     self._failure = body
                 yield event
+
+    async def _call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        try:
+            async with aclosing(self._model.stream(request)) as stream:
+                async for event in stream:
+                    yield event
+        except BudgetExceeded as exc:
+            self.over_budget = exc
+            raise
 
     def finished(self) -> FinishedRerun:
         """What came of it, once its events have ended."""

@@ -1,11 +1,7 @@
-"""Views of feedback."""
-
-from typing import Annotated
-
-from msgspec import UNSET, Meta, UnsetType
+"""A rating as its user sees it."""
 
 from threadkeep.domain.feedback import Feedback, Rating
-from threadkeep.wire.view import Id, Time, View
+from threadkeep.wire.view import View
 
 
 class FeedbackView(View, frozen=True, kw_only=True):
@@ -16,24 +12,6 @@ class FeedbackView(View, frozen=True, kw_only=True):
     rating: Rating
     note: str
     share_text: bool
-
-
-class RatedAnswerView(View, frozen=True, kw_only=True):
-    """A user's rating of an answer. `turnId` and the texts are there if the user shares the turn with the
-    agent's owner, or if it is your own.
-    """
-
-    message_id: Id
-    rating: Rating
-    note: str
-    share_text: bool
-    model: str | None
-    answered_at: Time
-    rated_at: Time
-    own: Annotated[bool, Meta(description="Whether you rated it yourself.")]
-    turn_id: Id | UnsetType = UNSET
-    question: str | UnsetType = UNSET
-    answer: str | UnsetType = UNSET
 
 
 def feedback_view(feedback: Feedback) -> FeedbackView:

@@ -127,7 +127,7 @@ async def test_owner_lists_ratings_and_reads_only_what_users_share(
     assert (theirs["own"], theirs["question"]) == (False, f"{FOREIGN} shared")
     assert theirs["turnId"]
     assert hidden.keys() == {
-        "messageId", "rating", "note", "shareText", "model", "answeredAt", "ratedAt", "own",
+        "messageId", "rating", "note", "shareText", "model", "cost", "answeredAt", "ratedAt", "own",
     }  # fmt: skip
     assert (hidden["rating"], hidden["note"], hidden["model"]) == ("down", "No.", "scripted")
     assert [it["rating"] for it in await items(alice, path, rating="down")] == ["down"]

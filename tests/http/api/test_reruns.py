@@ -332,3 +332,29 @@ async def test_rerun_has_the_agents_time_limit(talk: Talk, model: ScriptedModel)
     assert (found["outcome"], found["error"]["code"]) == ("FAILED", "GENERATION_TIMEOUT")
     assert found["rerun"]["text"] == "New"
     gate.open()
+
+
+@ONLY_SQLITE
+async def test_reruns_are_charged_and_stay_within_the_budget(
+    database_url: str, model: ScriptedModel, tmp_path: Path
+):
+    model.otherwise = [Say("So."), Usage(1000, 1000)]
+    listed = [{"name": "paid", "price": {"input": "1", "output": "3"}}]
+    gateways = {"more": {"kind": "openai", "url": model.url, "models": listed}}
+    more = {"gateways": gateways, "user_budget_month": "0.02", "max_reply_tokens": 1000}
+    async with signed_in(database_url, model, tmp_path, **more) as people:
+        alice = people["alice"]
+        body = {"name": "A", "model": "more/paid"}
+        agent = (await alice.client.post("/api/agents", json=body)).json()
+        turn = (await talked(alice, agent["id"]))["turnId"]
+        for _ in range(2):
+            found = await rerun(alice, turn)
+            assert (found["outcome"], found["rerun"]["cost"]["amount"]) == ("COMPLETED", "0.004")
+            assert found["original"]["cost"] == found["rerun"]["cost"]
+        asked = len(model.requests)
+        while (response := await post(alice, turn)).status_code == 200:
+            pass
+        assert refusal(response, 402, "BUDGET_EXCEEDED")["details"]["scope"] == "user"
+        assert len(model.requests) <= asked + 2
+        spent = (await alice.client.get("/api/usage?by=purpose")).json()["items"]
+        assert {it["purpose"] for it in spent} == {"turn", "rerun"}

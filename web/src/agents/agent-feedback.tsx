@@ -55,9 +55,9 @@ export function AgentFeedback({ agentId }: { agentId: string }) {
 function RatedAnswer({ rated }: { rated: RatedAnswerView }) {
   const words = useWords();
   const feedbackWords = useFeedbackWords();
-  const { rating, note, model, ratedAt, own, question, answer } = rated;
+  const { rating, note, model, cost, ratedAt, own, question, answer } = rated;
   const Icon = rating === "up" ? ThumbsUp : ThumbsDown;
-  const about = [model, dateTime(ratedAt, words.locale), own && feedbackWords.own].filter(Boolean);
+  const about = [model, cost && `${cost.amount} ${cost.currency}`, dateTime(ratedAt, words.locale), own && feedbackWords.own].filter(Boolean);
   return (
     <li className="card rated-answer" data-rating={rating}>
       <p className="about">

@@ -9,7 +9,9 @@ from threadkeep.http.requests.moments import Moment, milliseconds
 from threadkeep.http.requests.paging import PageQuery, Pager
 from threadkeep.http.requests.routing import Call
 from threadkeep.ports.feedback import FeedbackFilter, RatedReply
-from threadkeep.wire.feedback import FeedbackView, RatedAnswerView, feedback_view
+from threadkeep.wire.feedback import FeedbackView, feedback_view
+from threadkeep.wire.messages import cost_view
+from threadkeep.wire.rated_answers import RatedAnswerView
 from threadkeep.wire.view import PageView, rfc3339
 
 
@@ -83,6 +85,7 @@ def _rated_view(call: Call, rated: RatedReply) -> RatedAnswerView:
         note=feedback.note,
         share_text=feedback.share_text,
         model=rated.model,
+        cost=cost_view(rated.usage.cost if rated.usage else None),
         answered_at=rfc3339(rated.replied_at),
         rated_at=rfc3339(feedback.updated_at),
         own=rated.user_id == call.user.id,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 from starlette.requests import Request
 
-from threadkeep.domain.errors import BudgetExceeded, GenerationAborted
+from threadkeep.domain.errors import GenerationAborted
 from threadkeep.domain.events import TurnEvent
 from threadkeep.http.requests.routing import Call
 from threadkeep.http.requests.stream import EventStream
@@ -76,8 +76,8 @@ async def _finished(rerun: Rerun, request: Request) -> FinishedRerun:
     finally:
         await end_tasks(running, left)
     finished = rerun.finished()
-    if finished.failure and finished.failure.code == BudgetExceeded.code and not finished.rerun.text:
-        raise BudgetExceeded(finished.failure.message)
+    if rerun.over_budget is not None and not finished.rerun.text:
+        raise rerun.over_budget
     return finished
 
 

@@ -1009,6 +1009,7 @@ export interface RatedAnswerView {
   note: string;
   shareText: boolean;
   model: string | null;
+  cost: CostView | null;
   answeredAt: string;
   ratedAt: string;
   own: boolean;

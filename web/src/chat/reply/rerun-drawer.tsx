@@ -99,7 +99,7 @@ export function RerunDrawer({ agentId, message, onRegenerate, onClose }: Props) 
               <button
                 type="button"
                 onClick={() => {
-                  dialog.current?.close();
+                  onClose();
                   onRegenerate(model);
                 }}
               >
