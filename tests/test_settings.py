@@ -11,6 +11,7 @@ import pytest
 import threadkeep
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.domain.money import Price
 from threadkeep.loopback import is_loopback
 from threadkeep.settings import Settings, misnamed, open_to_others
 
@@ -49,7 +50,7 @@ def test_blank_value_counts_as_missing(name: str, tmp_path: Path):
         file.write_text(f"{name} = {json.dumps(blank)}\n")
         # A list in a file can be empty on purpose: no program, no variable.
         of_file = getattr(Settings.load({}, file), name)
-        assert of_file in {getattr(usual, name), ()}
+        assert of_file in (getattr(usual, name), ())
 
 
 @pytest.mark.parametrize("name", ["THREADKEEP_CONFIG", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"])
@@ -277,3 +278,51 @@ def test_workers_share_what_one_server_may_use():
     )
     each = settings.of_each_worker
     assert (each.database_pool_size, each.mcp_max_servers, each.data) == (3, 1, settings.data)
+
+
+GATEWAYS = """
+[gateways.work]
+kind = "anthropic"
+api_key_env = "WORK_KEY"
+models = ["fast", {name = "large", context_tokens = 1000, price = {input = "3", output = 15}}]
+
+[gateways.home]
+kind = "openai"
+url = "http://127.0.0.1:11434/v1"
+"""
+
+
+def test_gateways_of_the_file_take_their_keys_from_the_environment_and_show_none(tmp_path: Path):
+    file = tmp_path / "threadkeep.toml"
+    file.write_text(GATEWAYS)
+    settings = Settings.load({"WORK_KEY": "sk-hidden"}, file)
+    work, home = (settings.gateways[name].config(name) for name in ("work", "home"))
+    assert work.api_key
+    assert work.api_key.reveal() == "sk-hidden"
+    assert [it.name for it in work.models] == ["fast", "large"]
+    assert work.models[1].price == Price.per_million(input=3, output=15)
+    assert (home.api_key, home.models, home.is_fixed) == (None, (), True)
+    assert "sk-hidden" not in repr(settings)
+    with pytest.raises(SettingsError, match="WORK_KEY"):
+        Settings.load({}, file)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ('[gateways.default]\nkind = "openai"', "default"),
+        ('[gateways."a/b"]\nkind = "openai"', "a/b"),
+        ('[gateways.a]\nkind = "telepathy"', "telepathy"),
+        ('[gateways.a]\nkind = "openai"\nkeys = 1', "keys"),
+        (
+            '[gateways.a]\nkind = "openai"\nmodels = [{name = "m", price = {input = "lots", output = 1}}]',
+            "price",
+        ),
+    ],
+)
+def test_gateway_that_cannot_be_is_refused(table: str, problem: str, tmp_path: Path):
+    file = tmp_path / "threadkeep.toml"
+    file.write_text(table)
+    with pytest.raises(SettingsError, match=problem):
+        for name, it in Settings.load({}, file).gateways.items():
+            it.config(name)

@@ -504,3 +504,32 @@ def test_terminal_shows_that_the_model_is_asked_until_it_replies(monkeypatch: py
     screen.show(Text("two"))
     screen.show(Done("COMPLETED", "m", Usage(1, 1), "end_turn"))
     assert out.getvalue() == f"{waiting}One\n{waiting}\ntwo\n"
+
+
+def test_person_chooses_the_model_that_answers(tmp_path: Path, model: ScriptedModel):
+    model.otherwise = [Say("OK.")]
+    settings = tmp_path / "threadkeep.toml"
+    settings.write_text(
+        f"""[gateways.work]
+        kind = "openai"
+        url = "{model.url}"
+        models = [{{name = "fast", price = {{input = "0.5", output = 2}}}}]
+        """
+    )
+    own = settings_for(model) | {"THREADKEEP_CONFIG": str(settings)}
+    with serving(tmp_path, **settings_for(model), config=str(settings)) as server:
+        with httpx.Client(base_url=server.url) as client:
+            agent = {"name": "Chooser", "settings": {"models": ["*"]}}
+            assert client.post("/api/agents", json=agent).status_code == 201
+        with person(tmp_path, "--url", server.url, "--agent", "Chooser", "--model", "fast") as somebody:
+            somebody.sees("(work/fast answers)")
+            somebody.sees("> ")
+            somebody.types("/model\n")
+            somebody.sees("  default/scripted")
+            somebody.sees("* work/fast  (0.50 in, 2.00 out, per million tokens)")
+            somebody.types("/model slow\n")
+            somebody.sees("doesn't offer the model slow")
+            somebody.types("Hello\n")
+            somebody.sees("OK.")
+    assert own
+    assert model.requests[0].body["model"] == "fast"

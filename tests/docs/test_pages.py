@@ -24,6 +24,7 @@ SCENES = {
     "README.md": Scene(STORY | GRAVITY),
     "docs/quickstart.md": Scene(STORY | GRAVITY),
     "docs/concepts.md": Scene(),
+    "docs/keys.md": Scene(),
     "docs/roles.md": Scene(),
     "docs/crashes.md": Scene(),
     "docs/approvals.md": Scene(TOKYO | ROOM),
@@ -41,6 +42,7 @@ SCENES = {
     ),
     "docs/files.md": Scene({"How much is the rent": [Say("900 euros a month.")]}),
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
+    "docs/costs.md": Scene(GRAVITY),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.asking import Heard, ask, heard, make_gateway
+from tests.gateways.asking import WIRES, Heard, ask, heard, make_gateway
 from threadkeep.ports.gateway import (
     ModelStopped,
     ModelUsage,
@@ -14,7 +14,7 @@ from threadkeep.ports.gateway import (
     ThoughtSigned,
     ToolUse,
 )
-from threadkeep.testing import NoUsage, Raw, Say, ScriptedModel, UseTool
+from threadkeep.testing import NoUsage, Pause, Raw, Say, ScriptedModel, Step, UseTool
 
 DONE = Raw(b"data: [DONE]\n\n")
 
@@ -100,7 +100,7 @@ async def test_calls_without_ids_are_told_apart(indexes: tuple[dict[str, int], d
     assert reply.tools == [("", "add", {}), ("", "now", {})]
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+@pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("use_id", ["", "call_1", "x" * 41, "functions.add:0", "x\x00"])
 async def test_ids_of_calls_are_passed_on_as_the_model_gave_them(wire: str, use_id: str):
     with ScriptedModel([UseTool("add", id=use_id), UseTool("now", id=use_id)]) as model:
@@ -147,6 +147,7 @@ async def test_usage_may_come_with_every_chunk_and_the_last_counts():
     ("details", "cached"),
     [
         ('{"cached_tokens": 5}', 5),
+        ('{"cached_tokens": 5, "cache_write_tokens": "4"}', 5),
         ('{"cached_tokens": -5}', 0),
         ('{"cached_tokens": 50}', 9),
         ('{"cached_tokens": null}', 0),
@@ -161,6 +162,13 @@ async def test_openai_cached_tokens_of_any_shape_do_not_cost_the_reply(details: 
     reply = await listen("openai", Raw(f'data: {{"usage": {usage}}}\n\n'.encode()), DONE)
     assert reply.usage
     assert reply.usage.plausible() == ModelUsage(9, 3, cached)
+
+
+async def test_openai_says_what_it_has_written_to_the_cache():
+    details = '{"cached_tokens": 5, "cache_write_tokens": 2}'
+    usage = f'{{"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {details}}}'
+    reply = await listen("openai", Raw(f'data: {{"usage": {usage}}}\n\n'.encode()), DONE)
+    assert reply.usage == ModelUsage(9, 3, 5, 2)
 
 
 @pytest.mark.parametrize(
@@ -227,11 +235,21 @@ async def test_errors_in_the_stream_have_many_shapes(data: bytes, message: str, 
     assert events == [TextDelta("a")]
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+@pytest.mark.parametrize("wire", WIRES)
 async def test_usage_that_is_not_given_is_not_made_up(wire: str):
     with ScriptedModel([Say("a"), NoUsage()]) as model:
         events, _ = await ask(make_gateway(wire, model.url))
     assert events == [TextDelta("a"), ModelStopped("end_turn")]
+
+
+async def test_usage_long_after_the_reason_for_stopping_is_heard():
+    late = Raw(b'data: {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}}\n\n')
+    for end in ([DONE], []):
+        steps: list[Step] = [chunk({"content": "a"}), chunk({}, finish_reason="stop"), Pause(0.3), late, *end]
+        with ScriptedModel(steps) as model:
+            events, error = await ask(make_gateway("openai", model.url))
+        assert error is None
+        assert heard(events).usage == ModelUsage(9, 3)
 
 
 def event(kind: str, **fields: Any) -> Raw:
@@ -303,3 +321,143 @@ async def test_anthropic_reasons_for_stopping_have_our_names(reason: str | None,
 )
 async def test_openai_reasons_for_stopping_have_our_names(reason: str | None, ours: str):
     assert (await listen("openai", chunk({}, finish_reason=reason), DONE)).stop_reason == ours
+
+
+# The Responses API
+
+
+def response(kind: str, **fields: Any) -> Raw:
+    return event(f"response.{kind}", response=fields)
+
+
+def item(kind: str, **fields: Any) -> Raw:
+    return event("response.output_item.done", output_index=0, item={"type": kind, **fields})
+
+
+async def test_parts_of_a_summary_are_paragraphs_and_reasoning_in_words_is_heard():
+    reply = await listen(
+        "responses",
+        event("response.reasoning_summary_part.added", summary_index=0),
+        event("response.reasoning_summary_text.delta", delta="First."),
+        event("response.reasoning_summary_part.added", summary_index=1),
+        event("response.reasoning_summary_text.delta", delta="Then."),
+        item("reasoning", id="rs_1", encrypted_content="abc"),
+        event("response.reasoning_text.delta", delta=" Aloud."),
+        item("reasoning", id="rs_2", encrypted_content=None),
+        response("completed"),
+    )
+    assert reply.thought == "First.\n\nThen. Aloud."
+    assert reply.signatures == ["rs_1:abc", ""]
+
+
+async def test_responses_refusal_in_words_is_text():
+    reply = await listen(
+        "responses",
+        event("response.refusal.delta", delta="No."),
+        item("message", content=[{"type": "refusal", "refusal": "No."}]),
+        response("completed"),
+    )
+    assert (reply.text, reply.stop_reason) == ("No.", "refusal")
+
+
+async def test_responses_items_may_come_whole():
+    reply = await listen(
+        "responses",
+        item("message", content=[{"type": "output_text", "text": "Yes"}]),
+        item("web_search_call", id="ws_1"),
+        item("function_call", id="fc_1", call_id="x", name="add", arguments='{"a": 1}'),
+        response("completed", usage={"input_tokens": 4, "output_tokens": 2}),
+    )
+    assert reply == Heard(
+        "Yes", tools=[("x", "add", {"a": 1})], usage=ModelUsage(4, 2), stop_reason="tool_use"
+    )
+
+
+async def test_responses_arguments_may_come_only_in_pieces():
+    reply = await listen(
+        "responses",
+        event("response.function_call_arguments.delta", output_index=0, delta='{"a"'),
+        event("response.function_call_arguments.delta", output_index=0, delta=": 1}"),
+        item("function_call", id="fc_1", call_id="x", name="add"),
+        response("completed"),
+    )
+    assert reply.tools == [("x", "add", {"a": 1})]
+
+
+async def test_responses_events_may_have_their_name_in_the_data_only():
+    lines = [
+        b'{"type": "response.output_text.delta", "delta": "Yes"}',
+        b'{"type": "response.completed", "response": {"usage": {"input_tokens": 4, "output_tokens": 2}}}',
+        b"[DONE]",
+    ]
+    reply = await listen("responses", *(Raw(b"data: %b\n\n" % line) for line in lines))
+    assert reply == Heard("Yes", usage=ModelUsage(4, 2), stop_reason="end_turn")
+
+
+@pytest.mark.parametrize(
+    ("details", "cached", "written"),
+    [
+        ({"cached_tokens": 5, "cache_write_tokens": 2}, 5, 2),
+        ({"cached_tokens": None}, 0, 0),
+        ({"cached_tokens": "5"}, 0, 0),
+        (None, 0, 0),
+        ([5], 0, 0),
+    ],
+)
+async def test_responses_cached_tokens_of_any_shape_do_not_cost_the_reply(
+    details: object, cached: int, written: int
+):
+    usage = {"input_tokens": 9, "output_tokens": 3, "input_tokens_details": details}
+    early = response("in_progress", usage={"input_tokens": 1, "output_tokens": 1})
+    reply = await listen("responses", early, response("completed", usage=usage))
+    assert reply.usage == ModelUsage(9, 3, cached, written)
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours"),
+    [
+        ("max_output_tokens", "max_tokens"),
+        ("content_filter", "refusal"),
+        ("something new", "other"),
+        (None, "end_turn"),
+    ],
+)
+async def test_responses_reasons_for_stopping_have_our_names(reason: str | None, ours: str):
+    reply = await listen("responses", response("incomplete", incomplete_details={"reason": reason}))
+    assert reply.stop_reason == ours
+
+
+@pytest.mark.parametrize(
+    ("failure", "message", "retryable"),
+    [
+        (
+            response("failed", error={"code": "server_error", "message": "Crash."}),
+            "The model provider failed: Crash.",
+            True,
+        ),
+        (
+            response("failed", error={"code": "rate_limit_exceeded", "message": "Slow."}),
+            "The model provider failed: Slow.",
+            True,
+        ),
+        (
+            response("failed", error={"code": "invalid_prompt", "message": "No."}),
+            "The model provider failed: No.",
+            False,
+        ),
+        (response("failed", error=None), "The model provider failed.", True),
+        (event("error", code="server_error", message="Crash."), "The model provider failed: Crash.", True),
+        (
+            event("error", error={"type": "invalid_request_error", "message": "Too long."}),
+            "The model provider failed: Too long.",
+            False,
+        ),
+        (event("error", error={"code": 401}), "The model provider rejected the API key.", False),
+    ],
+)
+async def test_responses_errors_in_the_stream_have_many_shapes(failure: Raw, message: str, retryable: bool):
+    with ScriptedModel([event("response.output_text.delta", delta="a"), failure]) as model:
+        events, error = await ask(make_gateway("responses", model.url))
+    assert error
+    assert (error.message, error.retryable) == (message, retryable)
+    assert events == [TextDelta("a")]

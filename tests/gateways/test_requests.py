@@ -223,6 +223,9 @@ def test_responses_gets_files_as_parts_and_a_tool_s_images_in_its_result():
         ("qwen2.5-vl-7b", True),
         ("o3", True),
         ("o3-mini", False),
+        ("o3-mini-2025-01-31", False),
+        ("deepseek-flash", True),
+        ("deepseek-v4-pro", False),
     ],
 )
 def test_families_of_models_that_take_images_are_known_and_the_operator_knows_better(

@@ -64,12 +64,24 @@ async def test_lasting_refusal_is_told_and_not_asked_again(wire: str, status: in
     assert (events, len(model.requests)) == ([], 1)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_refused_key_is_told_in_our_own_words(wire: str, status: int):
-    with ScriptedModel([Status(status, "Incorrect key sk-…")]) as model:
-        _, error = await ask(make_gateway(wire, model.url))
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (Status(401, "Incorrect key sk-…"), "The model provider rejected the API key."),
+        (
+            Status(403, "Country, region, or territory not supported"),
+            "The model provider doesn't accept this API key in this region or at this address: "
+            "Country, region, or territory not supported.",
+        ),
+    ],
+    ids=["wrong", "of another region"],
+)
+async def test_refused_key_is_told_and_not_tried_again(wire: str, refusal: Status, told: str):
+    with ScriptedModel([refusal]) as model:
+        events, error = await ask(make_gateway(wire, model.url))
     assert error
-    assert (error.message, error.retryable) == ("The model provider rejected the API key.", False)
+    assert (error.message, error.retryable) == (told, False)
+    assert (events, len(model.requests)) == ([], 1)
 
 
 NOW = 1_800_000_000

@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.gateways.asking import QUESTION, WIRES, Naps, ask, make_gateway, text_of
+from threadkeep.gateways.addresses import Address
 from threadkeep.gateways.transport import StreamTransport
+from threadkeep.ports.gateway import GatewayUnreachable
 from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -225,12 +228,25 @@ async def test_tls_is_spoken_and_the_certificate_checked(tmp_path: Path, monkeyp
     with ScriptedModel(otherwise=[Say("Hel"), Say("lo")]) as model:
         async with with_tls(model.url, pem, key) as url:
             _, error = await ask(make_gateway("openai", url, key="", naps=Naps()))
-            assert error
+            assert isinstance(error, GatewayUnreachable)
             assert error.message == "Couldn't connect to the model provider."
             monkeypatch.setenv("SSL_CERT_FILE", str(pem))
             events, error = await ask(make_gateway("openai", url, key="", naps=Naps()))
             assert error is None
             assert text_of(events) == "Hello"
+
+
+@pytest.mark.parametrize("problem", [socket.gaierror("Name or service not known"), TimeoutError()])
+async def test_host_without_an_address_cannot_be_reached(problem: OSError):
+    async def fail(host: str, port: int) -> Sequence[Address]:
+        raise problem
+
+    transport, naps = StreamTransport(resolve=fail), Naps()
+    gateway = make_gateway("openai", "http://models.test", transport=transport, naps=naps)
+    events, error = await ask(gateway)
+    assert isinstance(error, GatewayUnreachable)
+    assert error.message == "Couldn't connect to the model provider."
+    assert len(naps.taken) == len(events) > 1
 
 
 async def test_proxy_of_the_machine_is_used_but_not_for_the_machine_itself(monkeypatch: pytest.MonkeyPatch):

@@ -39,8 +39,9 @@ NOT_FOUND = {
 }
 # Where an id is found by itself, without its conversation.
 NOT_FOUND_AT = {"/api/messages/{message_id}/feedback": "MESSAGE_NOT_FOUND"}
-# What stands in paths beside ids, and opens nothing without them: an agent's server or component.
-WORDS = {"name", "component"}
+# What stands in paths beside ids, and opens nothing without them: an agent's server or component, and an
+# admin's gateway.
+WORDS = {"name", "component", "gateway"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
 # And ids that only choose among one's own things; each has a test below.
@@ -48,6 +49,7 @@ CHOOSING_IDS = {
     "GET /api/tool-results": {"turnId"},
     "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
     "GET /api/usage": {"agentId"},
+    "GET /api/models": {"agentId"},
     "POST /api/briefings": {"agentId", "userId"},
     "POST /api/conversations/{conversation_id}/messages": {"parentId"},
     "POST /api/conversations/{conversation_id}/regenerate": {"messageId"},
@@ -294,6 +296,12 @@ async def test_branches_are_made_of_ones_own_messages_only(her: Alice, bob: http
             refusal(await bob.post(f"{own}/{call}", json={"messageId": id_}), 404, "MESSAGE_NOT_FOUND")
 
 
+async def test_models_are_told_only_for_agents_that_one_can_talk_to(her: Alice, bob: httpx.AsyncClient):
+    for agent_id in (her.agent["id"], new_uuid(), "no-uuid"):
+        refusal(await bob.get("/api/models", params={"agentId": agent_id}), 404, "AGENT_NOT_FOUND")
+    assert (await her.client.get("/api/models", params={"agentId": her.agent["id"]})).status_code == 200
+
+
 async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: httpx.AsyncClient, api: Api):
     for client in (bob, api.as_user("root", admin=True)):
         for agent_id in (her.agent["id"], new_uuid()):
@@ -354,6 +362,7 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
                 "document_id": her.document_id,
                 "artifact_id": her.artifact_id,
                 "file_id": her.file_id,
+                "gateway": "none",
             }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):

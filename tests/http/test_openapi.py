@@ -299,6 +299,9 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
                 "messageId": turn.assistant_message_id,
                 "parentId": turn.assistant_message_id,
                 "tip": await tip_of(api, conversation),
+                "agents": [agent["id"]],
+                "budgetMonth": "1.00",
+                "scopes": ["read"],
             }.items():
                 if body and name in body:
                     body[name] = value
@@ -324,6 +327,7 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             "message_id": queued.id,
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
             "user_id": "alice",
+            "key_id": (await alice.post("/api/keys", json={"name": "k", "scopes": ["read"]})).json()["id"],
         }
         response = await alice.request("DELETE", operation.url(**ids))
         assert response.status_code == 204, (str(operation), response.text)

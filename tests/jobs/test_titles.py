@@ -8,10 +8,15 @@ import pytest
 from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels
 from tests.making import ALICE, keep_agent, keep_conversation, keep_turn, spending_of
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation, TitleSource
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.money import Purpose
+from threadkeep.domain.user import User
 from threadkeep.jobs.titles import Titles, title_job
 from threadkeep.loops import Loops
 from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
@@ -26,8 +31,11 @@ async def history(store: Store) -> AsyncGenerator[History]:
 
 def titles_of(store: Store, history: History, gateway: InMemoryGateway | None) -> Titles:
     models = InMemoryModels(gateway)
-    spending = spending_of(store, models)
-    return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), spending)
+
+    def metered(model: ConnectedModel, agent: Agent, user_id: UserId) -> ConnectedModel:
+        return spending_of(store, models).metered(model, agent, User(user_id), Purpose.TITLE)
+
+    return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), metered)
 
 
 def reply_of(*texts: str) -> list[ModelEvent]:

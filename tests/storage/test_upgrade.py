@@ -17,6 +17,7 @@ from tests.storage.released import RELEASED, copy_to_postgres, restore_release
 from tests.talking import JSON, Talk, talking
 from threadkeep.bootstrap import adapters
 from threadkeep.http.api import approvals as approvals_module
+from threadkeep.ports.ledger import UsageFilter
 from threadkeep.testing import Say, ScriptedModel, ToolServer, scripted_settings
 
 KEPT = ("id", "seq", "role", "status", "content", "parentId")
@@ -57,6 +58,8 @@ def opened(
         database.execute("UPDATE tk_agents SET settings = REPLACE(settings, ?, ?)", moved)
         database.commit()
         ((facts["killedAt"],),) = database.execute("SELECT MAX(started_at) FROM tk_turns").fetchall()
+        ended = "SELECT COUNT(*), SUM(input_tokens) FROM tk_turns WHERE status NOT IN ('RUNNING', 'WAITING')"
+        (facts["used"],) = database.execute(ended).fetchall()
     if request.param == "postgres":
         postgres: Postgres = request.getfixturevalue("postgres")
         url = postgres.create_database()
@@ -150,3 +153,10 @@ async def test_data_of_a_killed_server_is_read_whole_and_continues(
     # What was deleted can be restored.
     await post(talk, f"/api/conversations/{conversations['Deleted']}/restore", {})
     assert [it["content"] for it in await talk.messages(conversations["Deleted"])] == ["Keep this?", "Yes."]
+
+
+async def test_usage_from_before_the_ledger_is_still_there(talk: Talk, facts: dict[str, Any]):
+    every_day = UsageFilter("0001-01-01", "9999-12-31", None)
+    (used,) = await talk.store.ledger.usage(every_day, ())
+    turns, input_tokens = facts["used"]
+    assert turns and used.turns >= turns and used.input_tokens >= input_tokens > 0

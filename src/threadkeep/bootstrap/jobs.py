@@ -5,14 +5,18 @@ from dataclasses import dataclass
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.clock import Clock
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.money import month_before
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.money import Purpose, month_before
+from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, Compactions
@@ -65,10 +69,13 @@ async def start_background(
             UserEvent(conversation.user_id, UserEventType.CONVERSATION_RENAMED, conversation.id)
         )
 
+    def metered(model: ConnectedModel, agent: Agent, user_id: UserId) -> ConnectedModel:
+        return adapters.spending.metered(model, agent, User(user_id), Purpose.TITLE)
+
     jobs = Jobs(
         adapters.jobs,
         {
-            TITLE_JOB: Titles(store, choice.own, titled, adapters.spending).give,
+            TITLE_JOB: Titles(store, choice.own, titled, metered).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: document_jobs.read,
             EMBED_JOB: document_jobs.embed,

@@ -13,6 +13,7 @@ from threadkeep.gateways.anthropic import ANTHROPIC
 from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
 from threadkeep.gateways.http import open_transport
+from threadkeep.gateways.known_models import known_models
 from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
@@ -89,6 +90,7 @@ def endpoint_of(settings: Settings, config: GatewayConfig) -> Endpoint:
         url=config.url or PROVIDER_APIS[config.kind].default_url,
         api_key=config.api_key.reveal() if config.api_key else "",
         models={it.name: it for it in config.models},
+        is_priced=settings.currency == known_models().currency,
         images=settings.model_images if is_default else "auto",
         pdfs=settings.model_pdfs if is_default else "auto",
     )

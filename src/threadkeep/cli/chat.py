@@ -12,10 +12,11 @@ def add_chat(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     runs(command, _chat)
     add_target(command)
+    command.add_argument("--model", help="the model that answers, one that the agent offers")
     command.add_argument("--token", help="your bearer token, if the server has sign-in")
 
 
 def _chat(settings: Settings, given: argparse.Namespace) -> int:
     log_only_errors()
     token = given.token or own_token(settings, given.url)
-    return chat(settings, agent=given.agent, url=given.url, token=token)
+    return chat(settings, agent=given.agent, model=given.model, url=given.url, token=token)

@@ -54,6 +54,7 @@ from threadkeep.ports.gateway import DEMONSTRATION_MODEL
 from threadkeep.settings import Settings
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import MessageView
+from threadkeep.wire.models import ModelView
 from threadkeep.wire.parts import FilePartView
 from threadkeep.wire.queue import SteeredView
 from threadkeep.wire.turns import StartedTurnView
@@ -62,6 +63,7 @@ from threadkeep.wire.views import AgentView, ConversationDetailView, Conversatio
 HELP = """/new        start a new conversation
 /file PATH  attach files to your next message; press Enter to send. Without a path: list them
 /unfile N   remove attached file N. Without a number: remove all
+/model ID   choose the model that answers. Without an id: list the models that the agent offers
 /help       show this help
 /quit       leave (or press Ctrl-D)
 Ctrl-C      stop the answer and keep what has arrived; press again to leave
@@ -72,9 +74,9 @@ DEMONSTRATION = (
 )
 MOST_ARGUMENT_CHARACTERS = 200
 STEER = "!"
-COMMANDS = ("/new", "/file ", "/unfile", "/help", "/quit", "/exit")
+COMMANDS = ("/new", "/file ", "/unfile", "/model ", "/help", "/quit", "/exit")
 
-_COMMAND = re.compile(r"/(?:file|unfile)(?: .*)?|/\w+")
+_COMMAND = re.compile(r"/(?:file|unfile|model)(?: .*)?|/\w+")
 
 _DECIDED = {
     ApprovalAction.ALLOW: "allowed",
@@ -233,6 +235,8 @@ class Chat:
         self.attached = Attached(client, screen.aside)
         self.unsent = ""
         """Typed text that couldn't be sent."""
+        self.model: str | None = None
+        """The model that the user chose; None for the agent's own."""
         self.screen = screen
         self._client = client
         self._conversation: ConversationView = conversation
@@ -252,7 +256,7 @@ class Chat:
         for line in attached.lines():
             self._screen.aside(line)
         try:
-            events = self._client.send(self._conversation.id, content, files=attached.files)
+            events = self._client.send(self._conversation.id, content, files=attached.files, model=self.model)
             if not await self._show(events):
                 self._screen.aside("(queued)")
                 self.has_more = True
@@ -273,13 +277,32 @@ class Chat:
             return
         try:
             when_busy = "steer" if line.startswith(STEER) else "queue"
-            sent = await self._client.post(self._conversation.id, content, when_busy=when_busy)
+            model = self.model if when_busy == "queue" else None
+            sent = await self._client.post(self._conversation.id, content, when_busy=when_busy, model=model)
         except ThreadkeepError as exc:
             self._screen.line(f"Error: {exc.message}")
             return
         self.has_more = True
         if not isinstance(sent, StartedTurnView):
             self._screen.aside("(steered)" if isinstance(sent, SteeredView) else "(queued)")
+
+    async def choose_model(self, wanted: str) -> None:
+        """Chooses the model that replies from now on; without one, lists what the agent offers."""
+        try:
+            models = await self._client.models(self.agent.id)
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return
+        named = [it for it in models if wanted in (it.id, it.name)]
+        if len(named) == 1:
+            self.model = None if named[0].default else named[0].id
+            self._screen.aside(f"({named[0].id} answers)")
+            return
+        if wanted:
+            self._screen.aside(f"The agent doesn't offer the model {wanted}.")
+        used = self.model or next((it.id for it in models if it.default), "")
+        for it in models:
+            self._screen.aside(f"{'*' if it.id == used else ' '} {it.id}{_price(it)}")
 
     async def show_more(self) -> None:
         """Shows the replies to queued messages, until there are no more."""
@@ -371,13 +394,22 @@ class Chat:
         )
 
 
-def chat(settings: Settings, *, agent: str | None, url: str | None, token: str | None) -> int:
+def _price(model: ModelView) -> str:
+    price = model.price
+    return f"  ({price.input} in, {price.output} out, per million tokens)" if price else ""
+
+
+def chat(
+    settings: Settings, *, agent: str | None, model: str | None, url: str | None, token: str | None
+) -> int:
     """Chats until the user leaves."""
     screen = Screen(sys.stdout)
     stack = AsyncExitStack()
     loop = LoopThread()
     try:
         talk = loop.wait(_open(settings, stack, screen, agent=agent, url=url, token=token))
+        if model is not None:
+            loop.wait(talk.choose_model(model))
         _converse(loop, talk, screen)
     except KeyboardInterrupt:
         screen.line("")
@@ -443,6 +475,8 @@ def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
                 talk.screen.aside("(stopped; remaining files not attached)")
         case "/unfile":
             talk.attached.remove(rest)
+        case "/model":
+            loop.wait(talk.choose_model(rest.strip()))
         case _:
             talk.screen.aside(f"Unknown command {command}.\n{HELP}")
 

@@ -25,6 +25,7 @@ from threadkeep.wire.feedback import FeedbackView
 from threadkeep.wire.files import UploadedFileView
 from threadkeep.wire.keys import KeyView, NewKeyView
 from threadkeep.wire.messages import MessageView
+from threadkeep.wire.models import ModelsView, ModelView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
 from threadkeep.wire.rated_answers import RatedAnswerView
 from threadkeep.wire.reruns import RerunView
@@ -354,6 +355,11 @@ class Client:
 
     # Turns
 
+    async def models(self, agent_id: str | None = None) -> Sequence[ModelView]:
+        """The models you can choose for a message to an agent, or for an agent of your own; default first."""
+        query = {"agentId": agent_id} if agent_id else {}
+        return (await self._connection.ask(ModelsView, "GET", "/api/models", params=query)).items
+
     async def send(
         self,
         conversation_id: str,
@@ -363,6 +369,7 @@ class Client:
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
         when_busy: WhenBusy = "reject",
+        model: str | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Sends a message and yields the turn's events until it ends, even if the connection breaks.
@@ -373,7 +380,7 @@ class Client:
 
         `parent_id` is the message that this one follows: to send an edited version of a message, use that
         message's parent. `tip` is the last message you have seen: if the conversation has moved on, nothing
-        is sent (PATH_CHANGED).
+        is sent (PATH_CHANGED). `model` is the one that is to answer, among those of `models`.
 
         While the agent answers, `when_busy` queues the message or steers the answer with it. Then there are
         no events, and likewise if held messages go first: `queued` lists queued messages, and `post` returns
@@ -382,11 +389,11 @@ class Client:
         `files` are uploaded first: paths, `bytes`, pairs of name and `bytes`, or results of `upload_file`. If
         the server rejects one, the message is not sent.
         """
-        busy = UNSET if when_busy == "reject" else when_busy
+        how = {"whenBusy": UNSET if when_busy == "reject" else when_busy, "model": model or UNSET}
         events = self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",
-            json=await self._message(content, files, parentId=parent_id, tip=tip, whenBusy=busy),
+            json=await self._message(content, files, parentId=parent_id, tip=tip, **how),
             headers={"Idempotency-Key": idempotency_key or new_uuid()},
         )
         async with aclosing(events):
@@ -401,6 +408,7 @@ class Client:
         files: Sequence[GivenFile] = (),
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
+        model: str | None = None,
         idempotency_key: str | None = None,
     ) -> MessageView:
         """Sends a message like `send` and waits for the whole answer, even while the server restarts.
@@ -410,7 +418,7 @@ class Client:
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = await self._message(content, files, parentId=parent_id, tip=tip)
+        body = await self._message(content, files, parentId=parent_id, tip=tip, model=model or UNSET)
         response = await self._connection.send_once(
             "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
@@ -429,6 +437,7 @@ class Client:
         files: Sequence[GivenFile] = (),
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
+        model: str | None = None,
         idempotency_key: str | None = None,
     ) -> StartedTurnView:
         """Sends a message like `send` without waiting; `follow` yields the events.
@@ -437,7 +446,7 @@ class Client:
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = await self._message(content, files, parentId=parent_id, tip=tip)
+        body = await self._message(content, files, parentId=parent_id, tip=tip, model=model or UNSET)
         response = await self._connection.send_once("POST", path, json=body, headers=headers)
         accepted = self._connection.read(_Accepted, response)
         if isinstance(started := accepted.place(), StartedTurnView):
@@ -451,12 +460,13 @@ class Client:
         *,
         files: Sequence[GivenFile] = (),
         when_busy: WhenBusy = "queue",
+        model: str | None = None,
         idempotency_key: str | None = None,
     ) -> StartedTurnView | QueuedView | SteeredView:
         """Sends a message, even while the agent answers, and returns what happened without waiting."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = await self._message(content, files, whenBusy=when_busy)
+        body = await self._message(content, files, whenBusy=when_busy, model=model or UNSET)
         response = await self._connection.send_once("POST", path, json=body, headers=headers)
         return self._connection.read(_Accepted, response).place()
 
@@ -487,11 +497,12 @@ class Client:
         message_id: str | None = None,
         *,
         tip: MessageRef = UNSET,
+        model: str | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Regenerates an answer and keeps the old one as a version; by default, the latest answer."""
         path = f"/api/conversations/{conversation_id}/regenerate"
-        body = _set({"messageId": message_id or UNSET, "tip": tip})
+        body = _set({"messageId": message_id or UNSET, "tip": tip, "model": model or UNSET})
         headers = {"Idempotency-Key": idempotency_key or new_uuid()}
         return self._connection.stream("POST", path, json=body, headers=headers)
 
@@ -595,7 +606,7 @@ class Client:
         return self._connection.read(RerunView, response)
 
     async def usage(self, **query: str) -> UsageReportView:
-        """Your usage, by day and agent."""
+        """What your model calls used and cost, in groups, such as `by="day,model"`; and your budgets."""
         return await self._connection.ask(UsageReportView, "GET", "/api/usage", params=query)
 
     # Keys

@@ -365,7 +365,7 @@ class _Run:
                         self._open_calls[use.id] = called
                         yield called
                     case ModelUsage():
-                        call.usage = event.plausible()
+                        call.usage = event.plausible() or call.usage
                     case Retrying():
                         yield Notice("MODEL_RETRIED", event.message)
                     case ModelStopped(reason):

@@ -1,4 +1,7 @@
-"""Which models accept files, by name: no provider's API reports it for all of them."""
+"""Which models accept files, by name: no provider's API reports it for all of them.
+
+What the operator says comes first, then the table of known models, then what is usual in a model's family.
+"""
 
 import re
 from base64 import b64encode
@@ -7,6 +10,7 @@ from collections.abc import Mapping
 from threadkeep.domain.file import JPEG, PNG
 from threadkeep.domain.image import ImageTokenRule
 from threadkeep.gateways.endpoint import Endpoint, Taken
+from threadkeep.gateways.known_models import known_models
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock, ModelRequest, TakenFiles
 
 _WITH_IMAGES = re.compile(
@@ -21,37 +25,39 @@ _OPENAI_IN_PATCHES = re.compile(r"(gpt-(4\.1|[5-9]).*-(mini|nano))|o4-mini", re.
 
 
 def files_of_claude(model: str, endpoint: Endpoint) -> TakenFiles:
-    """What a model behind the Messages API accepts: as configured, or as known of its family."""
+    """What a model behind the Messages API accepts."""
     return TakenFiles(
-        images=ImageTokenRule.ANTHROPIC if _takes_images(model, endpoint) else None,
+        images=_images(model, endpoint, ImageTokenRule.ANTHROPIC),
         pdfs=_takes_pdfs(model, endpoint, _CLAUDE_WITH_PDFS.search(model)),
     )
 
 
 def files_of_openai(model: str, endpoint: Endpoint) -> TakenFiles:
-    """What a model behind chat completions accepts. Hardly any compatible server accepts PDFs."""
+    """What a model behind one of OpenAI's APIs accepts. Hardly any compatible server accepts PDFs."""
     rule = ImageTokenRule.OPENAI_PATCHES if _OPENAI_IN_PATCHES.search(model) else ImageTokenRule.OPENAI_TILES
-    has_images = _takes_images(model, endpoint)
-    return TakenFiles(
-        images=rule if has_images else None,
-        pdfs=_takes_pdfs(model, endpoint, has_images and endpoint.address.host == "api.openai.com"),
-    )
+    images = _images(model, endpoint, rule)
+    is_openai = endpoint.address.host == "api.openai.com"
+    return TakenFiles(images=images, pdfs=_takes_pdfs(model, endpoint, images and is_openai))
 
 
-def _takes_images(model: str, endpoint: Endpoint) -> bool:
-    listed = endpoint.models.get(model)
-    return _is_taken(listed and listed.takes_images, endpoint.images, _WITH_IMAGES.search(model))
+def _images(model: str, endpoint: Endpoint, usual: ImageTokenRule) -> ImageTokenRule | None:
+    """How a model counts images; None if it doesn't accept any."""
+    listed, known = endpoint.models.get(model), known_models().find(model)
+    is_usual = known.images if known else _WITH_IMAGES.search(model)
+    is_taken = _is_taken(listed and listed.takes_images, endpoint.images, is_usual)
+    return ((known and known.images) or usual) if is_taken else None
 
 
-def _takes_pdfs(model: str, endpoint: Endpoint, is_known: object) -> bool:
-    listed = endpoint.models.get(model)
-    return _is_taken(listed and listed.takes_pdfs, endpoint.pdfs, is_known)
+def _takes_pdfs(model: str, endpoint: Endpoint, is_usual: object) -> bool:
+    listed, known = endpoint.models.get(model), known_models().find(model)
+    is_usual = is_usual and (known is None or known.pdfs)
+    return _is_taken(listed and listed.takes_pdfs, endpoint.pdfs, is_usual)
 
 
-def _is_taken(said: bool | None, setting: Taken, is_known: object) -> bool:
+def _is_taken(said: bool | None, setting: Taken, is_usual: object) -> bool:
     if said is not None:
         return said
-    return bool(is_known) if setting == "auto" else setting == "on"
+    return bool(is_usual) if setting == "auto" else setting == "on"
 
 
 def in_base64(block: ImageBlock | DocumentBlock, contents: Mapping[str, bytes]) -> str:

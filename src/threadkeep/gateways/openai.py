@@ -323,7 +323,7 @@ def openai_headers(key: str) -> Mapping[str, str]:
 OPENAI = ProviderApi(
     name="openai",
     default_url="https://api.openai.com/v1",
-    default_model="gpt-5-mini",
+    default_model="gpt-5.4-mini",
     context_tokens=128_000,
     request_url=lambda address: openai_url(address, "chat/completions"),
     headers=openai_headers,

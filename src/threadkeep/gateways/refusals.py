@@ -20,7 +20,7 @@ _BUSY = {408, 409, 429, 503, 529}
 # Of the refusal of a key that is good elsewhere; others may quote the key.
 _REGION_WORDS = ("region", "country", "territory", "hostname")
 # For streams without a status: with these, retrying changes nothing.
-_LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota")
+_LASTING = ("invalid", "auth", "permission", "not_found", "too_large", "context", "billing", "quota", "image")
 
 
 class Refused(GatewayError):

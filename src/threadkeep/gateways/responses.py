@@ -297,7 +297,7 @@ class _ReplyReader:
             case "function_call":
                 self._has_calls = True
                 arguments = item.arguments or "".join(self._arguments.pop(event.output_index, ()))
-                return (read_tool_use(item.call_id or item.id or "", item.name or "", arguments),)
+                return (read_tool_use(item.call_id or "", item.name or "", arguments),)
             case "reasoning":
                 return (ThoughtSigned(_signature(item)),)
             case "message":

@@ -94,6 +94,7 @@ _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    BudgetExceeded,
     ModelNotAllowed,
     ModelNotFound,
     RateLimited,
@@ -498,6 +499,7 @@ _TABLE = (
             TurnInProgress,
             TooFewMessages,
             Conflict,
+            BudgetExceeded,
             ModelNotAllowed,
             ModelNotFound,
             RateLimited,

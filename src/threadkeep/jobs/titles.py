@@ -10,16 +10,15 @@ from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.money import Purpose
 from threadkeep.domain.text import is_blank
-from threadkeep.domain.user import User
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
-from threadkeep.runtime.spending import Spending
 
 TITLE_JOB = "title"
 
+Metered = Callable[[ConnectedModel, Agent, UserId], ConnectedModel]
+"""A model whose calls for an agent and user are charged."""
 OnTitled = Callable[[Conversation], Awaitable[None]]
 ReplyingModel = Callable[[Agent], ConnectedModel]
 """The model that replies for an agent; raises if there is none."""
@@ -38,9 +37,9 @@ class Titles:
         store: Store,
         models: ReplyingModel,
         on_titled: OnTitled,
-        spending: Spending,
+        metered: Metered,
     ) -> None:
-        self._spending = spending
+        self._metered = metered
         self._store = store
         self._model_of = models
         self._on_titled = on_titled
@@ -65,9 +64,8 @@ class Titles:
             return
         if not model.model.supports_tools:  # the demonstration model wouldn't do better than the rule
             return
-        model = self._spending.metered(model, agent, User(user_id), Purpose.TITLE)
         try:
-            title = await ask_for_title(model, asked, reply)
+            title = await ask_for_title(self._metered(model, agent, user_id), asked, reply)
         except (BudgetExceeded, ModelNotAllowed):  # the derived title will do
             return
         if title is not None:

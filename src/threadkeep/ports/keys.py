@@ -35,7 +35,7 @@ class KeyStore(Protocol):
         ...
 
     async def agents_of(self, user_id: UserId, name: OfAgents, id_: str) -> Sequence[AgentId]:
-        """The agents that a thing of a user belongs to, deleted or not.
+        """The agents that a thing belongs to, deleted or not; a briefing must be the user's.
 
         A file belongs to every agent that it was sent to, and to none before that, like an unknown id.
         """

@@ -332,7 +332,7 @@ class MeteredModel(ConnectedModel):
                     case TextDelta(text) | ThoughtDelta(text):
                         written.append(text)
                     case ModelUsage():
-                        reported = event.plausible()
+                        reported = event.plausible() or reported
                     case _:
                         pass
                 yield event

@@ -53,13 +53,14 @@ class Gateways:
     async def reports(self, user: User) -> Sequence[GatewayReport]:
         """Every gateway: those of the settings first, then those that admins saved."""
         _check_admin(user)
+        found = await self._all()
         self._live.look_soon()
-        fixed = [self._report(it) for it in self._live.fixed]
-        return [*fixed, *(self._report(it.config, it) for it in await self._store.all())]
+        return found
 
     async def get(self, user: User, name: str) -> GatewayReport:
         """One gateway."""
-        for report in await self.reports(user):
+        _check_admin(user)
+        for report in await self._all():
             if report.config.name == name:
                 return report
         raise GatewayNotFound
@@ -133,6 +134,10 @@ class Gateways:
         _check_admin(user)
         await self._tester.check(config)
         return await self._tester.test(config)
+
+    async def _all(self) -> Sequence[GatewayReport]:
+        fixed = [self._report(it) for it in self._live.fixed]
+        return [*fixed, *(self._report(it.config, it) for it in await self._store.all())]
 
     async def _saved(self, user: User, name: str) -> SavedGateway:
         report = await self.get(user, name)

@@ -148,8 +148,11 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
         """Rejects what is not an address, and gateways without a usable name."""
         if self.gateway_url:
             split_url(self.gateway_url, "GATEWAY_URL")
-        for name in self.gateways:
-            check_gateway_name(name)
+        try:
+            for name in self.gateways:
+                check_gateway_name(name)
+        except InvalidRequest as exc:
+            raise SettingsError(f"A gateway in the settings: {exc.message}") from exc
 
     def check_timezone(self) -> None:
         """Rejects a time zone that doesn't exist."""

@@ -37,20 +37,20 @@ _HAS_ADMIN = Statement("SELECT 1 FROM tk_keys WHERE user_id = :user_id AND is_ad
 _TAKE_ADMIN = Statement("UPDATE tk_keys SET is_admin = FALSE WHERE user_id = :user_id AND is_admin")
 
 # A file belongs to the agents of all conversations that use it, and so does what a tool returned as one.
-_OWN = "SELECT agent_id FROM tk_conversations WHERE user_id = :user_id AND id"
+_AGENT = "SELECT agent_id FROM tk_conversations WHERE id"
 _AGENTS_OF: Mapping[OfAgents, Statement] = {
-    "conversation_id": Statement(f"{_OWN} = :id"),
-    "turn_id": Statement(f"{_OWN} = (SELECT conversation_id FROM tk_turns WHERE id = :id)"),
-    "message_id": Statement(f"{_OWN} = (SELECT conversation_id FROM tk_messages WHERE id = :id)"),
+    "conversation_id": Statement(f"{_AGENT} = :id"),
+    "turn_id": Statement(f"{_AGENT} = (SELECT conversation_id FROM tk_turns WHERE id = :id)"),
+    "message_id": Statement(f"{_AGENT} = (SELECT conversation_id FROM tk_messages WHERE id = :id)"),
     "briefing_id": Statement("SELECT agent_id FROM tk_briefings WHERE user_id = :user_id AND id = :id"),
     "artifact_id": Statement(
-        f"""{_OWN} IN (
+        f"""{_AGENT} IN (
             SELECT conversation_id FROM tk_payloads WHERE id = :id
             UNION ALL
             SELECT used.conversation_id FROM tk_file_forms AS form
             JOIN tk_file_uses AS used ON used.file_id = form.file_id WHERE form.id = :id)"""
     ),
-    "file_id": Statement(f"{_OWN} IN (SELECT conversation_id FROM tk_file_uses WHERE file_id = :id)"),
+    "file_id": Statement(f"{_AGENT} IN (SELECT conversation_id FROM tk_file_uses WHERE file_id = :id)"),
 }
 
 
@@ -83,7 +83,7 @@ class SqlKeys:
         return await self._database.write(lambda: _remove(user_id, key_id, entry))
 
     async def agents_of(self, user_id: UserId, name: OfAgents, id_: str) -> Sequence[AgentId]:
-        """The agents that a thing of a user belongs to."""
+        """The agents that a thing belongs to."""
         rows = await self._database.fetch(_AGENTS_OF[name](user_id=user_id, id=id_))
         return [agent_id for (agent_id,) in rows]
 

@@ -26,6 +26,27 @@ async def users(stage: Stage) -> None:
     await stage.call("GET /api/me", user="bob")
 
 
+async def gateways(stage: Stage) -> None:
+    """A gateway that an admin tests, connects, changes and deletes; others may not."""
+    account = {"kind": "openai", "url": f"{stage.model.url}/v1", "apiKey": "sk-secret"}
+    await stage.call("POST /api/admin/gateways/test", body=account)
+    await stage.call("POST /api/admin/gateways/test", body=account, user=ADMIN)
+    large = {"name": "large", "price": {"input": "3.00", "output": 15}}
+    body = account | {"name": "work", "models": ["small", large]}
+    await stage.call("POST /api/admin/gateways", body=body, user=ADMIN)
+    await stage.call("POST /api/admin/gateways", body=body, user=ADMIN)
+    await stage.call("POST /api/admin/gateways", body=body | {"url": "http://169.254.169.254"}, user=ADMIN)
+    path = "/api/admin/gateways/{gateway}"
+    await stage.call(f"PATCH {path}", gateway="work", body={"defaultModel": "large"}, user=ADMIN)
+    await stage.call(f"PATCH {path}", gateway="work", body={"url": "http://127.0.0.1:1"}, user=ADMIN)
+    await stage.call("GET /api/models")
+    await stage.call(f"POST {path}/test", gateway="work", user=ADMIN)
+    await stage.call(f"GET {path}", gateway="work", user=ADMIN)
+    await stage.call("GET /api/admin/gateways", user=ADMIN)
+    await stage.call(f"DELETE {path}", gateway="work", user=ADMIN)
+    await stage.call(f"GET {path}", gateway="work", user=ADMIN)
+
+
 async def user_events(stage: Stage) -> None:
     """What a user's tabs hear of all their conversations; after `Last-Event-ID`, what they missed."""
     agent = (await stage.quietly("POST", "/api/agents", body={"name": "Watch"}))["id"]
@@ -144,4 +165,4 @@ async def edge(stage: Stage) -> None:
     await stage.call("GET /api/domains/{agent_id}", agent_id=UNKNOWN)
 
 
-SCENARIOS = (users, user_events, heartbeat, refusals, edge)
+SCENARIOS = (users, gateways, user_events, heartbeat, refusals, edge)

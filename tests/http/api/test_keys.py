@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.document import Operation, example, operations
-from tests.http.test_isolation import NOT_FOUND, SECRET_WORDS, Alice, bodies, her, ids_of, served_operations
+from tests.http.test_isolation import SECRET_WORDS, Alice, bodies, code_for, her, ids_of, served_operations
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.key import DAY_MS
 from threadkeep.http.routes import ROUTES
@@ -215,6 +215,7 @@ def test_every_route_declares_what_a_key_needs_for_it():
                 "/approvals/",
                 "/api/briefings/",
                 "/messages/",
+                "/rerun",
             )
             assert any(it in route.path for it in said), route.path
 
@@ -303,10 +304,7 @@ async def test_key_for_another_agent_finds_nothing_of_this_one_on_any_route(
                     if operation.path.endswith("/duplicate"):
                         refusal(response, 403, "FORBIDDEN")
                     else:
-                        code = NOT_FOUND[name]
-                        if operation.path.startswith("/api/domains"):
-                            code = code.replace("AGENT", "DOMAIN")
-                        refusal(response, 404, code)
+                        refusal(response, 404, code_for(operation, name))
                     assert SECRET_WORDS not in response.text
                     tried += 1
     assert tried > 60
@@ -318,10 +316,11 @@ async def test_key_for_another_agent_finds_nothing_of_this_one_on_any_route(
 
 
 def test_every_id_in_a_path_is_one_that_a_limited_key_is_held_against():
-    """Those below others are found through them; users and keys concern more than some agents."""
+    """Those below others are found through them; users, keys and gateways concern more than some agents."""
     below = {"document_id", "compaction_id", "request_id", "name", "component"}
+    beyond = {"user_id", "key_id", "gateway"}
     names = {name for operation in operations() for name in operation.path_names}
-    assert names - below - {"user_id", "key_id"} <= LIMITED.keys() | {"agent_id"}
+    assert names - below - beyond <= LIMITED.keys() | {"agent_id"}
 
 
 async def test_lists_and_search_show_a_limited_key_only_its_agents(api: Api, her: Alice, other: Json):

@@ -12,14 +12,14 @@ from websockets.asyncio.client import connect
 from tests.conftest import ONLY_POSTGRES, ONLY_SQLITE, SECRET, secret_key_for
 from tests.http.calls import refusal
 from tests.protocols.agentx.client import agentx
-from tests.talking import Talk, talking
+from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, User, create_app
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import LOCAL, UserRole
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.ports.sign_in import CHECK_KEY_EVERY_S
 from threadkeep.services.keys import KNOWN_FOR_S
-from threadkeep.testing import Hang, Say, ScriptedModel, scripted_settings
+from threadkeep.testing import Gate, Hang, Say, ScriptedModel, Wait, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S
 
 REVOCATION_S = 5.0
@@ -265,3 +265,50 @@ async def test_last_use_is_not_written_for_each_request(talk: Talk, monkeypatch:
     now += 60_000
     await talk.client.get("/api/me", headers=bearer(key))
     assert noted == [now - 60_000, now]
+
+
+@ONLY_SQLITE
+async def test_turn_of_a_queued_message_belongs_to_the_key_that_queued_it(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("One."), Wait(gate)], [Say("Two.")], [Say("Three.")])
+    conversation = await talk.titled_conversation()
+    key, path = await make(talk.client, "chat"), f"/api/conversations/{conversation}/messages"
+    first = await talk.begin(conversation)
+    for headers in (bearer(key), {}):
+        queued = {"content": "Next?", "whenBusy": "queue"}
+        response = await talk.client.post(path, json=queued, headers={**JSON, **headers})
+        assert response.status_code == 202, response.text
+    gate.open()
+    turns = [first]
+    while len(turns) < 3:
+        async for _ in talk.follow(turns[-1]):
+            pass
+        turns = list(dict.fromkeys(it["turnId"] for it in await talk.messages(conversation)))
+    kept = [await talk.store.turns.get(LOCAL, TurnId(it)) for it in turns]
+    assert [it and it.key_id for it in kept] == [None, key["id"], None]
+
+
+@ONLY_SQLITE
+async def test_limited_key_neither_reads_nor_sends_files_of_other_agents(talk: Talk, model: ScriptedModel):
+    model.script([Say("I see.")], [Say("And I.")])
+    conversation, elsewhere = await talk.titled_conversation(), await talk.titled_conversation()
+    own = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
+    key = await make(talk.client, "chat", agents=[own])
+
+    async def upload(headers: dict[str, str]) -> str:
+        sent = {"files": ("note.txt", b"the secret of the other agent")}
+        return (await talk.client.post("/api/files", files=sent, headers=headers)).json()["items"][0]["id"]
+
+    theirs = await upload({})
+    body = {"content": "Look.", "files": [theirs]}
+    path = "/api/conversations/{}/messages?wait=true"
+    sent = await talk.client.post(path.format(elsewhere), json=body, headers=JSON)
+    assert sent.status_code == 200, sent.text
+    refusal(await talk.client.get(f"/api/files/{theirs}", headers=bearer(key)), 404, "FILE_NOT_FOUND")
+    stolen = await talk.client.post(path.format(conversation), json=body, headers={**JSON, **bearer(key)})
+    refusal(stolen, 404, "FILE_NOT_FOUND", "files")
+    mine = await upload(bearer(key))
+    body = {"content": "Look.", "files": [mine]}
+    sent = await talk.client.post(path.format(conversation), json=body, headers={**JSON, **bearer(key)})
+    assert sent.status_code == 200, sent.text
+    assert (await talk.client.get(f"/api/files/{mine}", headers=bearer(key))).status_code == 200

@@ -62,6 +62,9 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
         {number("maxIterations", words.maxIterations, words.zeroNoLimit)}
         {number("generationTimeoutS", words.generationTimeoutS, words.zeroNoLimit)}
         {number("maxTokens", words.maxTokens)}
+        <Field label={words.budgetMonth} hint={words.budgetMonthHint} fault={faultOf("budgetMonth")}>
+          <input inputMode="decimal" value={values.budgetMonth ?? ""} onChange={(event) => set("budgetMonth", event.target.value.trim() || "0")} />
+        </Field>
         {number("temperature", words.temperature)}
         {number("retrievalTopK", words.retrievalTopK)}
         {number("retrievalThreshold", words.retrievalThreshold)}

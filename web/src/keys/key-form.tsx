@@ -8,6 +8,7 @@ import { agents } from "../state/agents";
 import { Field } from "../ui/field";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useKeyWords } from "../words/keys";
 
 export const SCOPES = ["read", "chat", "admin"] as const;
 type Scope = (typeof SCOPES)[number];
@@ -35,6 +36,7 @@ interface Props {
 /** What a new key is for and may do. */
 export function KeyForm({ onMade, onCancel }: Props) {
   const words = useWords();
+  const keyWords = useKeyWords();
   const known = useStore(agents);
   const { values, isSaving, faultOf, set, save } = useForm("keys", EMPTY);
   const [isLimited, setLimited] = useState(false);
@@ -62,11 +64,11 @@ export function KeyForm({ onMade, onCancel }: Props) {
         if (ready && !isSaving) void make();
       }}
     >
-      <Field label={words.name} hint={words.keyNameHint} fault={faultOf("name")}>
+      <Field label={words.name} hint={keyWords.nameHint} fault={faultOf("name")}>
         <input autoFocus value={values.name} maxLength={100} onChange={(event) => set("name", event.target.value)} />
       </Field>
       <fieldset className="options">
-        <legend>{words.keyMay}</legend>
+        <legend>{keyWords.may}</legend>
         {SCOPES.map((scope) => (
           <label key={scope} className="check">
             <input
@@ -80,7 +82,7 @@ export function KeyForm({ onMade, onCancel }: Props) {
               }}
             />
             <span>
-              {words.keyScopes[scope]} <small>{words.keyScopeHints[scope]}</small>
+              {keyWords.scopes[scope]} <small>{keyWords.scopeHints[scope]}</small>
             </span>
           </label>
         ))}
@@ -89,36 +91,36 @@ export function KeyForm({ onMade, onCancel }: Props) {
         <legend>{words.agents}</legend>
         <label className="check">
           <input type="radio" name="agents" checked={!isLimited} onChange={() => setLimited(false)} />
-          {words.keyAllAgents}
+          {keyWords.allAgents}
         </label>
         <label className="check">
           <input type="radio" name="agents" checked={isLimited} onChange={() => setLimited(true)} />
-          {words.keySomeAgents}
+          {keyWords.someAgents}
         </label>
         {isLimited && <AgentChoice all={known ?? []} chosen={chosen} onChoose={(ids) => set("agents", ids)} />}
       </fieldset>
       <div className="columns">
-        <Field label={words.keyExpires} fault={faultOf("expiresAt")}>
+        <Field label={keyWords.expires} fault={faultOf("expiresAt")}>
           <select value={values.expiresAt} onChange={(event) => set("expiresAt", event.target.value)}>
             {days.map((it) => (
               <option key={it} value={it}>
-                {it ? words.inDays(Number(it)) : words.never}
+                {it ? keyWords.inDays(Number(it)) : keyWords.never}
               </option>
             ))}
           </select>
         </Field>
-        <Field label={words.keyBudget} hint={words.keyBudgetHint} fault={faultOf("budgetMonth")}>
+        <Field label={keyWords.budget} hint={keyWords.budgetHint} fault={faultOf("budgetMonth")}>
           <input
             inputMode="decimal"
             value={values.budgetMonth}
-            placeholder={words.noLimit}
+            placeholder={keyWords.noLimit}
             onChange={(event) => set("budgetMonth", event.target.value)}
           />
         </Field>
       </div>
       <div className="choices">
         <button type="submit" className="primary" disabled={!ready || isSaving}>
-          {words.makeKey}
+          {keyWords.make}
         </button>
         <button type="button" onClick={onCancel}>
           {words.cancel}

@@ -13,6 +13,7 @@ import { toast } from "../state/toasts";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useKeyWords } from "../words/keys";
 import { dateTime } from "../words/format";
 import { KeyForm } from "./key-form";
 import { NewKey } from "./new-key";
@@ -30,14 +31,15 @@ async function readKeys(signal: AbortSignal): Promise<ListedKey[]> {
 /** The user's API keys: to make, to look at, to revoke. */
 export function KeysPage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
+  const keyWords = useKeyWords();
   const { loaded, again } = useLoaded(readKeys);
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<NewKeyView | null>(null);
   return (
     <div className="page">
-      <TopBar title={words.apiKeys} onMenu={onMenu} />
+      <TopBar title={keyWords.title} onMenu={onMenu} />
       <div className="content keys">
-        <p className="hint">{words.apiKeysHint}</p>
+        <p className="hint">{keyWords.intro}</p>
         {made ? (
           <NewKey made={made} onDone={() => setMade(null)} />
         ) : isMaking ? (
@@ -51,7 +53,7 @@ export function KeysPage({ onMenu }: { onMenu: () => void }) {
           />
         ) : (
           <button type="button" className="primary" onClick={() => setMaking(true)}>
-            {words.newKey}
+            {keyWords.create}
           </button>
         )}
         {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
@@ -67,7 +69,7 @@ export function KeysPage({ onMenu }: { onMenu: () => void }) {
           (loaded.value.length ? (
             <KeyList keys={loaded.value} onChanged={() => void again()} />
           ) : (
-            !made && !isMaking && <p className="nothing">{words.noKeys}</p>
+            !made && !isMaking && <p className="nothing">{keyWords.nothing}</p>
           ))}
       </div>
     </div>
@@ -76,31 +78,32 @@ export function KeysPage({ onMenu }: { onMenu: () => void }) {
 
 function KeyList({ keys, onChanged }: { keys: readonly ListedKey[]; onChanged: () => void }) {
   const words = useWords();
+  const keyWords = useKeyWords();
   const rows = useRef<HTMLUListElement>(null);
   useRowFocus(rows);
   const revoke = async ({ id, name }: KeyView) => {
-    if (!(await confirmed({ title: words.revokeKey(name), text: words.revokeKeyText, action: words.revoke }))) return;
+    if (!(await confirmed({ title: keyWords.revokeIt(name), text: keyWords.revokeText, action: keyWords.revoke }))) return;
     try {
       await api.send("DELETE", `/api/keys/${id}`);
-      toast(words.keyRevoked(name));
+      toast(keyWords.revoked(name));
     } catch (error) {
       toastProblem(words, error);
     }
     onChanged();
   };
   return (
-    <ul ref={rows} className="cards" aria-label={words.apiKeys}>
+    <ul ref={rows} className="cards" aria-label={keyWords.title}>
       {keys.map((key) => (
         <li key={key.id} className="card key">
           <div>
             <h2 dir="auto">{key.name}</h2>
             <p>
-              <code>{key.prefix}…</code> · {key.scopes.map((it) => words.keyScopes[it]).join(", ")}
+              <code>{key.prefix}…</code> · {key.scopes.map((it) => keyWords.scopes[it]).join(", ")}
             </p>
             <KeyFacts value={key} />
           </div>
-          <button type="button" className="danger" aria-label={words.revokeKey(key.name)} onClick={() => void revoke(key)}>
-            {words.revoke}
+          <button type="button" className="danger" aria-label={keyWords.revokeIt(key.name)} onClick={() => void revoke(key)}>
+            {keyWords.revoke}
           </button>
         </li>
       ))}
@@ -110,13 +113,14 @@ function KeyList({ keys, onChanged }: { keys: readonly ListedKey[]; onChanged: (
 
 function KeyFacts({ value }: { value: ListedKey }) {
   const words = useWords();
+  const keyWords = useKeyWords();
   const all = useStore(agents);
   const time = (at: string) => dateTime(at, words.locale);
   const facts = [
-    value.lastUsedAt ? words.keyLastUsed(time(value.lastUsedAt)) : words.keyNeverUsed,
-    value.expiresAt && (value.isExpired ? words.keyExpired(time(value.expiresAt)) : words.keyExpiresAt(time(value.expiresAt))),
-    value.agents && words.keyOnlyFor(value.agents.map((id) => agentName(all, id) || words.deletedAgent).join(", ")),
-    value.budgetMonth && words.keyBudgetOf(value.budgetMonth),
+    value.lastUsedAt ? keyWords.lastUsed(time(value.lastUsedAt)) : keyWords.neverUsed,
+    value.expiresAt && (value.isExpired ? keyWords.expiredAt(time(value.expiresAt)) : keyWords.expiresAt(time(value.expiresAt))),
+    value.agents && keyWords.onlyFor(value.agents.map((id) => agentName(all, id) || words.deletedAgent).join(", ")),
+    value.budgetMonth && keyWords.budgetOf(value.budgetMonth),
   ];
   return (
     <p className={value.isExpired ? "about wrong" : "about"} dir="auto">

@@ -30,11 +30,12 @@ function curl({ url, key, canChat, agentId }: Connection): string {
   const head = `KEY=${key}\nURL=${url}\n`;
   if (!canChat) return `${head}curl -s "$URL/api/conversations" -H "x-api-key: $KEY"\n`;
   const send = (path: string) => `curl -s "$URL${path}?wait=true" \\
-  -H "x-api-key: $KEY" -H "Accept: application/json" \\
+  -H "x-api-key: $KEY" -H "Accept: application/json" -H "Content-Type: application/json" \\
   -d '{"content": "${QUESTION}"}'
 `;
   if (agentId === null) return head + send("/api/chat");
-  return `${head}ID=$(curl -s -X PUT "$URL/api/agents/${agentId}/conversation" -H "x-api-key: $KEY" | cut -d '"' -f 4)
+  return `${head}ID=$(curl -s -X PUT -H "x-api-key: $KEY" \\
+  "$URL/api/agents/${agentId}/conversation" | cut -d '"' -f 4)
 ${send("/api/conversations/$ID/messages")}`;
 }
 

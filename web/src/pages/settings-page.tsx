@@ -11,6 +11,7 @@ import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useKeyWords } from "../words/keys";
 import { useGatewayWords } from "../words/gateways";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
@@ -18,6 +19,7 @@ const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, 
 /** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
+  const keyWords = useKeyWords();
   const gatewayWords = useGatewayWords();
   const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
@@ -66,10 +68,10 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
           </div>
         </section>
         <section aria-labelledby="settings-api-keys">
-          <h2 id="settings-api-keys">{words.apiKeys}</h2>
-          <p className="hint">{words.apiKeysHint}</p>
+          <h2 id="settings-api-keys">{keyWords.title}</h2>
+          <p className="hint">{keyWords.intro}</p>
           <a className="button" href={hrefOf({ name: "keys" })}>
-            {words.manageKeys}
+            {keyWords.manage}
           </a>
         </section>
         <section aria-labelledby="settings-keyboard">

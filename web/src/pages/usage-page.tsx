@@ -1,22 +1,35 @@
-import { type DayUsageView, type UsageReportView } from "@threadkeep/client";
-import { ChevronRight } from "lucide-react";
+import { type BudgetView, type UsageReportView, type UsageSumView } from "@threadkeep/client";
+import { ChevronRight, Download } from "lucide-react";
 import { useCallback, useMemo } from "react";
 
 import { api } from "../api/api";
+import { download } from "../api/download";
 import { Chart } from "../chart/chart";
 import { useLoaded } from "../hooks/use-loaded";
 import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
-import { agentSums, cachedShare, daysOf, sumOf, type Sum } from "../state/usage";
+import { cachedShare, daysOf, sumOf, sumsBy, type Sum } from "../state/usage";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
 import { useWords, type Words } from "../words";
-import { shortDay } from "../words/format";
+import { dateTime, money, shortDay } from "../words/format";
 
-async function readUsage(signal: AbortSignal): Promise<{ items: DayUsageView[]; days: string[] }> {
-  const { items } = await api.get<UsageReportView>("/api/usage", {}, signal);
-  return { items, days: daysOf(items, Date.now()) };
+const GROUPS = "day,agent,model,key";
+
+interface Report {
+  items: readonly UsageSumView[];
+  budgets: readonly BudgetView[];
+  days: readonly string[];
+  /** The names of API keys, by id. */
+  keys: ReadonlyMap<string, string>;
+}
+
+async function readUsage(signal: AbortSignal): Promise<Report> {
+  const { items, budgets = [] } = await api.get<UsageReportView>("/api/usage", { by: GROUPS }, signal);
+  const hasKeys = items.some((it) => it.keyId) || budgets.some((it) => it.scope === "key");
+  const keys = hasKeys ? (await api.get<{ items: { id: string; name: string }[] }>("/api/keys", {}, signal)).items : [];
+  return { items, budgets, days: daysOf(items, Date.now()), keys: new Map(keys.map(({ id, name }) => [id, name])) };
 }
 
 export function UsagePage({ onMenu }: { onMenu: () => void }) {
@@ -35,8 +48,12 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
             </button>
           </p>
         )}
-        {loaded.state === "ready" &&
-          (loaded.value.items.length ? <Usage {...loaded.value} /> : <p className="hint">{words.noUsage}</p>)}
+        {loaded.state === "ready" && (
+          <>
+            <Budgets {...loaded.value} />
+            {loaded.value.items.length ? <Usage {...loaded.value} /> : <p className="hint">{words.noUsage}</p>}
+          </>
+        )}
       </div>
     </div>
   );
@@ -60,29 +77,91 @@ function columnsOf(words: Words, all: Sum): Column[] {
     // Not every provider has a cache.
     ...(all.cacheReadTokens ? [{ name: words.cachedShare, format: cached }] : []),
     { name: words.outputTokens, format: (it) => counted(it.outputTokens) + (it.estimated ? ` (${words.estimated})` : "") },
+    // Prices may be unknown.
+    ...(all.cost ? [{ name: words.cost, format: (it: Sum) => (it.cost ? money(it.cost, words.locale) : "–") }] : []),
   ];
 }
 
-function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly string[] }) {
+function Budgets({ budgets, keys }: Report) {
   const words = useWords();
   const all = useStore(agents);
-  const nameOf = useCallback((id: string) => agentName(all, id) || words.deletedAgent, [all, words]);
-  const byAgent = useMemo(() => agentSums(items), [items]);
+  if (!budgets.length) return null;
+  const nameOf = ({ scope, id, period }: BudgetView) => {
+    const whose = { user: words.yourBudget, agent: agentName(all, id) || words.deletedAgent, key: keys.get(id) ?? words.deletedKey };
+    return words.budgetOf(whose[scope], words.perPeriod[period]);
+  };
+  return (
+    <ul className="budgets" aria-label={words.budgets}>
+      {budgets.map((budget) => (
+        <li key={`${budget.scope} ${budget.id} ${budget.period}`}>
+          <Budget budget={budget} name={nameOf(budget)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Budget({ budget, name }: { budget: BudgetView; name: string }) {
+  const words = useWords();
+  const { currency } = budget;
+  const shown = (amount: string) => money({ amount, currency }, words.locale);
+  const limit = Number(budget.limit);
+  const spent = Math.min(1, Number(budget.spent) / limit);
+  const reserved = Math.min(1 - spent, Number(budget.reserved) / limit);
+  const said = words.spentOf(shown(budget.spent), shown(budget.limit));
+  return (
+    <>
+      <div className="budget-name">
+        <span dir="auto">{name}</span>
+        <span>{said}</span>
+      </div>
+      <div
+        className="budget-bar"
+        role="meter"
+        aria-label={name}
+        aria-valuemin={0}
+        aria-valuemax={limit}
+        aria-valuenow={Number(budget.spent)}
+        aria-valuetext={said}
+        data-level={spent >= 1 ? "full" : spent >= 0.8 ? "high" : undefined}
+      >
+        <span style={{ width: `${spent * 100}%` }} />
+        <span className="reserved" style={{ width: `${reserved * 100}%` }} />
+      </div>
+      <p className="hint">
+        {Number(budget.reserved) > 0 && `${words.reservedNow(shown(budget.reserved))} `}
+        {words.resetsAt(dateTime(budget.resetsAt, words.locale))}
+      </p>
+    </>
+  );
+}
+
+function Usage({ items, days, keys }: Report) {
+  const words = useWords();
+  const all = useStore(agents);
+  const nameOf = useCallback((id: string | null) => (id && agentName(all, id)) || words.deletedAgent, [all, words]);
+  const byAgent = useMemo(() => sumsBy(items, "agentId"), [items]);
+  const total = useMemo(() => sumOf(items), [items]);
   const plots = useMemo(() => {
     const plot = (title: string, count: (sum: Sum) => number) => ({
       title,
       labels: days.map((it) => shortDay(it, words.locale)),
-      series: byAgent.map(({ agentId }) => ({
-        name: nameOf(agentId),
+      series: byAgent.map(({ value }) => ({
+        name: nameOf(value),
         type: "bar",
         stack: true,
-        data: days.map((day) => count(sumOf(items.filter((it) => it.agentId === agentId && it.date === day)))),
+        data: days.map((day) => count(sumOf(items.filter((it) => (it.agentId ?? null) === value && it.date === day)))),
       })),
     });
-    return [plot(words.tokens, (it) => it.inputTokens + it.outputTokens), plot(words.turns, (it) => it.turns)];
-  }, [items, days, byAgent, nameOf, words]);
-  const total = sumOf(items);
+    return [
+      ...(total.cost ? [plot(`${words.cost} (${total.cost.currency})`, (it) => Number(it.cost?.amount ?? 0))] : []),
+      plot(words.tokens, (it) => it.inputTokens + it.outputTokens),
+      plot(words.turns, (it) => it.turns),
+    ];
+  }, [items, days, byAgent, nameOf, words, total]);
   const columns = columnsOf(words, total);
+  const byModel = sumsBy(items, "model");
+  const byKey = sumsBy(items, "keyId");
   return (
     <>
       <dl className="facts totals">
@@ -90,6 +169,7 @@ function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly
           <Fact key={name} name={name} value={format(total)} />
         ))}
       </dl>
+      {total.cost && total.unpricedCalls > 0 && <p className="hint">{words.unpricedCalls(total.unpricedCalls.toLocaleString(words.locale))}</p>}
       {plots.map((plot) => (
         <Chart key={plot.title} data={plot} />
       ))}
@@ -98,9 +178,33 @@ function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly
         label="usage-agents"
         first={words.agent}
         columns={columns}
-        rows={byAgent.map(({ agentId, sum }) => ({ key: agentId, name: nameOf(agentId), sum }))}
+        rows={byAgent.map(({ value, sum }) => ({ key: value ?? "", name: nameOf(value), sum }))}
         total={total}
       />
+      <h2 id="usage-models">{words.byModel}</h2>
+      <Table
+        label="usage-models"
+        first={words.model}
+        columns={columns}
+        rows={byModel.map(({ value, sum }) => ({ key: value ?? "", name: value ?? words.unknownModel, sum }))}
+        total={total}
+      />
+      {byKey.some(({ value }) => value) && (
+        <>
+          <h2 id="usage-keys">{words.byKey}</h2>
+          <Table
+            label="usage-keys"
+            first={words.apiKey}
+            columns={columns}
+            rows={byKey.map(({ value, sum }) => ({
+              key: value ?? "",
+              name: value ? (keys.get(value) ?? words.deletedKey) : words.withoutKey,
+              sum,
+            }))}
+            total={total}
+          />
+        </>
+      )}
       <details className="card">
         <summary>
           <ChevronRight aria-hidden className="fold" />
@@ -114,6 +218,10 @@ function Usage({ items, days }: { items: readonly DayUsageView[]; days: readonly
           total={total}
         />
       </details>
+      <button type="button" onClick={() => void download("/api/usage", { by: GROUPS, format: "csv" }, "usage.csv")}>
+        <Download aria-hidden />
+        {words.downloadCsv}
+      </button>
     </>
   );
 }

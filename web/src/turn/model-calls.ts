@@ -9,6 +9,8 @@ export interface ModelCall {
   ms: number | null;
   /** Missing if it was cut off, or the log was deleted. */
   usage: EventUsage | null;
+  /** The model that answered, if the log knows. */
+  model: string | null;
 }
 
 export function modelCallsOf(events: readonly TurnEvent[]): ModelCall[] {
@@ -16,13 +18,14 @@ export function modelCallsOf(events: readonly TurnEvent[]): ModelCall[] {
   let from = 0;
   for (const event of events) {
     if (event.type === "iteration_start" || event.type === "iteration_restart") {
-      calls.push({ iteration: event.iteration, ms: null, usage: null });
+      calls.push({ iteration: event.iteration, ms: null, usage: null, model: null });
       from = event.at;
     }
     const call = calls.at(-1);
     // A log that was made from the message has one sum for all calls.
     if (event.type === "usage" && call && !event.replayed) {
       call.usage = event;
+      call.model = event.model ?? null;
       call.ms = Math.max(0, event.at - from);
     }
   }

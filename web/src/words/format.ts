@@ -24,6 +24,14 @@ export function dateTime(iso: string, locale: string): string {
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(new Date(iso));
 }
 
+/** An amount of money; small ones with the digits that matter. */
+export function money({ amount, currency }: { amount: string; currency: string }, locale: string): string {
+  const value = Number(amount);
+  const isSmall = value !== 0 && Math.abs(value) < 0.1;
+  const digits = isSmall ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return new Intl.NumberFormat(locale, { style: "currency", currency, ...digits }).format(value);
+}
+
 /** A day such as `2026-03-10`, without its year. */
 export function shortDay(date: string, locale: string): string {
   return new Intl.DateTimeFormat(locale, { month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(date));

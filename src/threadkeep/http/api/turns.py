@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
+    BudgetExceeded,
     GenerationAborted,
     GenerationFailed,
     GenerationInterrupted,
@@ -304,8 +305,8 @@ def _good(turn: Turn, message: Message) -> Message:
             "The turn continues in another process. Send the request again with the same Idempotency-Key.",
             details={"turnId": turn.id},
         )
-    kinds: dict[str, type[TurnFailed]] = {
-        it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted)
+    kinds: dict[str, type[TurnFailed | BudgetExceeded]] = {
+        it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted, BudgetExceeded)
     }
     if message.error is not None:
         kind, reason = kinds.get(message.error.code, GenerationFailed), message.error.message

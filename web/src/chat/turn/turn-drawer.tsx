@@ -13,7 +13,7 @@ import { Fact } from "../../ui/fact";
 import { IconButton } from "../../ui/icon-button";
 import { describeProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
-import { dateTime, duration } from "../../words/format";
+import { dateTime, duration, money } from "../../words/format";
 import { useTurnWords } from "../../words/turn";
 import { Receipt } from "./receipt";
 import { ReplayPlayer } from "./replay-player";
@@ -90,8 +90,9 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
       <dl className="facts">
         <Fact name={turnWords.started} value={dateTime(turn.startedAt, words.locale)} />
         <Fact name={turnWords.duration} value={duration(timeline.duration)} />
-        <Fact name={words.model} value={turn.model ?? "–"} />
+        <Fact name={words.model} value={reply.message.model ?? turn.model ?? "–"} />
         {usage && <Spent usage={usage} />}
+        {turn.cost && <Fact name={words.cost} value={money(turn.cost, words.locale)} />}
       </dl>
       {error && (
         <p className="ending" data-kind="failed">
@@ -114,7 +115,7 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
         <p className="hint about">{turnWords.noEvents}</p>
       )}
       <TurnTools parts={reply.message.parts} progress={reply.progress} />
-      <TurnTokens calls={modelCallsOf(events)} usage={usage} />
+      <TurnTokens calls={modelCallsOf(events)} usage={usage} cost={turn.cost} />
       {receipt && (
         <>
           <h3>{turnWords.context}</h3>

@@ -1,0 +1,137 @@
+"""What a call reserves and is charged, by the price and the budget of the moment."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from tests.conftest import ONLY_SQLITE
+from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
+from tests.making import ALICE, keep_agent, spending_of
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import BudgetExceeded
+from threadkeep.domain.message import Usage
+from threadkeep.domain.model import Model
+from threadkeep.domain.money import Price, Purpose
+from threadkeep.domain.user import User
+from threadkeep.ports.gateway import (
+    GatewayError,
+    GatewayUnavailable,
+    ModelMessage,
+    ModelRequest,
+    ModelStopped,
+    ModelUsage,
+    ReplyBrokeOff,
+    TextBlock,
+    TextDelta,
+)
+from threadkeep.ports.ledger import UsageFilter, UsageSum
+from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
+
+CENT = Price(input=0, output=10**10)
+"""A hundredth for each token of the reply."""
+QUESTION = ModelRequest("m", "", (ModelMessage("user", (TextBlock("Why?"),)),))
+ALL = UsageFilter("0001-01-01", "9999-12-31", None)
+SAID = (TextDelta("Because."), ModelUsage(5, 3), ModelStopped("end_turn"))
+
+
+class PricedGateway(InMemoryGateway):
+    """A gateway whose price can change."""
+
+    price: Price | None = CENT
+
+    def describe(self, model: str) -> Model:
+        return replace(super().describe(model), price=self.price)
+
+
+async def call(spending: Spending, gateway: InMemoryGateway, agent: Agent, most: int | None = None) -> None:
+    model = spending.metered(gateway.model, agent, User(ALICE), Purpose.RERUN)
+    async for _ in model.stream(replace(QUESTION, max_tokens=most)):
+        pass
+
+
+@pytest.fixture
+async def agent(store: Store) -> Agent:
+    return await keep_agent(store)
+
+
+async def charged(store: Store) -> list[UsageSum]:
+    return list(await store.ledger.usage(ALL, ()))
+
+
+def limited(store: Store, gateway: InMemoryGateway, month: str = "20") -> Spending:
+    return spending_of(store, InMemoryModels(gateway), user_month=month)
+
+
+@ONLY_SQLITE
+async def test_output_limit_is_lowered_to_what_the_budget_can_pay_but_not_below_what_is_useful(
+    store: Store, agent: Agent
+):
+    gateway = PricedGateway(SAID, SAID)
+    spending = limited(store, gateway)
+    await call(spending, gateway, agent)
+    assert gateway.requests[0].max_tokens == 2000  # of 8192
+    with pytest.raises(BudgetExceeded):
+        await call(limited(store, gateway, "10"), gateway, agent)
+    await call(limited(store, gateway, "10"), gateway, agent, most=500)
+    assert gateway.requests[1].max_tokens == 500
+
+
+@ONLY_SQLITE
+async def test_without_a_budget_a_call_is_charged_and_its_request_stays_as_it_is(store: Store, agent: Agent):
+    gateway = PricedGateway(SAID)
+    await call(spending_of(store, InMemoryModels(gateway)), gateway, agent)
+    assert gateway.requests[0].max_tokens is None
+    (sum_,) = await charged(store)
+    assert (sum_.calls, sum_.turns, sum_.cost, sum_.output_tokens) == (1, 0, 3 * CENT.output, 3)
+
+
+@ONLY_SQLITE
+async def test_a_call_costs_what_its_price_is_when_it_ends(store: Store, agent: Agent):
+    gateway = PricedGateway()
+    spending = limited(store, gateway)
+    assert spending.priced("in-memory/m", Usage(1, 1)).cost == spending.cost(CENT.output)
+    gateway.price = Price(input=0, output=2 * CENT.output)
+    assert spending.priced("in-memory/m", Usage(1, 1)).cost == spending.cost(2 * CENT.output)
+    gateway.price = None
+    assert spending.priced("in-memory/m", Usage(1, 1)).cost is None
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(
+    ("reply", "tokens", "is_estimated"),
+    [
+        ((TextDelta("Because."), ReplyBrokeOff("It broke off.")), 2, True),
+        ((TextDelta("Because."), ModelUsage(-5, 3), ModelStopped("end_turn")), 2, True),
+        ((TextDelta("Because."), ModelStopped("end_turn")), 2, True),
+        ((TextDelta("Because."), ModelUsage(5, 2), ModelUsage(5, 7), ModelStopped("end_turn")), 7, False),
+        ((TextDelta("Because."), ModelUsage(5, 7), ModelUsage(5, -1), ModelStopped("end_turn")), 7, False),
+    ],
+    ids=["broke off", "negative", "none", "twice", "a negative one after a good one"],
+)
+async def test_a_call_that_may_be_billed_is_charged_once_whatever_is_reported(
+    store: Store, agent: Agent, reply: tuple[Step, ...], tokens: int, is_estimated: bool
+):
+    gateway = PricedGateway(reply)
+    spending = limited(store, gateway)
+    with suppress(ReplyBrokeOff):
+        await call(spending, gateway, agent)
+    (sum_,) = await charged(store)
+    assert (sum_.calls, sum_.output_tokens, sum_.estimated) == (1, tokens, is_estimated)
+    (state,) = await spending.states(spending.budgets_of_user(ALICE))
+    assert (state.spent, state.reserved) == (tokens * CENT.output, 0)
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("error", [GatewayError("Refused."), GatewayUnavailable("Busy.")])
+async def test_a_call_that_was_not_billed_costs_nothing_and_leaves_nothing_reserved(
+    store: Store, agent: Agent, error: GatewayError
+):
+    gateway = PricedGateway((error,))
+    spending = limited(store, gateway)
+    with pytest.raises(GatewayError):
+        await call(spending, gateway, agent)
+    assert await charged(store) == []
+    (state,) = await spending.states(spending.budgets_of_user(ALICE))
+    assert (state.spent, state.reserved) == (0, 0)
