@@ -33,7 +33,8 @@ th:first-child { text-align: start; } thead th { color: var(--soft); font-weight
 section { border-top: 1px solid var(--line); margin-top: 1.75rem; padding-top: 1.25rem; }
 .asked { border-inline-start: 3px solid var(--mark); padding-inline-start: .8rem; margin-bottom: 1rem; }
 .asked, .said { white-space: pre-wrap; overflow-wrap: anywhere; }
-.runs { align-items: start; display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: .9rem; }
+.runs { align-items: start; display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: .9rem; }
 .run { min-width: 0; padding: .8rem .95rem; background: var(--sunk); border: 1px solid var(--line);
   border-radius: 10px; }
 .run.original { background: none; } .figures { margin: .1rem 0 .6rem; }
