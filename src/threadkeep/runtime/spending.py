@@ -113,9 +113,12 @@ class Spending:
             return self._limits
         return replace(self._limits, agent_month=agent_month, key_month=key_month)
 
-    def priced(self, model: str | None, usage: Usage) -> Usage:
-        """A call's usage with its cost, by the price of this moment, if there is one."""
-        price = self._price_of(model)
+    def priced(self, model: str | None, usage: Usage, *, begun_at: Price | None = None) -> Usage:
+        """A call's usage with its cost, by the price of this moment, if there is one.
+
+        `begun_at` is the price at which it began, for a model that was removed or lost its price meanwhile.
+        """
+        price = self._price_of(model) or begun_at
         if price is None:
             return usage
         amount = price.of(
@@ -222,7 +225,7 @@ class Spending:
             payer=call.payer,
             purpose=call.purpose,
             model=model.id,
-            usage=self.priced(model.id, usage),
+            usage=self.priced(model.id, usage, begun_at=model.price),
             at=call.at,
             day=day_of(call.at, self._zone),
             reservation_id=call.id,
@@ -283,6 +286,7 @@ class TurnSpending:
         self._payer = payer
         self._limits = limits
         self._calling = calling
+        self._called: Model | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -291,6 +295,7 @@ class TurnSpending:
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """Reserves what a call can cost at most, after everything before it is stored and settled."""
+        self._called = model
         if not self._limits:
             return request
         call = PaidCall(
@@ -310,7 +315,9 @@ class TurnSpending:
 
     def priced(self, model: str | None, usage: Usage) -> Usage:
         """A call's usage with its cost."""
-        return self._spending.priced(model, usage)
+        called = self._called
+        begun_at = called.price if called and called.id == model else None
+        return self._spending.priced(model, usage, begun_at=begun_at)
 
 
 @dataclass(frozen=True, slots=True)

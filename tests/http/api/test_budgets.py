@@ -207,3 +207,27 @@ async def test_a_reply_that_breaks_off_is_charged_and_made_again(talk: Talk, mod
     assert (reply["status"], calls) == ("COMPLETED", 2)
     assert float(reply["cost"]["amount"]) == cost > 0.01
     assert (await budgets(talk))[0]["reserved"] == "0.00"
+
+
+async def connect(talk: Talk, model: ScriptedModel, name: str) -> None:
+    """Has an admin connect the scripted model, with a price, as a gateway of this name."""
+    listed = {"name": "scripted", "maxOutputTokens": 100, "price": {"input": "0", "output": "100"}}
+    body = {"name": name, "kind": "openai", "url": model.url, "apiKey": "sk-scripted", "models": [listed]}
+    made = await talk.client.post("/api/admin/gateways", json=body)
+    assert made.status_code == 201, made.text
+
+
+@ONLY_SQLITE
+async def test_a_call_is_charged_even_if_its_gateway_is_deleted_meanwhile(talk: Talk, model: ScriptedModel):
+    await connect(talk, model, "brief")
+    gate = Gate()
+    model.script([Say("Half "), Wait(gate), Say("an answer."), Usage(5, 100)])
+    conversation = await talk.titled_conversation(model="brief/scripted")
+    turn_id = await talk.begin(conversation)
+    await gate.reached()
+    assert (await talk.client.delete("/api/admin/gateways/brief")).status_code == 204
+    gate.open()
+    events = await talk.events(turn_id)
+    assert (events[-1]["type"], events[-1]["usage"]["cost"]["amount"]) == ("done", "0.01")
+    (budget,) = await budgets(talk)
+    assert (budget["spent"], budget["reserved"]) == ("0.01", "0.00")
