@@ -136,10 +136,14 @@ class Spending:
 
     async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
         """The limits of a turn; its user may have signed in with another key than the one that began it."""
-        key = user.key
-        if turn.key_id is not None and (key is None or key.id != turn.key_id):
-            key = next((it for it in await self._keys.of_user(user.id) if it.id == turn.key_id), None)
-        return self.limits_of(agent, key if turn.key_id else None)
+        return self.limits_of(agent, (await self.with_key(user, turn.key_id)).key)
+
+    async def with_key(self, user: User, key_id: str | None) -> User:
+        """A user with the key that pays, as long as it exists, instead of their own."""
+        if user.key_id == key_id:
+            return user
+        keys = await self._keys.of_user(user.id) if key_id else ()
+        return replace(user, key=next((it for it in keys if it.id == key_id), None))
 
     async def check(self, user: User, begun: BegunTurn, agent: Agent) -> None:
         """Refuses a turn before it begins if not even its message fits its budgets."""

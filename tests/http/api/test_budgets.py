@@ -209,6 +209,28 @@ async def test_a_reply_that_breaks_off_is_charged_and_made_again(talk: Talk, mod
     assert (await budgets(talk))[0]["reserved"] == "0.00"
 
 
+@ONLY_SQLITE
+async def test_the_title_of_a_keys_conversation_counts_against_its_budget(talk: Talk, model: ScriptedModel):
+    model.script(REPLY, [Say("A title"), Usage(5, 20)])
+    made = await talk.client.post("/api/keys", json={"name": "k", "scopes": ["chat"], "budgetMonth": "0.05"})
+    key = {**JSON, "Authorization": f"Bearer {made.json()['key']}"}
+    conversation = await talk.conversation(**PRICED)
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    assert (await talk.client.post(path, json={"content": "?"}, headers=key)).status_code == 200
+
+    async def is_charged() -> bool:
+        return (await spent(talk))[0] == 2
+
+    await until(is_charged)
+    rows = (await talk.client.get("/api/usage?by=key,purpose")).json()["items"]
+    assert {(it["purpose"], it["keyId"]) for it in rows} == {
+        ("title", made.json()["id"]),
+        ("turn", made.json()["id"]),
+    }
+    by_scope = {it["scope"]: it for it in await budgets(talk)}
+    assert (by_scope["key"]["spent"], by_scope["key"]["reserved"]) == ("0.012", "0.00")
+
+
 async def connect(talk: Talk, model: ScriptedModel, name: str) -> None:
     """Has an admin connect the scripted model, with a price, as a gateway of this name."""
     listed = {"name": "scripted", "maxOutputTokens": 100, "price": {"input": "0", "output": "100"}}
