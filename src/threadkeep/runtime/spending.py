@@ -51,6 +51,8 @@ from threadkeep.wire.view import rfc3339
 
 DEFAULT_OUTPUT_TOKENS = 8_192
 """The output limit under a budget, where neither the agent nor the operator nor the model has one."""
+LEAST_LIMIT_TOKENS = 16
+"""The smallest output limit that every provider accepts: a smaller one is sent to some as this."""
 LEAST_OUTPUT_TOKENS = 1_024
 """A reply shorter than this is rather refused than cut off."""
 
@@ -179,8 +181,8 @@ class Spending:
         if not call.limits:
             return request
         price, output = self._paid_price(model.id), output_limit(model, request)
-        sent = most_request_tokens(request)
-        most = price.most(input_tokens=sent, output_tokens=output)
+        sent, reply = most_request_tokens(request), max(output, LEAST_LIMIT_TOKENS)
+        most = price.most(input_tokens=sent, output_tokens=reply)
         if not most:  # it is free
             return request
         day = day_of(call.at, self._zone)
@@ -191,7 +193,7 @@ class Spending:
             model=model.id,
             at=call.at,
             day=day,
-            least=price.most(input_tokens=sent, output_tokens=min(output, LEAST_OUTPUT_TOKENS)),
+            least=price.most(input_tokens=sent, output_tokens=min(reply, LEAST_OUTPUT_TOKENS)),
             most=most,
             currency=self.currency,
             fence=call.fence,

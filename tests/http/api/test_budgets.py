@@ -231,6 +231,20 @@ async def test_the_title_of_a_keys_conversation_counts_against_its_budget(talk: 
     assert (by_scope["key"]["spent"], by_scope["key"]["reserved"]) == ("0.012", "0.00")
 
 
+@ONLY_SQLITE
+async def test_output_limit_below_the_providers_least_is_reserved_as_that(
+    talk_settings: Settings, model: ScriptedModel
+):
+    settings = with_prices(talk_settings, model)
+    settings.gateways["priced"] = msgspec.structs.replace(settings.gateways["priced"], kind="responses")
+    async with talking(settings) as talk:
+        conversation = await talk.titled_conversation(
+            **PRICED, settings={"maxTokens": 5, "budgetMonth": "0.0015"}
+        )
+        assert await outcome(talk, conversation) == "BUDGET_EXCEEDED"  # 16 tokens cost 0.0016
+        assert not model.requests
+
+
 async def connect(talk: Talk, model: ScriptedModel, name: str) -> None:
     """Has an admin connect the scripted model, with a price, as a gateway of this name."""
     listed = {"name": "scripted", "maxOutputTokens": 100, "price": {"input": "0", "output": "100"}}
