@@ -3,6 +3,7 @@ import { type AgentBody, type AgentView } from "@threadkeep/client";
 import { useForm } from "../hooks/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 import { SaveRow } from "./save-row";
 
 type Body = Required<Omit<AgentBody, "settings">>;
@@ -18,6 +19,7 @@ interface Props {
 
 export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Body>("general", {
     name: agent.name,
     description: agent.description ?? "",
@@ -42,10 +44,10 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
       <Field label={words.name} fault={faultOf("name")}>
         <input value={values.name} maxLength={100} required onChange={(event) => set("name", event.target.value)} />
       </Field>
-      <Field label={words.description} fault={faultOf("description")}>
+      <Field label={agentWords.description} fault={faultOf("description")}>
         <input value={values.description} maxLength={2000} onChange={(event) => set("description", event.target.value)} />
       </Field>
-      <Field label={words.systemPrompt} hint={words.systemPromptHint} fault={faultOf("systemPrompt")}>
+      <Field label={agentWords.systemPrompt} hint={agentWords.systemPromptHint} fault={faultOf("systemPrompt")}>
         <textarea
           value={values.systemPrompt}
           rows={8}
@@ -54,23 +56,23 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
         />
       </Field>
       <div className="columns">
-        <Field label={words.role} hint={words.roleHint} fault={faultOf("primaryRoleId")}>
+        <Field label={agentWords.role} hint={agentWords.roleHint} fault={faultOf("primaryRoleId")}>
           <input value={values.primaryRoleId} maxLength={100} onChange={(event) => set("primaryRoleId", event.target.value)} />
         </Field>
-        <Field label={words.model} hint={words.modelHint} fault={faultOf("model")}>
+        <Field label={words.model} hint={agentWords.modelHint} fault={faultOf("model")}>
           <input value={values.model ?? ""} maxLength={200} onChange={(event) => set("model", event.target.value)} />
         </Field>
-        <Field label={words.visibility} fault={faultOf("visibility")}>
+        <Field label={agentWords.visibility} fault={faultOf("visibility")}>
           <select value={values.visibility} onChange={(event) => set("visibility", event.target.value as Body["visibility"])}>
-            <option value="private">{words.private}</option>
-            <option value="public">{words.public}</option>
+            <option value="private">{agentWords.private}</option>
+            <option value="public">{agentWords.public}</option>
           </select>
         </Field>
       </div>
       <SaveRow label={action} isChanged={isChanged} isSaving={isSaving} isReady={values.name.trim() !== ""}>
         {onDelete && (
           <button type="button" className="danger" onClick={onDelete}>
-            {words.deleteAgent}
+            {agentWords.deleteAgent}
           </button>
         )}
       </SaveRow>
