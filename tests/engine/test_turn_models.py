@@ -130,3 +130,12 @@ async def test_tool_call_of_a_reply_that_broke_off_gets_its_result_and_is_not_ma
     (result,) = (it for it in events if isinstance(it, ToolResultStored))
     assert result.status == "interrupted"
     assert gateway.requests[1].messages == REQUEST.messages
+
+
+async def test_model_without_a_price_is_skipped_under_a_budget():
+    models = TurnModels(InMemoryGateway().model, [InMemoryGateway().model])
+    with pytest.raises(GatewayUnavailable):
+        list(models.fall_back(BUSY, REQUEST, needs_price=True))
+    models = TurnModels(InMemoryGateway().model, [InMemoryGateway().model])
+    (skipped, *_) = models.fall_back(BUSY, REQUEST, needs_price=False)
+    assert isinstance(skipped, ModelChosen)

@@ -278,7 +278,8 @@ class _Run:
             except GatewayUnavailable as exc:
                 self._call = None  # the provider didn't reply, so it bills nothing
                 await self.release_unused()
-                for step in self._models.fall_back(exc, self._request):
+                needs_price = self._spending.is_limited
+                for step in self._models.fall_back(exc, self._request, needs_price=needs_price):
                     yield step
             except ReplyBrokeOff:
                 if has_restarted:

@@ -19,6 +19,11 @@ def at_no_price(model: str | None, usage: Usage) -> Usage:
 class TurnSpending(Protocol):
     """Pays for a turn's model calls, one at a time. Storing a call's usage settles what it reserved."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a budget applies."""
+        ...
+
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """Reserves what a call can cost at most; the request gets an output limit, if there is a budget.
 
@@ -37,6 +42,8 @@ class TurnSpending(Protocol):
 
 class FreeSpending:
     """For turns without budgets and prices."""
+
+    is_limited = False
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """The request as it is."""

@@ -18,12 +18,20 @@ class TurnModels:
         self.current = model
         self._fallbacks = list(fallbacks)
 
-    def fall_back(self, failure: GatewayUnavailable, request: ModelRequest) -> Iterator[Notice | ModelChosen]:
-        """Changes to the next model, with notices; raises the failure if there is none."""
+    def fall_back(
+        self, failure: GatewayUnavailable, request: ModelRequest, *, needs_price: bool = False
+    ) -> Iterator[Notice | ModelChosen]:
+        """Changes to the next model, with notices; raises the failure if there is none.
+
+        `needs_price`: under a budget, only a model whose price is known can be used.
+        """
         failed = self.current
         while self._fallbacks:
             model = self._fallbacks.pop(0)
-            if reason := why_unfit(request, model):
+            reason = why_unfit(request, model)
+            if needs_price and model.model.price is None:
+                reason = "its price isn't known, and there is a budget."
+            if reason:
                 yield Notice("MODEL_SKIPPED", f"Skipped the model {model.id}: {reason}")
                 continue
             self.current = model

@@ -284,6 +284,11 @@ class TurnSpending:
         self._limits = limits
         self._calling = calling
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a budget applies."""
+        return bool(self._limits)
+
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """Reserves what a call can cost at most, after everything before it is stored and settled."""
         if not self._limits:

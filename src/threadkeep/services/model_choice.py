@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from threadkeep.domain.agent import ANY_MODEL, Agent, AgentDraft
+from threadkeep.domain.agent import ANY_MODEL, MOST_MODEL_CHARACTERS, Agent, AgentDraft
 from threadkeep.domain.errors import GatewayNotConfigured, ModelNotAllowed, ModelNotFound
+from threadkeep.domain.text import check_line
 from threadkeep.ports.models import ConnectedModel, Models
 
 
@@ -77,6 +78,7 @@ class ModelChoice:
         return tuple(dict.fromkeys(it if it == ANY_MODEL else self._id_of(it, param) for it in models))
 
     def _id_of(self, model: str, param: str) -> str:
+        check_line(model, param, most=MOST_MODEL_CHARACTERS)
         try:
             found = self._models.choose(model)
         except GatewayNotConfigured:  # nobody can say yet which gateway will have it
