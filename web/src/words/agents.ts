@@ -231,10 +231,9 @@ const zh: typeof en = {
   found: "检索结果",
 };
 
-const byLanguage: Record<Language, typeof en> = { en, zh };
-
 export type AgentWords = typeof en;
+export const agentWords: Record<Language, AgentWords> = { en, zh };
 
 export function useAgentWords(): AgentWords {
-  return byLanguage[useStore(language)];
+  return agentWords[useStore(language)];
 }

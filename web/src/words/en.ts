@@ -175,6 +175,7 @@ export const en = {
   interrupted: "The server was interrupted. Everything so far is saved.",
   timedOut: "This took too long. Everything so far is saved.",
   notConfigured: "No model is connected. Ask your administrator to set one up.",
+  overBudget: (reset: string) => (reset ? `There isn’t enough budget left. It resets ${reset}.` : "There isn’t enough budget left."),
   connectionLost: "Reconnecting… Nothing is lost.",
   serverUnreachable: "Can’t reach the server.",
   notFound: "Conversation not found",

@@ -61,10 +61,9 @@ const zh: typeof en = {
   resetsAt: (time: string) => `${time} 重置。`,
 };
 
-const byLanguage: Record<Language, typeof en> = { en, zh };
-
 export type UsageWords = typeof en;
+export const usageWords: Record<Language, UsageWords> = { en, zh };
 
 export function useUsageWords(): UsageWords {
-  return byLanguage[useStore(language)];
+  return usageWords[useStore(language)];
 }

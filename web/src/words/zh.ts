@@ -176,6 +176,7 @@ export const zh: Words = {
   interrupted: "服务器中断，已生成的内容已保存。",
   timedOut: "回答超时，已生成的内容已保存。",
   notConfigured: "尚未接入模型，请联系管理员。",
+  overBudget: (reset) => (reset ? `预算余额不足，将于 ${reset} 重置。` : "预算余额不足。"),
   connectionLost: "正在重新连接…内容不会丢失",
   serverUnreachable: "无法连接到服务器",
   notFound: "对话不存在",
