@@ -20,15 +20,13 @@ from threadkeep.domain.events import (
     Notice,
     Retrieval,
     Terminal,
-    Text,
-    Thought,
+    ToolCalled,
     ToolResultStored,
     TurnResumed,
     UsageReported,
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules, ToolRule
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Batch, Paused
@@ -42,7 +40,7 @@ from threadkeep.engine.ending import (
     stopped,
 )
 from threadkeep.engine.journal import Dispatched, JournalEntry
-from threadkeep.engine.model_call import ModelCall, with_user_text
+from threadkeep.engine.model_call import ModelCall, reply_events, with_user_text
 from threadkeep.engine.permissions import ToolPermissions, may_ask
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.spending import FreeSpending, TurnSpending
@@ -56,13 +54,7 @@ from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
     ModelRequest,
-    ModelStopped,
-    ModelUsage,
     ReplyBrokeOff,
-    Retrying,
-    TextDelta,
-    ThoughtDelta,
-    ThoughtSigned,
     ToolSpec,
     ToolUse,
 )
@@ -271,7 +263,8 @@ class _Run:
             request = await self._spending.reserve(self._models.current.model, self._request)
             call = self._call = ModelCall(self._models.current.signer)
             try:
-                async with aclosing(self._call_model(call, request)) as said:
+                stream = self._models.current.stream(request)
+                async with aclosing(reply_events(stream, call, self._call_tool)) as said:
                     async for event in said:
                         yield event
                 break
@@ -293,6 +286,7 @@ class _Run:
                 raise
         self._spent = self._unreported = self._usage_of(call)
         self._call, self.stop_reason = None, call.stop_reason
+        self.has_spoken = self.has_spoken or call.has_spoken
         finished = call.finished(self._iteration)
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         yield finished.entry()
@@ -340,39 +334,13 @@ class _Run:
         self._iteration += 1
         return [IterationStart(self._iteration)]
 
-    async def _call_model(self, call: ModelCall, request: ModelRequest) -> AsyncGenerator[EventBody]:
-        stream = self._models.current.stream(request)
-        try:
-            async for event in stream:
-                match event:
-                    case TextDelta(text):
-                        text = storable(text)
-                        call.add_text(text)
-                        self.has_spoken = self.has_spoken or not is_blank(text)
-                        yield Text(text)
-                    case ThoughtDelta(text):
-                        text = storable(text)
-                        call.add_thought(text)
-                        yield Thought(text)
-                    case ThoughtSigned(signature):
-                        call.end_thought(signature)
-                    case ToolUse():
-                        use = await self._call_ids.settle(clean_use(event))
-                        call.add_tool_use(use)
-                        called = await self._toolbox.called(use)
-                        tool = self._toolbox.tool(use)
-                        if tool and self._permissions.must_ask(tool, use.arguments):
-                            called = replace(called, asks=True)
-                        self._open_calls[use.id] = called
-                        yield called
-                    case ModelUsage():
-                        call.usage = event.plausible() or call.usage
-                    case Retrying():
-                        yield Notice("MODEL_RETRIED", event.message)
-                    case ModelStopped(reason):
-                        call.stop_reason = reason
-        finally:
-            await stream.aclose()
+    async def _call_tool(self, use: ToolUse) -> tuple[ToolUse, ToolCalled]:
+        use = await self._call_ids.settle(clean_use(use))
+        called, tool = await self._toolbox.called(use), self._toolbox.tool(use)
+        if tool and self._permissions.must_ask(tool, use.arguments):
+            called = replace(called, asks=True)
+        self._open_calls[use.id] = called
+        return use, called
 
     def _room_for_results(self) -> int:
         """How many tokens a call's tool results may take: half of the rest, because more calls may follow."""

@@ -1,16 +1,23 @@
 """One model call: its text and tool calls so far, in order of arrival."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from threadkeep.domain.text import is_blank
+from threadkeep.domain.events import EventBody, Notice, Text, Thought, ToolCalled
+from threadkeep.domain.text import is_blank, storable
 from threadkeep.engine.journal import CallFinished, UseNoted
 from threadkeep.ports.gateway import (
     Block,
+    ModelEvent,
     ModelMessage,
+    ModelStopped,
     ModelUsage,
+    Retrying,
     TextBlock,
+    TextDelta,
     ThinkingBlock,
+    ThoughtDelta,
+    ThoughtSigned,
     ToolResultBlock,
     ToolUse,
     ToolUseBlock,
@@ -31,6 +38,8 @@ class ModelCall:
         self._text: list[str] = []  # of the current block
         self._thought: list[str] = []
         self._written: list[str] = []
+        self.has_spoken = False
+        """Whether it has text that one can see."""
 
     @property
     def is_empty(self) -> bool:
@@ -44,6 +53,7 @@ class ModelCall:
 
     def add_text(self, text: str) -> None:
         """A chunk of the reply."""
+        self.has_spoken = self.has_spoken or not is_blank(text)
         self._thought.clear()  # unsigned, so it is not sent back
         self._text.append(text)
         self._written.append(text)
@@ -78,6 +88,41 @@ class ModelCall:
     def _close_text(self) -> None:
         self._blocks.extend(self._open_text())
         self._text.clear()
+
+
+CallTool = Callable[[ToolUse], Awaitable[tuple[ToolUse, ToolCalled]]]
+"""Gives a tool call an id of its own, and finds its tool."""
+
+
+async def reply_events(
+    stream: AsyncGenerator[ModelEvent], call: ModelCall, call_tool: CallTool
+) -> AsyncGenerator[EventBody]:
+    """The events of a reply as it arrives; collects it in `call`."""
+    try:
+        async for event in stream:
+            match event:
+                case TextDelta(text):
+                    text = storable(text)
+                    call.add_text(text)
+                    yield Text(text)
+                case ThoughtDelta(text):
+                    text = storable(text)
+                    call.add_thought(text)
+                    yield Thought(text)
+                case ThoughtSigned(signature):
+                    call.end_thought(signature)
+                case ToolUse():
+                    use, called = await call_tool(event)
+                    call.add_tool_use(use)
+                    yield called
+                case ModelUsage():
+                    call.usage = event.plausible() or call.usage
+                case Retrying():
+                    yield Notice("MODEL_RETRIED", event.message)
+                case ModelStopped(reason):
+                    call.stop_reason = reason
+    finally:
+        await stream.aclose()
 
 
 @dataclass(frozen=True, slots=True)

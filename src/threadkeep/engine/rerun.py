@@ -8,15 +8,12 @@ from typing import Literal, cast
 
 from threadkeep.context.attachments import with_contents
 from threadkeep.context.call_ids import CallIds
-from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
+from threadkeep.context.estimates import estimate_usage
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     EventBody,
     Failed,
     IterationStart,
-    Notice,
-    Text,
-    Thought,
     ToolCalled,
     ToolResultStored,
     TurnStart,
@@ -26,11 +23,10 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import UserTextPart
-from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import MAX_ITERATIONS, completed, failed, last_events, stopped
 from threadkeep.engine.loop import TurnLimits
-from threadkeep.engine.model_call import FinishedCall, ModelCall, with_user_text
+from threadkeep.engine.model_call import FinishedCall, ModelCall, reply_events, with_user_text
 from threadkeep.engine.recorded_calls import RecordedCall, RecordedCalls
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
@@ -39,12 +35,6 @@ from threadkeep.ports.gateway import (
     ModelEvent,
     ModelMessage,
     ModelRequest,
-    ModelStopped,
-    ModelUsage,
-    Retrying,
-    TextDelta,
-    ThoughtDelta,
-    ThoughtSigned,
     ToolUse,
 )
 
@@ -154,7 +144,9 @@ class _Rerun:
             iteration += 1
             yield IterationStart(iteration)
             call = self._call = ModelCall(self._signed_by)
-            async with aclosing(self._events_of(call)) as events:
+            self._request = with_contents(self._request, self._contents)
+            stream = self._call_model(self._request)
+            async with aclosing(reply_events(stream, call, self._call_tool)) as events:
                 async for event in events:
                     yield event
             finished = call.finished(iteration)
@@ -182,33 +174,10 @@ class _Rerun:
         self._steered = [it for it in self._steered if it not in due]
         return due
 
-    async def _events_of(self, call: ModelCall) -> AsyncGenerator[EventBody]:
-        self._request = with_contents(self._request, self._contents)
-        async with aclosing(self._call_model(self._request)) as stream:
-            async for event in stream:
-                match event:
-                    case TextDelta(text):
-                        text = storable(text)
-                        call.add_text(text)
-                        self.has_spoken = self.has_spoken or not is_blank(text)
-                        yield Text(text)
-                    case ThoughtDelta(text):
-                        text = storable(text)
-                        call.add_thought(text)
-                        yield Thought(text)
-                    case ThoughtSigned(signature):
-                        call.end_thought(signature)
-                    case ToolUse():
-                        use = await self._call_ids.settle(clean_use(event))
-                        call.add_tool_use(use)
-                        called = self._open[use.id] = self._called(use)
-                        yield called
-                    case ModelUsage():
-                        call.usage = event.plausible()
-                    case Retrying():
-                        yield Notice("MODEL_RETRIED", event.message)
-                    case ModelStopped(reason):
-                        call.stop_reason = reason
+    async def _call_tool(self, use: ToolUse) -> tuple[ToolUse, ToolCalled]:
+        use = await self._call_ids.settle(clean_use(use))
+        called = self._open[use.id] = self._called(use)
+        return use, called
 
     def _called(self, use: ToolUse) -> ToolCalled:
         known = self._servers.get(use.name)
@@ -218,18 +187,11 @@ class _Rerun:
     def _report(self, call: ModelCall) -> UsageReported:
         spent = self._spent(call)
         self._call, self.usage, self.stop_reason = None, self.usage + spent, call.stop_reason
+        self.has_spoken = self.has_spoken or call.has_spoken
         return UsageReported.of(spent, self._model)
 
     def _spent(self, call: ModelCall) -> Usage:
-        if call.usage is None:
-            asked = estimate_request_tokens(self._request)
-            return Usage(asked, estimate_tokens(call.written), estimated=True)
-        return Usage(
-            input_tokens=call.usage.input_tokens,
-            output_tokens=call.usage.output_tokens,
-            cache_read_tokens=call.usage.cache_read_tokens,
-            cache_write_tokens=call.usage.cache_write_tokens,
-        )
+        return call.usage.as_usage() if call.usage else estimate_usage(self._request, call.written)
 
     async def _results_of(self, finished: FinishedCall) -> AsyncGenerator[ToolResultStored]:
         """The recorded results of a model call's tools, added to the request."""
