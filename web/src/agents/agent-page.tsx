@@ -15,6 +15,7 @@ import { useLoaded } from "../hooks/use-loaded";
 import { MissingPage } from "../pages/missing-page";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
+import { refreshModelsOf } from "../state/models";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
@@ -102,6 +103,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     set(changed);
     setProblem(null);
     void refreshAgents();
+    void refreshModelsOf(id);
     return changed;
   };
   const save = async (patch: AgentPatch) => {
