@@ -9,6 +9,7 @@ import { toast } from "../state/toasts";
 import { Menu, type MenuItem } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 
 interface Props {
   agent: AgentView;
@@ -17,18 +18,19 @@ interface Props {
 
 export function AgentCard({ agent, me }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const { id, name, ownerId, visibility, isDefault } = agent;
   const isMine = ownerId === me.id;
-  const owner = ownerId === null ? words.builtIn : isMine ? words.you : ownerId;
+  const owner = ownerId === null ? agentWords.builtIn : isMine ? words.you : ownerId;
   const description = isGuide(agent) ? words.guideDescription : agent.description;
-  const [VisibilityIcon, who] = visibility === "public" ? ([Globe, words.public] as const) : ([Lock, words.private] as const);
+  const [VisibilityIcon, who] = visibility === "public" ? ([Globe, agentWords.public] as const) : ([Lock, agentWords.private] as const);
   return (
     <li className="card agent-card">
       <div className="row">
         <h2 id={`name-${id}`} dir="auto" title={name}>
           {name}
         </h2>
-        {isDefault && <span className="badge">{words.defaultAgent}</span>}
+        {isDefault && <span className="badge">{agentWords.defaultAgent}</span>}
         <AgentMenu agent={agent} isMine={isMine} />
       </div>
       {description && (
@@ -48,7 +50,7 @@ export function AgentCard({ agent, me }: Props) {
         href={hrefOf({ name: "new", agentId: id })}
         aria-labelledby={`start-${id} name-${id}`}
       >
-        <MessageSquarePlus aria-hidden /> {words.startChat}
+        <MessageSquarePlus aria-hidden /> {agentWords.startChat}
       </a>
     </li>
   );
@@ -56,6 +58,7 @@ export function AgentCard({ agent, me }: Props) {
 
 function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const { id, name, visibility, isDefault } = agent;
   const path = `/api/agents/${id}`;
   // The server shows settings to those who may change them.
@@ -66,14 +69,14 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   const duplicate = async () => {
     const made = await api.send<AgentView>("POST", `${path}/duplicate`);
     await refreshAgents();
-    toast(words.duplicated(name), { label: words.open, run: () => go({ name: "agent", id: made.id }) });
+    toast(agentWords.duplicated(name), { label: words.open, run: () => go({ name: "agent", id: made.id }) });
   };
   const share = async () => {
     if (visibility === "private" && isMine) {
       const question = {
-        title: words.shareAgent(name),
-        text: words.sharePrivate,
-        action: words.makePublic,
+        title: agentWords.shareAgent(name),
+        text: agentWords.sharePrivate,
+        action: agentWords.makePublic,
         isHarmless: true,
       };
       if (!(await confirmed(question))) return;
@@ -84,10 +87,10 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
     // Without TLS there is no clipboard API: then show the link for copying.
     if (!("clipboard" in navigator)) return toast(link);
     await navigator.clipboard.writeText(link);
-    toast(words.linkCopied);
+    toast(agentWords.linkCopied);
   };
   const remove = async () => {
-    const question = { title: words.deleteNamedAgent(name), text: words.deleteAgentSure, action: words.delete };
+    const question = { title: agentWords.deleteNamedAgent(name), text: agentWords.deleteAgentSure, action: words.delete };
     if (!(await confirmed(question))) return;
     await api.send("DELETE", path);
     await refreshAgents();
@@ -95,15 +98,15 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   };
   const items: (MenuItem | false)[] = [
     mayChange && { label: words.settings, icon: Settings, run: () => go({ name: "agent", id }) },
-    mayChange && { label: words.duplicate, icon: Copy, run: run(duplicate) },
-    { label: words.share, icon: Share2, run: run(share) },
+    mayChange && { label: agentWords.duplicate, icon: Copy, run: run(duplicate) },
+    { label: agentWords.share, icon: Share2, run: run(share) },
   ];
   const dangerous: (MenuItem | false)[] = [
     mayChange && !isDefault && { label: words.delete, icon: Trash2, isDangerous: true, run: run(remove) },
   ];
   return (
     <Menu
-      label={words.moreActionsFor(name)}
+      label={agentWords.moreActionsFor(name)}
       groups={[items, dangerous].map((group) => ({ items: group.filter((it) => it !== false) }))}
     >
       <Ellipsis aria-hidden />

@@ -7,6 +7,7 @@ import { useLoaded } from "../hooks/use-loaded";
 import { confirmed } from "../state/confirmation";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 import { DocumentRow } from "./document-row";
 import { DocumentSearch } from "./document-search";
 import { UploadRow } from "./upload-row";
@@ -20,6 +21,7 @@ const NONE: readonly DocumentView[] = [];
 /** What an agent can search. */
 export function AgentDocuments({ agentId }: { agentId: string }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const path = `/api/agents/${agentId}/documents`;
   const read = useCallback((signal: AbortSignal) => readAll(path, signal), [path]);
   const { loaded, again } = useLoaded(read);
@@ -47,7 +49,7 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
     await again();
   };
   const remove = async ({ id, fileName }: DocumentView) => {
-    const question = { title: words.deleteDocument(fileName), text: words.deleteDocumentSure, action: words.delete };
+    const question = { title: agentWords.deleteDocument(fileName), text: agentWords.deleteDocumentSure, action: words.delete };
     if (await confirmed(question)) await change(`${path}/${id}`, { method: "DELETE" });
   };
   const { uploads, add, retry, dismiss } = useDocumentUploads(path, documents, again);
@@ -79,13 +81,13 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
       }}
       onDrop={drop}
     >
-      <p className="hint">{words.documentsHint}</p>
+      <p className="hint">{agentWords.documentsHint}</p>
       <DropZone isOver={over} onFiles={add} />
       <p className="hint" role="status">
-        {active > 0 ? words.uploading(active) : refused > 0 ? words.filesNotAdded(refused) : ""}
+        {active > 0 ? agentWords.uploading(active) : refused > 0 ? agentWords.filesNotAdded(refused) : ""}
       </p>
       {uploads.length > 0 && (
-        <ul className="cards" aria-label={words.uploads}>
+        <ul className="cards" aria-label={agentWords.uploads}>
           {uploads.map((it) => (
             <UploadRow key={it.key} upload={it} onRetry={() => retry(it)} onDismiss={() => dismiss(it)} />
           ))}
@@ -122,21 +124,21 @@ async function readAll(path: string, signal: AbortSignal): Promise<DocumentView[
 }
 
 function DropZone({ isOver, onFiles }: { isOver: boolean; onFiles: (files: readonly File[]) => void }) {
-  const words = useWords();
+  const agentWords = useAgentWords();
   const input = useRef<HTMLInputElement>(null);
   return (
     <div className="drop" data-over={isOver}>
       <Upload aria-hidden />
-      <p>{words.dropFiles}</p>
+      <p>{agentWords.dropFiles}</p>
       <button type="button" onClick={() => input.current?.click()}>
-        {words.chooseFiles}
+        {agentWords.chooseFiles}
       </button>
       <input
         ref={input}
         type="file"
         multiple
         accept={KINDS}
-        aria-label={words.documents}
+        aria-label={agentWords.documents}
         className="unseen"
         tabIndex={-1}
         onChange={(event) => {

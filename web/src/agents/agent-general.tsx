@@ -1,51 +1,51 @@
-import { type AgentBody, type AgentView } from "@threadkeep/client";
+import { type AgentBody, type AgentPatch, type AgentView } from "@threadkeep/client";
 
 import { useForm } from "../hooks/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
+import { AgentModels, type ChosenModels } from "./agent-models";
 import { SaveRow } from "./save-row";
 
-type Body = Required<Omit<AgentBody, "settings">>;
+type General = Required<Omit<AgentBody, "settings">> & ChosenModels;
 
 interface Props {
   agent: AgentBody | AgentView;
   action: string;
   /** Receives all fields, and those that were changed. */
-  onSave: (all: Body, changes: Partial<Body>) => Promise<void>;
+  onSave: (all: AgentBody, changes: AgentPatch) => Promise<void>;
   onProblem: (error: unknown) => void;
   onDelete?: () => void;
 }
 
 export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Props) {
   const words = useWords();
-  const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Body>("general", {
+  const agentWords = useAgentWords();
+  const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<General>("general", {
     name: agent.name,
     description: agent.description ?? "",
     primaryRoleId: agent.primaryRoleId ?? "",
     systemPrompt: agent.systemPrompt ?? "",
     model: agent.model ?? "",
     visibility: agent.visibility ?? "private",
-  });
-  const given = <B extends Partial<Body>>(body: B): B => ({
-    ...body,
-    ...(body.primaryRoleId === "" && { primaryRoleId: "assistant" }),
-    ...(body.model === "" && { model: null }),
+    models: agent.settings?.models ?? [],
+    fallbackModels: agent.settings?.fallbackModels ?? [],
   });
   return (
     <form
       className="form"
       onSubmit={(event) => {
         event.preventDefault();
-        save(() => onSave(given(values), given(changes))).catch(onProblem);
+        save(() => onSave({ name: values.name, ...bodyOf(values) }, bodyOf(changes))).catch(onProblem);
       }}
     >
       <Field label={words.name} fault={faultOf("name")}>
         <input value={values.name} maxLength={100} required onChange={(event) => set("name", event.target.value)} />
       </Field>
-      <Field label={words.description} fault={faultOf("description")}>
+      <Field label={agentWords.description} fault={faultOf("description")}>
         <input value={values.description} maxLength={2000} onChange={(event) => set("description", event.target.value)} />
       </Field>
-      <Field label={words.systemPrompt} hint={words.systemPromptHint} fault={faultOf("systemPrompt")}>
+      <Field label={agentWords.systemPrompt} hint={agentWords.systemPromptHint} fault={faultOf("systemPrompt")}>
         <textarea
           value={values.systemPrompt}
           rows={8}
@@ -54,26 +54,35 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
         />
       </Field>
       <div className="columns">
-        <Field label={words.role} hint={words.roleHint} fault={faultOf("primaryRoleId")}>
+        <Field label={agentWords.role} hint={agentWords.roleHint} fault={faultOf("primaryRoleId")}>
           <input value={values.primaryRoleId} maxLength={100} onChange={(event) => set("primaryRoleId", event.target.value)} />
         </Field>
-        <Field label={words.model} hint={words.modelHint} fault={faultOf("model")}>
-          <input value={values.model ?? ""} maxLength={200} onChange={(event) => set("model", event.target.value)} />
-        </Field>
-        <Field label={words.visibility} fault={faultOf("visibility")}>
-          <select value={values.visibility} onChange={(event) => set("visibility", event.target.value as Body["visibility"])}>
-            <option value="private">{words.private}</option>
-            <option value="public">{words.public}</option>
+        <Field label={agentWords.visibility} fault={faultOf("visibility")}>
+          <select value={values.visibility} onChange={(event) => set("visibility", event.target.value as General["visibility"])}>
+            <option value="private">{agentWords.private}</option>
+            <option value="public">{agentWords.public}</option>
           </select>
         </Field>
       </div>
+      <AgentModels {...values} faultOf={faultOf} onChange={(field, value) => set(field, value as General[typeof field])} />
       <SaveRow label={action} isChanged={isChanged} isSaving={isSaving} isReady={values.name.trim() !== ""}>
         {onDelete && (
           <button type="button" className="danger" onClick={onDelete}>
-            {words.deleteAgent}
+            {agentWords.deleteAgent}
           </button>
         )}
       </SaveRow>
     </form>
   );
+}
+
+/** What was filled in, as the server takes it. */
+function bodyOf({ models, fallbackModels, ...body }: Partial<General>) {
+  const settings = { ...(models && { models: [...models] }), ...(fallbackModels && { fallbackModels: [...fallbackModels] }) };
+  return {
+    ...body,
+    ...(body.primaryRoleId === "" && { primaryRoleId: "assistant" }),
+    ...(body.model === "" && { model: null }),
+    ...(Object.keys(settings).length > 0 && { settings }),
+  };
 }

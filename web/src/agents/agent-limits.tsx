@@ -3,6 +3,7 @@ import { type AgentPatch, type AgentSettingsView } from "@threadkeep/client";
 import { useForm } from "../hooks/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 import { SaveRow } from "./save-row";
 
 interface Props {
@@ -30,6 +31,7 @@ const STEPS: Partial<Record<Number_, string>> = { temperature: "0.1", retrievalT
 
 export function AgentLimits({ settings, onSave, onProblem }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Limits>("limits", settings);
   const number = (key: Number_, label: string, hint?: string) => (
     <Field label={label} hint={hint} fault={faultOf(key)}>
@@ -57,39 +59,39 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
       }}
     >
       <div className="columns">
-        {number("maxMessageChars", words.maxMessageChars, words.zeroNoLimit)}
-        {number("contextMessages", words.contextMessagesLimit, words.zeroNoLimit)}
-        {number("maxIterations", words.maxIterations, words.zeroNoLimit)}
-        {number("generationTimeoutS", words.generationTimeoutS, words.zeroNoLimit)}
-        {number("maxTokens", words.maxTokens)}
-        <Field label={words.budgetMonth} hint={words.budgetMonthHint} fault={faultOf("budgetMonth")}>
+        {number("maxMessageChars", agentWords.maxMessageChars, agentWords.zeroNoLimit)}
+        {number("contextMessages", agentWords.contextMessagesLimit, agentWords.zeroNoLimit)}
+        {number("maxIterations", agentWords.maxIterations, agentWords.zeroNoLimit)}
+        {number("generationTimeoutS", agentWords.generationTimeoutS, agentWords.zeroNoLimit)}
+        {number("maxTokens", agentWords.maxTokens)}
+        <Field label={agentWords.budgetMonth} hint={agentWords.budgetMonthHint} fault={faultOf("budgetMonth")}>
           <input inputMode="decimal" value={values.budgetMonth ?? ""} onChange={(event) => set("budgetMonth", event.target.value.trim() || "0")} />
         </Field>
-        {number("temperature", words.temperature)}
-        {number("retrievalTopK", words.retrievalTopK)}
-        {number("retrievalThreshold", words.retrievalThreshold)}
-        {number("compactionThreshold", words.compactionThreshold)}
-        <Field label={words.retrievalMode}>
+        {number("temperature", agentWords.temperature)}
+        {number("retrievalTopK", agentWords.retrievalTopK)}
+        {number("retrievalThreshold", agentWords.retrievalThreshold)}
+        {number("compactionThreshold", agentWords.compactionThreshold)}
+        <Field label={agentWords.retrievalMode}>
           <select
             value={values.retrievalMode}
             onChange={(event) => set("retrievalMode", event.target.value as "tool" | "auto")}
           >
-            <option value="tool">{words.retrievalTool}</option>
-            <option value="auto">{words.retrievalAuto}</option>
+            <option value="tool">{agentWords.retrievalTool}</option>
+            <option value="auto">{agentWords.retrievalAuto}</option>
           </select>
         </Field>
-        <Field label={words.conversationMode}>
+        <Field label={agentWords.conversationMode}>
           <select
             value={values.conversationMode}
             onChange={(event) => set("conversationMode", event.target.value as "single" | "multiple")}
           >
-            <option value="multiple">{words.multiple}</option>
-            <option value="single">{words.single}</option>
+            <option value="multiple">{agentWords.multiple}</option>
+            <option value="single">{agentWords.single}</option>
           </select>
         </Field>
       </div>
-      {choice("contextThoughts", words.contextThoughts)}
-      {choice("autoCompact", words.autoCompact)}
+      {choice("contextThoughts", agentWords.contextThoughts)}
+      {choice("autoCompact", agentWords.autoCompact)}
       <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} />
     </form>
   );

@@ -15,13 +15,15 @@ import { useLoaded } from "../hooks/use-loaded";
 import { MissingPage } from "../pages/missing-page";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
+import { refreshModelsOf } from "../state/models";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { Tabs } from "../ui/tabs";
 import { TopBar } from "../ui/top-bar";
-import { useWords, type Words } from "../words";
+import { useWords } from "../words";
+import { useAgentWords, type AgentWords } from "../words/agents";
 import { useRatingWords } from "../words/ratings";
 import { AgentDocuments } from "./agent-documents";
 import { AgentFeedback } from "./agent-feedback";
@@ -40,7 +42,7 @@ interface Props {
 /** Changes an agent; throws the error. */
 export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
-const toAgents = (words: Words) => ({ href: hrefOf({ name: "agents" }), label: words.backToAgents });
+const toAgents = (agentWords: AgentWords) => ({ href: hrefOf({ name: "agents" }), label: agentWords.backToAgents });
 
 const NEW: AgentBody = { name: "", description: "", systemPrompt: "", visibility: "private", primaryRoleId: "assistant" };
 
@@ -50,6 +52,7 @@ export function AgentPage({ id, onMenu }: Props) {
 
 function NewAgent({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const [problem, setProblem] = useState<Problem | null>(null);
   useLeaveQuestion(words);
   const create = async (body: AgentBody) => {
@@ -60,12 +63,12 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
   };
   return (
     <div className="page">
-      <TopBar title={words.newAgent} onMenu={onMenu} back={toAgents(words)} />
+      <TopBar title={words.newAgent} onMenu={onMenu} back={toAgents(agentWords)} />
       <div className="content">
         {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
         <AgentGeneral
           agent={NEW}
-          action={words.createAgent}
+          action={agentWords.createAgent}
           onSave={create}
           onProblem={(error) => setProblem(requestProblemOf(error))}
         />
@@ -76,6 +79,7 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
 
 function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const ratingWords = useRatingWords();
   const { loaded, again, set } = useLoaded(
     useCallback((signal: AbortSignal) => api.get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
@@ -87,7 +91,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   if (loaded.state !== "ready")
     return (
       <div className="page">
-        <TopBar title={words.agentSettings} onMenu={onMenu} back={toAgents(words)} />
+        <TopBar title={words.agentSettings} onMenu={onMenu} back={toAgents(agentWords)} />
         <p className="hint">{loaded.state === "loading" ? words.loading : describeProblem(words, loaded.problem)}</p>
       </div>
     );
@@ -99,15 +103,16 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
     set(changed);
     setProblem(null);
     void refreshAgents();
+    void refreshModelsOf(id);
     return changed;
   };
   const save = async (patch: AgentPatch) => {
     await change(patch);
-    toast(words.saved);
+    toast(agentWords.saved);
   };
-  const refused = (error: unknown) => void reloadOnConflict(error, words, again).then(setProblem);
+  const refused = (error: unknown) => void reloadOnConflict(error, agentWords, again).then(setProblem);
   const remove = async () => {
-    const question = { title: words.deleteAgent, text: words.deleteAgentSure, action: words.delete };
+    const question = { title: agentWords.deleteAgent, text: agentWords.deleteAgentSure, action: words.delete };
     if (!(await confirmed(question))) return;
     try {
       await api.send("DELETE", `/api/agents/${id}`);
@@ -120,9 +125,9 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
   };
   return (
     <div className="page">
-      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu} back={toAgents(words)}>
+      <TopBar title={agent.name} subtitle={words.agentSettings} onMenu={onMenu} back={toAgents(agentWords)}>
         <button type="button" onClick={() => go({ name: "new", agentId: id })}>
-          {words.startChat}
+          {agentWords.startChat}
         </button>
       </TopBar>
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
@@ -131,7 +136,7 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
           key={agent.id}
           tabs={[
             {
-              name: words.general,
+              name: agentWords.general,
               isChanged: unsaved.has("general"),
               content: (
                 <AgentGeneral
@@ -144,36 +149,36 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
               ),
             },
             {
-              name: words.prompt,
+              name: agentWords.prompt,
               isChanged: unsaved.has("prompt"),
               content: <AgentPrompt agentId={agent.id} version={agent.version} />,
             },
             {
-              name: words.tools,
+              name: agentWords.tools,
               isChanged: unsaved.has("tools"),
               content: <AgentServers agent={agent} onChange={change} />,
             },
-            { name: words.documents, content: <AgentDocuments agentId={agent.id} /> },
+            { name: agentWords.documents, content: <AgentDocuments agentId={agent.id} /> },
             { name: ratingWords.feedback, content: <AgentFeedback agentId={agent.id} /> },
             {
-              name: words.limits,
+              name: agentWords.limits,
               isChanged: unsaved.has("limits"),
               content: <AgentLimits settings={agent.settings} onSave={save} onProblem={refused} />,
             },
           ]}
         />
       ) : (
-        <p className="hint">{words.onlyOwner}</p>
+        <p className="hint">{agentWords.onlyOwner}</p>
       )}
     </div>
   );
 }
 
 /** Shows somebody else's change instead of losing it; what was typed stays on top of it. */
-async function reloadOnConflict(error: unknown, words: Words, again: () => Promise<void>): Promise<Problem> {
+async function reloadOnConflict(error: unknown, agentWords: AgentWords, again: () => Promise<void>): Promise<Problem> {
   if (error instanceof ApiError && error.code === "PRECONDITION_FAILED") {
     await again();
-    return { code: error.code, message: words.changedMeanwhile };
+    return { code: error.code, message: agentWords.changedMeanwhile };
   }
   return requestProblemOf(error);
 }

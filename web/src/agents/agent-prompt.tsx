@@ -9,10 +9,12 @@ import { useUnsaved } from "../state/unsaved";
 import { LongText } from "../ui/long-text";
 import { toastProblem, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 
 /** The system prompt, part by part; the user can write its files here. */
 export function AgentPrompt({ agentId, version }: { agentId: string; version: number | undefined }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const path = `/api/agents/${agentId}/prompt`;
   const { loaded, again, set } = useLoaded(
     useCallback((signal: AbortSignal) => api.get<PromptView>(path, {}, signal), [path]),
@@ -29,7 +31,7 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
   const write = async (name: string, text: string) => {
     try {
       set(await api.send<PromptView>("PUT", `${path}/${encodeURIComponent(name)}`, { text }));
-      toast(words.saved);
+      toast(agentWords.saved);
       return true;
     } catch (error) {
       toastProblem(words, error);
@@ -39,19 +41,19 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
   return (
     <div className="form">
       <p className="hint">
-        {words.promptHint} {words.characters(length.toLocaleString(words.locale))}
+        {agentWords.promptHint} {words.characters(length.toLocaleString(words.locale))}
       </p>
       {notices.map((it) => (
         <p key={it.code + it.message} className="notice">
           {it.message}
         </p>
       ))}
-      <h2>{words.promptSeen}</h2>
-      {components.length === 0 && <p className="hint">{words.promptEmpty}</p>}
+      <h2>{agentWords.promptSeen}</h2>
+      {components.length === 0 && <p className="hint">{agentWords.promptEmpty}</p>}
       {components.map((it) => (
         <Component key={it.name} component={it} />
       ))}
-      <h2>{words.promptFiles}</h2>
+      <h2>{agentWords.promptFiles}</h2>
       {editable.map((name) => (
         <Editor
           key={name}
@@ -93,6 +95,7 @@ interface EditorProps {
 
 function Editor({ name, text, cut, onWrite }: EditorProps) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const [typed, setTyped] = useState<string | null>(null);
   const now = typed ?? text;
   const isChanged = now !== text;
@@ -102,10 +105,10 @@ function Editor({ name, text, cut, onWrite }: EditorProps) {
       <summary>
         <ChevronRight aria-hidden className="fold" />
         <span>{name}</span>
-        <small>{text ? words.characters(text.length.toLocaleString(words.locale)) : words.empty}</small>
+        <small>{text ? words.characters(text.length.toLocaleString(words.locale)) : agentWords.empty}</small>
       </summary>
       <div className="editor">
-        {cut && <p className="notice">{words.promptCut}</p>}
+        {cut && <p className="notice">{agentWords.promptCut}</p>}
         <textarea aria-label={name} rows={8} dir="auto" value={now} onChange={(event) => setTyped(event.target.value)} />
         <div className="choices save">
           <button

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { confirmed } from "../state/confirmation";
 import { ProblemBar } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 import { type Change } from "./agent-page";
 import { ServerCard } from "./server-card";
 import { ServerForm } from "./server-form";
@@ -16,6 +17,7 @@ interface Props {
 /** The MCP servers whose tools an agent has: ours, which cannot be changed, and its own. */
 export function AgentServers({ agent, onChange }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const [adding, setAdding] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const write = async (servers: Record<string, McpServerSettingsView | null>) => {
@@ -29,12 +31,12 @@ export function AgentServers({ agent, onChange }: Props) {
     setAdding(false);
   };
   const remove = async (name: string) => {
-    const question = { title: words.removeServer(name), text: words.removeServerSure, action: words.remove };
+    const question = { title: agentWords.removeServer(name), text: agentWords.removeServerSure, action: words.remove };
     if (await confirmed(question)) await write({ [name]: null });
   };
   return (
     <div className="form">
-      <p className="hint">{words.serversHint}</p>
+      <p className="hint">{agentWords.serversHint}</p>
       <ul className="cards">
         {agent.mcpServers?.map((it) => (
           <ServerCard
@@ -52,7 +54,7 @@ export function AgentServers({ agent, onChange }: Props) {
       ) : (
         <div className="choices">
           <button type="button" onClick={() => setAdding(true)}>
-            {words.addServer}
+            {agentWords.addServer}
           </button>
         </div>
       )}

@@ -10,6 +10,7 @@ import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 import { AgentCard } from "./agent-card";
 
 /** Up to this many need no filter. */
@@ -17,6 +18,7 @@ const MOST_UNFILTERED = 8;
 
 export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const all = useStore(agents);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [wanted, setWanted] = useState("");
@@ -38,7 +40,7 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
       </TopBar>
       <div className="content">
         {all.length > MOST_UNFILTERED && (
-          <Field label={words.filterAgents}>
+          <Field label={agentWords.filterAgents}>
             <input type="search" value={wanted} maxLength={200} onChange={(event) => setWanted(event.target.value)} />
           </Field>
         )}
@@ -52,7 +54,7 @@ export function AgentsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
         )}
         {!all.length && !problem && <p className="hint">{words.loading}</p>}
         <p className="unseen" role="status">
-          {wanted && words.agentsShown(shown.length)}
+          {wanted && agentWords.agentsShown(shown.length)}
         </p>
         {wanted && !shown.length && <p className="hint">{words.noMatch}</p>}
         <ul ref={cards} className="agent-cards">

@@ -2,7 +2,7 @@ import { type DocumentView } from "@threadkeep/client";
 import { RotateCcw, Trash2 } from "lucide-react";
 
 import { IconButton } from "../ui/icon-button";
-import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 import { bytes } from "../words/format";
 
 interface Props {
@@ -12,7 +12,7 @@ interface Props {
 }
 
 export function DocumentRow({ document, onRetry, onDelete }: Props) {
-  const words = useWords();
+  const agentWords = useAgentWords();
   const { fileName, size, status, progress, chunkCount, error } = document;
   return (
     <li className="card server" data-status={status}>
@@ -21,14 +21,14 @@ export function DocumentRow({ document, onRetry, onDelete }: Props) {
           <strong dir="auto">{fileName}</strong>{" "}
           <small>
             {bytes(size)}
-            {status === "ready" && ` · ${words.passages(chunkCount)}`}
+            {status === "ready" && ` · ${agentWords.passages(chunkCount)}`}
           </small>
         </span>
-        <span className="status">{words.documentStatus[status]}</span>
-        {status === "failed" && <IconButton icon={RotateCcw} label={words.retryDocument(fileName)} onClick={onRetry} />}
-        <IconButton icon={Trash2} label={words.deleteDocument(fileName)} onClick={onDelete} />
+        <span className="status">{agentWords.documentStatus[status]}</span>
+        {status === "failed" && <IconButton icon={RotateCcw} label={agentWords.retryDocument(fileName)} onClick={onRetry} />}
+        <IconButton icon={Trash2} label={agentWords.deleteDocument(fileName)} onClick={onDelete} />
       </div>
-      {status === "processing" && <progress value={progress} aria-label={words.documentStatus.processing} />}
+      {status === "processing" && <progress value={progress} aria-label={agentWords.documentStatus.processing} />}
       {error && <p className="wrong">{error}</p>}
     </li>
   );

@@ -5,10 +5,12 @@ import { api } from "../api/api";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 
 /** Tries what the agent would find. */
 export function DocumentSearch({ agentId }: { agentId: string }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<HitsView | null>(null);
   const [failure, setFailure] = useState("");
@@ -31,12 +33,12 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
         if (query.trim()) void search();
       }}
     >
-      <Field label={words.trySearch}>
+      <Field label={agentWords.trySearch}>
         <input type="search" value={query} maxLength={2000} onChange={(event) => setQuery(event.target.value)} />
       </Field>
       {failure && <p className="wrong">{failure}</p>}
       {found && (
-        <div className="sources" role="group" aria-label={words.found}>
+        <div className="sources" role="group" aria-label={agentWords.found}>
           {found.notice && <p className="hint">{found.notice}</p>}
           {!found.items.length && <p className="hint">{words.noMatch}</p>}
           <ol>

@@ -1,6 +1,7 @@
 import { type ReactNode } from "react";
 
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 
 interface Props {
   label: string;
@@ -15,13 +16,14 @@ interface Props {
 /** The end of a form: its button, and whether something waits to be saved. */
 export function SaveRow({ label, isChanged, isSaving, isReady = true, children }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   return (
     <div className="choices save">
       <button type="submit" className="primary" disabled={!isChanged || !isReady || isSaving}>
         {label}
       </button>
       <p className="hint" role="status">
-        {isSaving ? words.saving : isChanged ? words.unsavedChanges : ""}
+        {isSaving ? agentWords.saving : isChanged ? words.unsavedChanges : ""}
       </p>
       {children}
     </div>

@@ -5,6 +5,7 @@ import { api } from "../api/api";
 import { LongText } from "../ui/long-text";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 
 interface Props {
   agentId: string;
@@ -15,6 +16,7 @@ interface Props {
 
 export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const [tested, setTested] = useState<McpServerView | null>(null);
   const [testing, setTesting] = useState(false);
   const [failure, setFailure] = useState("");
@@ -35,9 +37,9 @@ export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
     <li className="card server" data-status={status}>
       <div className="row">
         <strong>{name}</strong>
-        <span className="badge">{words.serverSource[source]}</span>
-        {readOnly && <span className="badge">{words.readOnly}</span>}
-        <span className="status">{testing ? words.serverStatus.connecting : words.serverStatus[status]}</span>
+        <span className="badge">{agentWords.serverSource[source]}</span>
+        {readOnly && <span className="badge">{agentWords.readOnly}</span>}
+        <span className="status">{testing ? agentWords.serverStatus.connecting : agentWords.serverStatus[status]}</span>
       </div>
       {(command || url) && <code>{url ?? [command, ...(args ?? [])].join(" ")}</code>}
       {(error || failure) && <p className="wrong">{failure || error}</p>}
@@ -52,20 +54,20 @@ export function ServerCard({ agentId, server, onRemove, onToggle }: Props) {
       )}
       {stderr && (
         <details>
-          <summary>{words.stderr}</summary>
+          <summary>{agentWords.stderr}</summary>
           <LongText text={stderr} />
         </details>
       )}
       <div className="choices">
-        <button type="button" disabled={testing || disabled} onClick={() => void test()} aria-label={words.testServer(name)}>
-          {words.test}
+        <button type="button" disabled={testing || disabled} onClick={() => void test()} aria-label={agentWords.testServer(name)}>
+          {agentWords.test}
         </button>
         {!readOnly && (
           <>
             <button type="button" onClick={onToggle}>
-              {disabled ? words.switchOn : words.switchOff}
+              {disabled ? agentWords.switchOn : agentWords.switchOff}
             </button>
-            <button type="button" className="danger" onClick={onRemove} aria-label={words.removeServer(name)}>
+            <button type="button" className="danger" onClick={onRemove} aria-label={agentWords.removeServer(name)}>
               {words.remove}
             </button>
           </>

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useUnsaved } from "../state/unsaved";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
 
 type Servers = Record<string, McpServerSettingsView>;
 
@@ -38,6 +39,7 @@ function faultyField(error: unknown): "name" | "place" | null {
 /** A server by its name and its address or command, or by pasting the usual JSON. */
 export function ServerForm({ onAdd, onProblem, onCancel }: Props) {
   const words = useWords();
+  const agentWords = useAgentWords();
   const [name, setName] = useState("");
   const [place, setPlace] = useState("");
   const [pasted, setPasted] = useState("");
@@ -73,13 +75,13 @@ export function ServerForm({ onAdd, onProblem, onCancel }: Props) {
         <Field label={words.name} fault={faultOf("name")}>
           <input value={name} placeholder="time" onChange={(event) => setName(event.target.value)} />
         </Field>
-        <Field label={words.serverPlace} fault={faultOf("place")}>
+        <Field label={agentWords.serverPlace} fault={faultOf("place")}>
           <input value={place} placeholder="uvx mcp-server-time" onChange={(event) => setPlace(event.target.value)} />
         </Field>
       </div>
       <Field
-        label={words.serverPaste}
-        hint={pasted && !fromPaste ? words.serverPasteWrong : undefined}
+        label={agentWords.serverPaste}
+        hint={pasted && !fromPaste ? agentWords.serverPasteWrong : undefined}
         fault={faultOf("pasted")}
       >
         <textarea
@@ -93,7 +95,7 @@ export function ServerForm({ onAdd, onProblem, onCancel }: Props) {
       </Field>
       <div className="choices">
         <button type="submit" className="primary" disabled={!ready}>
-          {words.add}
+          {agentWords.add}
         </button>
         <button type="button" onClick={onCancel}>
           {words.cancel}

@@ -1,4 +1,4 @@
-import { useId, useState } from "react";
+import { useId, useState, type ReactNode } from "react";
 
 import { Field } from "../ui/field";
 import { useGatewayWords } from "../words/gateways";
@@ -44,18 +44,42 @@ function TypedNames({ chosen, onChange, ...field }: Omit<Props, "listed">) {
 
 function ListedModels({ listed, chosen, onChange }: Props) {
   const gatewayWords = useGatewayWords();
-  const label = useId();
-  const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
   const forChat = chatModels(listed);
   const hidden = listed.length - forChat.length;
-  const known = [...new Set([...chosen, ...(showsAll || !forChat.length ? listed : forChat)])].sort();
+  return (
+    <CheckedModels label={gatewayWords.choose} models={showsAll || !forChat.length ? listed : forChat} chosen={chosen} onChange={onChange}>
+      {hidden > 0 && forChat.length > 0 && (
+        <label className="check">
+          <input type="checkbox" checked={showsAll} onChange={() => setShowsAll(!showsAll)} />
+          <span>{gatewayWords.showAll(listed.length)}</span>
+        </label>
+      )}
+    </CheckedModels>
+  );
+}
+
+interface CheckedProps {
+  label: string;
+  models: readonly string[];
+  /** May have some that are no longer among the models. */
+  chosen: readonly string[];
+  onChange: (chosen: readonly string[]) => void;
+  children?: ReactNode;
+}
+
+/** Any number of models to choose, with a filter where there are many. */
+export function CheckedModels({ label, models, chosen, onChange, children }: CheckedProps) {
+  const gatewayWords = useGatewayWords();
+  const labelId = useId();
+  const [filter, setFilter] = useState("");
+  const known = [...new Set([...chosen, ...models])].sort();
   const shown = known.filter((it) => it.toLowerCase().includes(filter.trim().toLowerCase()));
   const toggle = (name: string) => onChange(chosen.includes(name) ? chosen.filter((it) => it !== name) : [...chosen, name]);
   return (
-    <div className="field models" role="group" aria-labelledby={label}>
-      <span id={label} className="label">
-        {gatewayWords.choose}
+    <div className="field models" role="group" aria-labelledby={labelId}>
+      <span id={labelId} className="label">
+        {label}
       </span>
       {known.length > MANY && (
         <input
@@ -78,12 +102,7 @@ function ListedModels({ listed, chosen, onChange }: Props) {
         ))}
         {!shown.length && <li className="hint">{gatewayWords.noMatch}</li>}
       </ul>
-      {hidden > 0 && forChat.length > 0 && (
-        <label className="check">
-          <input type="checkbox" checked={showsAll} onChange={() => setShowsAll(!showsAll)} />
-          <span>{gatewayWords.showAll(listed.length)}</span>
-        </label>
-      )}
+      {children}
     </div>
   );
 }

@@ -18,7 +18,7 @@ export function useForm<T extends object>(tab: string, kept: T) {
   const values: T = { ...kept, ...typed };
   const names = Object.keys(typed) as (keyof T)[];
   const changes = Object.fromEntries(
-    names.filter((it) => typed[it] !== kept[it]).map((it) => [it, typed[it]]),
+    names.filter((it) => !isSame(typed[it], kept[it])).map((it) => [it, typed[it]]),
   ) as Partial<T>;
   const isChanged = Object.keys(changes).length > 0;
   useUnsaved(tab, isChanged);
@@ -49,6 +49,11 @@ export function useForm<T extends object>(tab: string, kept: T) {
       }
     },
   };
+}
+
+/** Lists are the same if what is in them is. */
+function isSame(one: unknown, other: unknown): boolean {
+  return one === other || (Array.isArray(one) && JSON.stringify(one) === JSON.stringify(other));
 }
 
 /** The field that an error is about: the last name of its path that the form has. */

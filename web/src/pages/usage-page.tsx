@@ -13,6 +13,7 @@ import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
 import { useWords, type Words } from "../words";
+import { useUsageWords, type UsageWords } from "../words/usage";
 import { dateTime, money, shortDay } from "../words/format";
 
 const GROUPS = "day,agent,model,key";
@@ -34,10 +35,11 @@ async function readUsage(signal: AbortSignal): Promise<Report> {
 
 export function UsagePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
+  const usageWords = useUsageWords();
   const { loaded, again } = useLoaded(readUsage);
   return (
     <div className="page">
-      <TopBar title={words.usageTitle} subtitle={words.usageOf} onMenu={onMenu} />
+      <TopBar title={usageWords.usageTitle} subtitle={usageWords.usageOf} onMenu={onMenu} />
       <div className="content usage">
         {loaded.state === "loading" && <p className="hint">{words.loading}</p>}
         {loaded.state === "failed" && (
@@ -51,7 +53,7 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
         {loaded.state === "ready" && (
           <>
             <Budgets {...loaded.value} />
-            {loaded.value.items.length ? <Usage {...loaded.value} /> : <p className="hint">{words.noUsage}</p>}
+            {loaded.value.items.length ? <Usage {...loaded.value} /> : <p className="hint">{usageWords.noUsage}</p>}
           </>
         )}
       </div>
@@ -64,7 +66,7 @@ interface Column {
   format: (sum: Sum) => string;
 }
 
-function columnsOf(words: Words, all: Sum): Column[] {
+function columnsOf(words: Words, usageWords: UsageWords, all: Sum): Column[] {
   const counted = (count: number) => count.toLocaleString(words.locale);
   const percent = new Intl.NumberFormat(words.locale, { style: "percent", maximumFractionDigits: 1 });
   const cached = (sum: Sum) => {
@@ -72,10 +74,10 @@ function columnsOf(words: Words, all: Sum): Column[] {
     return share === null ? "–" : percent.format(share);
   };
   return [
-    { name: words.turns, format: (it) => counted(it.turns) },
+    { name: usageWords.turns, format: (it) => counted(it.turns) },
     { name: words.inputTokens, format: (it) => counted(it.inputTokens) },
     // Not every provider has a cache.
-    ...(all.cacheReadTokens ? [{ name: words.cachedShare, format: cached }] : []),
+    ...(all.cacheReadTokens ? [{ name: usageWords.cachedShare, format: cached }] : []),
     { name: words.outputTokens, format: (it) => counted(it.outputTokens) + (it.estimated ? ` (${words.estimated})` : "") },
     // Prices may be unknown.
     ...(all.cost ? [{ name: words.cost, format: (it: Sum) => (it.cost ? money(it.cost, words.locale) : "–") }] : []),
@@ -84,14 +86,15 @@ function columnsOf(words: Words, all: Sum): Column[] {
 
 function Budgets({ budgets, keys }: Report) {
   const words = useWords();
+  const usageWords = useUsageWords();
   const all = useStore(agents);
   if (!budgets.length) return null;
   const nameOf = ({ scope, id, period }: BudgetView) => {
-    const whose = { user: words.yourBudget, agent: agentName(all, id) || words.deletedAgent, key: keys.get(id) ?? words.deletedKey };
-    return words.budgetOf(whose[scope], words.perPeriod[period]);
+    const whose = { user: usageWords.yourBudget, agent: agentName(all, id) || words.deletedAgent, key: keys.get(id) ?? usageWords.deletedKey };
+    return usageWords.budgetOf(whose[scope], usageWords.perPeriod[period]);
   };
   return (
-    <ul className="budgets" aria-label={words.budgets}>
+    <ul className="budgets" aria-label={usageWords.budgets}>
       {budgets.map((budget) => (
         <li key={`${budget.scope} ${budget.id} ${budget.period}`}>
           <Budget budget={budget} name={nameOf(budget)} />
@@ -103,12 +106,13 @@ function Budgets({ budgets, keys }: Report) {
 
 function Budget({ budget, name }: { budget: BudgetView; name: string }) {
   const words = useWords();
+  const usageWords = useUsageWords();
   const { currency } = budget;
   const shown = (amount: string) => money({ amount, currency }, words.locale);
   const limit = Number(budget.limit);
   const spent = Math.min(1, Number(budget.spent) / limit);
   const reserved = Math.min(1 - spent, Number(budget.reserved) / limit);
-  const said = words.spentOf(shown(budget.spent), shown(budget.limit));
+  const said = usageWords.spentOf(shown(budget.spent), shown(budget.limit));
   return (
     <>
       <div className="budget-name">
@@ -129,8 +133,8 @@ function Budget({ budget, name }: { budget: BudgetView; name: string }) {
         <span className="reserved" style={{ width: `${reserved * 100}%` }} />
       </div>
       <p className="hint">
-        {Number(budget.reserved) > 0 && `${words.reservedNow(shown(budget.reserved))} `}
-        {words.resetsAt(dateTime(budget.resetsAt, words.locale))}
+        {Number(budget.reserved) > 0 && `${usageWords.reservedNow(shown(budget.reserved))} `}
+        {usageWords.resetsAt(dateTime(budget.resetsAt, words.locale))}
       </p>
     </>
   );
@@ -138,6 +142,7 @@ function Budget({ budget, name }: { budget: BudgetView; name: string }) {
 
 function Usage({ items, days, keys }: Report) {
   const words = useWords();
+  const usageWords = useUsageWords();
   const all = useStore(agents);
   const nameOf = useCallback((id: string | null) => (id && agentName(all, id)) || words.deletedAgent, [all, words]);
   const byAgent = useMemo(() => sumsBy(items, "agentId"), [items]);
@@ -155,11 +160,11 @@ function Usage({ items, days, keys }: Report) {
     });
     return [
       ...(total.cost ? [plot(`${words.cost} (${total.cost.currency})`, (it) => Number(it.cost?.amount ?? 0))] : []),
-      plot(words.tokens, (it) => it.inputTokens + it.outputTokens),
-      plot(words.turns, (it) => it.turns),
+      plot(usageWords.tokens, (it) => it.inputTokens + it.outputTokens),
+      plot(usageWords.turns, (it) => it.turns),
     ];
-  }, [items, days, byAgent, nameOf, words, total]);
-  const columns = columnsOf(words, total);
+  }, [items, days, byAgent, nameOf, words, usageWords, total]);
+  const columns = columnsOf(words, usageWords, total);
   const byModel = sumsBy(items, "model");
   const byKey = sumsBy(items, "keyId");
   return (
@@ -169,11 +174,11 @@ function Usage({ items, days, keys }: Report) {
           <Fact key={name} name={name} value={format(total)} />
         ))}
       </dl>
-      {total.cost && total.unpricedCalls > 0 && <p className="hint">{words.unpricedCalls(total.unpricedCalls.toLocaleString(words.locale))}</p>}
+      {total.cost && total.unpricedCalls > 0 && <p className="hint">{usageWords.unpricedCalls(total.unpricedCalls.toLocaleString(words.locale))}</p>}
       {plots.map((plot) => (
         <Chart key={plot.title} data={plot} />
       ))}
-      <h2 id="usage-agents">{words.byAgent}</h2>
+      <h2 id="usage-agents">{usageWords.byAgent}</h2>
       <Table
         label="usage-agents"
         first={words.agent}
@@ -181,24 +186,24 @@ function Usage({ items, days, keys }: Report) {
         rows={byAgent.map(({ value, sum }) => ({ key: value ?? "", name: nameOf(value), sum }))}
         total={total}
       />
-      <h2 id="usage-models">{words.byModel}</h2>
+      <h2 id="usage-models">{usageWords.byModel}</h2>
       <Table
         label="usage-models"
         first={words.model}
         columns={columns}
-        rows={byModel.map(({ value, sum }) => ({ key: value ?? "", name: value ?? words.unknownModel, sum }))}
+        rows={byModel.map(({ value, sum }) => ({ key: value ?? "", name: value ?? usageWords.unknownModel, sum }))}
         total={total}
       />
       {byKey.some(({ value }) => value) && (
         <>
-          <h2 id="usage-keys">{words.byKey}</h2>
+          <h2 id="usage-keys">{usageWords.byKey}</h2>
           <Table
             label="usage-keys"
-            first={words.apiKey}
+            first={usageWords.apiKey}
             columns={columns}
             rows={byKey.map(({ value, sum }) => ({
               key: value ?? "",
-              name: value ? (keys.get(value) ?? words.deletedKey) : words.withoutKey,
+              name: value ? (keys.get(value) ?? usageWords.deletedKey) : usageWords.withoutKey,
               sum,
             }))}
             total={total}
@@ -208,11 +213,11 @@ function Usage({ items, days, keys }: Report) {
       <details className="card">
         <summary>
           <ChevronRight aria-hidden className="fold" />
-          <span id="usage-days">{words.byDay}</span>
+          <span id="usage-days">{usageWords.byDay}</span>
         </summary>
         <Table
           label="usage-days"
-          first={words.day}
+          first={usageWords.day}
           columns={columns}
           rows={days.toReversed().map((day) => ({ key: day, name: day, sum: sumOf(items.filter((it) => it.date === day)) }))}
           total={total}
@@ -220,7 +225,7 @@ function Usage({ items, days, keys }: Report) {
       </details>
       <button type="button" onClick={() => void download("/api/usage", { by: GROUPS, format: "csv" }, "usage.csv")}>
         <Download aria-hidden />
-        {words.downloadCsv}
+        {usageWords.downloadCsv}
       </button>
     </>
   );
@@ -236,7 +241,7 @@ interface TableProps {
 }
 
 function Table({ label, first, columns, rows, total }: TableProps) {
-  const words = useWords();
+  const usageWords = useUsageWords();
   return (
     <div className="table" tabIndex={0} role="region" aria-labelledby={label}>
       <table aria-labelledby={label}>
@@ -264,7 +269,7 @@ function Table({ label, first, columns, rows, total }: TableProps) {
         </tbody>
         <tfoot>
           <tr>
-            <th scope="row">{words.total}</th>
+            <th scope="row">{usageWords.total}</th>
             {columns.map(({ name, format }) => (
               <td key={name}>{format(total)}</td>
             ))}

@@ -28,6 +28,11 @@ async function load(agentId: string, into: Store<readonly ModelView[]>): Promise
   into.set(items.length > 1 ? items : NOTHING);
 }
 
+/** Reads what an agent offers again: somebody may have connected a model meanwhile. */
+export async function refreshModelsOf(agentId: string | undefined): Promise<void> {
+  if (agentId !== undefined) await load(agentId, modelsFor(agentId)).catch(() => {}); // what is known stays
+}
+
 /** Reads them again: an admin has connected or removed some. */
 export async function refreshModels(): Promise<void> {
   const loading = [...byAgent].map(([agentId, into]) => (agentId ? load(agentId, into) : undefined));

@@ -19,10 +19,11 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
   useLayoutEffect(() => {
     const list = place.current!;
     list.showPopover?.();
-    placePopover(list, button.current!);
     itemsOf().at(focused === "first" ? 0 : -1)?.focus();
     // oxlint-disable-next-line react-hooks/exhaustive-deps -- once, when it opens
   }, []);
+  const count = groups.reduce((sum, { items }) => sum + items.length, 0);
+  useLayoutEffect(() => placePopover(place.current!, button.current!), [count, button]);
   useEffect(() => {
     const closing = new AbortController();
     const options = { capture: true, signal: closing.signal };

@@ -26,20 +26,25 @@ interface Props {
   className?: string;
   /** Whether it needs a tooltip with its name. */
   hasTip?: boolean;
+  onOpen?: () => void;
   /** What the button shows. */
   children: ReactNode;
 }
 
 /** A button that opens a menu: arrow keys, first letters, Escape, and a click elsewhere work as in any other program. */
-export function Menu({ label, groups, className = "icon", hasTip = true, children }: Props) {
+export function Menu({ label, groups, className = "icon", hasTip = true, onOpen, children }: Props) {
   const button = useRef<HTMLButtonElement>(null);
   /** Which item has the focus when the menu opens. */
   const [opened, setOpened] = useState<"first" | "last" | null>(null);
+  const open = (focused: "first" | "last") => {
+    onOpen?.();
+    setOpened(focused);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();
     event.stopPropagation();
-    setOpened(event.key === "ArrowDown" ? "first" : "last");
+    open(event.key === "ArrowDown" ? "first" : "last");
   };
   return (
     <Fragment>
@@ -51,7 +56,7 @@ export function Menu({ label, groups, className = "icon", hasTip = true, childre
         data-tip={hasTip ? label : undefined}
         aria-haspopup="menu"
         aria-expanded={opened !== null}
-        onClick={() => setOpened(opened ? null : "first")}
+        onClick={() => (opened ? setOpened(null) : open("first"))}
         onKeyDown={onKeyDown}
       >
         {children}

@@ -1,9 +1,13 @@
 import { PATH_CHANGED, requestProblemOf, type Problem } from "@threadkeep/client";
 import { X } from "lucide-react";
 
+import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { useWords, type Words } from "../words";
+import { dateTime } from "../words/format";
 import { IconButton } from "./icon-button";
+
+const OVER_BUDGET = "BUDGET_EXCEEDED";
 
 export function describeProblem(words: Words, { code, message }: Problem): string {
   switch (code) {
@@ -22,6 +26,8 @@ export function describeProblem(words: Words, { code, message }: Problem): strin
       return words.fileExpired;
     case "GATEWAY_NOT_CONFIGURED":
       return words.notConfigured;
+    case OVER_BUDGET:
+      return words.overBudget(resetIn(message, words.locale));
     case "INTERRUPTED":
       return words.interrupted;
     case "GENERATION_TIMEOUT":
@@ -29,6 +35,24 @@ export function describeProblem(words: Words, { code, message }: Problem): strin
     default:
       return message || words.somethingWrong;
   }
+}
+
+/** When the budget resets. A failed reply has it in its message only. */
+function resetIn(message: string, locale: string): string {
+  const [time] = /\d{4}-\d\d-\d\dT[\d:.]+Z/.exec(message) ?? [];
+  return time ? dateTime(time, locale) : "";
+}
+
+/** What a problem is, with a link to the budgets if they are the reason. */
+export function ProblemText({ problem }: { problem: Problem }) {
+  const words = useWords();
+  const text = describeProblem(words, problem);
+  if (problem.code !== OVER_BUDGET) return text;
+  return (
+    <>
+      {text} <a href={hrefOf({ name: "usage" })}>{words.usage}</a>
+    </>
+  );
 }
 
 /** Shows an error of an action other than sending a message. */
@@ -48,7 +72,9 @@ export function ProblemBar({ problem, onDismiss, onShowPath }: Props) {
   const isMoved = problem.code === PATH_CHANGED;
   return (
     <div className={isMoved ? "problem moved" : "problem"} role="alert">
-      <span>{describeProblem(words, problem)}</span>
+      <span>
+        <ProblemText problem={problem} />
+      </span>
       {isMoved && onShowPath && (
         <button type="button" onClick={onShowPath}>
           {words.showPath}

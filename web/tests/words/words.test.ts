@@ -1,15 +1,17 @@
 import { expect, it } from "vitest";
 
+import { agentWords } from "../../src/words/agents";
 import { en } from "../../src/words/en";
 import { bytes, dayGroup, duration } from "../../src/words/format";
 import { gatewayWords } from "../../src/words/gateways";
 import { requestWords } from "../../src/words/requests";
 import { sourceWords } from "../../src/words/sources";
 import { turnWords } from "../../src/words/turn";
+import { usageWords } from "../../src/words/usage";
 import { zh } from "../../src/words/zh";
 
 const sources = Object.values(
-  import.meta.glob<string>(["../../src/**/*.{ts,tsx}", "!../../src/words/{en,zh,gateways,requests,turn,sources}.ts"], { eager: true, query: "?raw", import: "default" }),
+  import.meta.glob<string>(["../../src/**/*.{ts,tsx}", "!../../src/words/{agents,en,zh,gateways,requests,turn,sources,usage}.ts"], { eager: true, query: "?raw", import: "default" }),
 ).join("\n");
 
 it("has no word that nobody says", () => {
@@ -19,7 +21,9 @@ it("has no word that nobody says", () => {
 });
 
 it("has no word of what is loaded later that nobody says", () => {
-  expect(Object.keys({ ...requestWords.en, ...turnWords.en, ...sourceWords.en, ...gatewayWords.en }).filter((it) => !new RegExp(`(?:requestWords|turnWords|sourceWords|gatewayWords)\\.${it}\\b`).test(sources))).toEqual([]);
+  const later = { requestWords, turnWords, sourceWords, gatewayWords, agentWords, usageWords };
+  const all = Object.entries(later).flatMap(([name, { en }]) => Object.keys(en).map((it) => `${name}.${it}`));
+  expect(all.filter((it) => !new RegExp(`${it}\\b`).test(sources))).toEqual([]);
 });
 
 it.each([
@@ -28,6 +32,8 @@ it.each([
   ["a turn's details", turnWords.en, turnWords.zh],
   ["a source", sourceWords.en, sourceWords.zh],
   ["gateways", gatewayWords.en, gatewayWords.zh],
+  ["agents", agentWords.en, agentWords.zh],
+  ["usage", usageWords.en, usageWords.zh],
 ])("says %s in Chinese, too", (_, english: Record<string, unknown>, chinese: Record<string, unknown>) => {
   expect(Object.keys(english).filter((it) => typeof english[it] === "string" && english[it] === chinese[it])).toEqual([]);
 });

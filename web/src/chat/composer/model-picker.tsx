@@ -2,7 +2,7 @@ import { type ModelView } from "@threadkeep/client";
 import { ChevronDown } from "lucide-react";
 
 import { useStore } from "../../hooks/use-store";
-import { chooseModel, choices, modelsFor } from "../../state/models";
+import { chooseModel, choices, modelsFor, refreshModelsOf } from "../../state/models";
 import { Menu, type MenuGroup } from "../../ui/menu";
 import { useWords, type Words } from "../../words";
 
@@ -16,7 +16,7 @@ export function ModelPicker({ agentId, draftKey }: { agentId: string | undefined
   if (!shown) return null;
   const groups = modelGroups(words, models, shown.id, (id) => chooseModel(draftKey, id === own?.id ? null : id));
   return (
-    <Menu label={words.chooseModel(shown.name)} className="quiet model-picker" hasTip={false} groups={groups}>
+    <Menu label={words.chooseModel(shown.name)} className="quiet model-picker" hasTip={false} groups={groups} onOpen={() => void refreshModelsOf(agentId)}>
       <span>{shown.name}</span>
       <ChevronDown aria-hidden />
     </Menu>

@@ -1,7 +1,7 @@
 import { RefreshCw } from "lucide-react";
 
 import { useStore } from "../../hooks/use-store";
-import { modelsFor } from "../../state/models";
+import { modelsFor, refreshModelsOf } from "../../state/models";
 import { IconButton } from "../../ui/icon-button";
 import { Menu } from "../../ui/menu";
 import { useWords } from "../../words";
@@ -29,7 +29,7 @@ export function RegenerateButton({ agentId, model, busy, onRegenerate }: Props) 
       />
     );
   return (
-    <Menu label={words.regenerate} groups={modelGroups(words, models, model, onRegenerate)}>
+    <Menu label={words.regenerate} groups={modelGroups(words, models, model, onRegenerate)} onOpen={() => void refreshModelsOf(agentId)}>
       <RefreshCw aria-hidden />
     </Menu>
   );

@@ -1,7 +1,7 @@
 import { type Message } from "@threadkeep/client";
 import { CircleAlert, CircleStop, Unplug } from "lucide-react";
 
-import { describeProblem } from "../../ui/problem-bar";
+import { ProblemText } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 
 interface Props {
@@ -28,7 +28,7 @@ export function ReplyEnding({ message: { status, error }, hasText, isLast, onReg
           words.stopped
         ) : (
           <>
-            {!isInterrupted && <strong>{words.failed}</strong>} {describeProblem(words, error)}
+            {!isInterrupted && <strong>{words.failed}</strong>} <ProblemText problem={error} />
             {!isInterrupted && error.retryable && ` ${words.tryLater}`}
           </>
         )}

@@ -9,7 +9,7 @@ import { api } from "../../api/api";
 import { useLoaded } from "../../hooks/use-loaded";
 import { Markdown } from "../../markdown/markdown";
 import { IconButton } from "../../ui/icon-button";
-import { describeProblem } from "../../ui/problem-bar";
+import { describeProblem, ProblemText } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
 import { useFeedbackWords } from "../../words/feedback";
@@ -127,7 +127,7 @@ function Other({ shown }: { shown: RerunState }) {
     case "failed":
       return (
         <p className="wrong" role="alert">
-          {describeProblem(words, shown.problem)}
+          <ProblemText problem={shown.problem} />
         </p>
       );
     case "running": {
@@ -143,7 +143,7 @@ function Other({ shown }: { shown: RerunState }) {
           <Calls run={rerun} />
           {error && (
             <p className="ending" data-kind={shown.result.outcome === "NEEDS_TOOL" ? "interrupted" : "failed"}>
-              {shown.result.outcome === "NEEDS_TOOL" ? rerunWords.needsTool : error.message}
+              {shown.result.outcome === "NEEDS_TOOL" ? rerunWords.needsTool : <ProblemText problem={error} />}
             </p>
           )}
         </>

@@ -17,6 +17,8 @@ import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { ThreadMessage, type MessageActions } from "../../../src/chat/thread-message";
 import { UserMessage } from "../../../src/chat/user-message";
+import { language } from "../../../src/state/preferences";
+import { loadWords } from "../../../src/words";
 import { respond, click, draw, press, type Drawn } from "../../draw";
 
 const ignored = () => {};
@@ -268,6 +270,22 @@ it("does not offer to continue what failed for another reason", () => {
   const drawn = draw(last(ended(recording("everything, timed out").message)));
   expect(drawn.allNamed("Continue")).toEqual([]);
   expect(drawn.allNamed("Retry")).toHaveLength(1);
+});
+
+it.each([
+  ["en", "There isn’t enough budget left. It resets Dec 1, 2026, 12:30 AM. Usage"],
+  ["zh", "预算余额不足，将于 2026年12月1日 00:30 重置。 用量"],
+] as const)("says when a budget resets, and links to it: %s", async (chosen, text) => {
+  await act(async () => language.set(chosen));
+  await act(loadWords);
+  const resets = new Date(2026, 11, 1, 0, 30).toISOString();
+  const error = { code: "BUDGET_EXCEEDED", message: `There isn't enough left. It starts anew at ${resets}.`, retryable: false };
+  const drawn = draw(last(ended({ ...recording("plain text").message, status: "FAILED", error })));
+  const said = drawn.find("[role=alert]").textContent!.replaceAll(/\s/g, " ");
+  await act(async () => language.set("en"));
+  await act(loadWords);
+  expect(said).toContain(text);
+  expect(drawn.find("[role=alert] a").getAttribute("href")).toBe("#/usage");
 });
 
 it("marks what was stopped", () => {

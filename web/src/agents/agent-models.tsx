@@ -1,0 +1,191 @@
+import { type ModelsView, type ModelView } from "@threadkeep/client";
+import { ArrowUp, X } from "lucide-react";
+import { useRef, useState } from "react";
+
+import { api } from "../api/api";
+import { CheckedModels } from "../gateways/model-choice";
+import { useLoaded } from "../hooks/use-loaded";
+import { Field } from "../ui/field";
+import { IconButton } from "../ui/icon-button";
+import { useWords } from "../words";
+import { useAgentWords } from "../words/agents";
+
+/** What `models` has where users can choose any. */
+const ANY = "*";
+
+/** The models of an agent: its own (empty for the server's), those that its users can choose, and those that stand in. */
+export interface ChosenModels {
+  model: string | null;
+  models: readonly string[];
+  fallbackModels: readonly string[];
+}
+
+interface Props extends ChosenModels {
+  faultOf: (field: keyof ChosenModels) => string | undefined;
+  onChange: <K extends keyof ChosenModels>(field: K, value: ChosenModels[K]) => void;
+}
+
+const readModels = (signal: AbortSignal) => api.get<ModelsView>("/api/models", {}, signal);
+
+export function AgentModels({ model, models, fallbackModels, faultOf, onChange }: Props) {
+  const { loaded } = useLoaded(readModels);
+  const listed = loaded.state === "ready" ? loaded.value.items : [];
+  const own = model || listed.find((it) => it.default)?.id;
+  const others = listed.map((it) => it.id).filter((it) => it !== own);
+  return (
+    <div className="columns">
+      <OwnModel
+        model={model ?? ""}
+        listed={listed}
+        isLoading={loaded.state === "loading"}
+        fault={faultOf("model")}
+        onChange={(name) => onChange("model", name)}
+      />
+      <OfferedModels models={models} others={others} fault={faultOf("models")} onChange={(names) => onChange("models", names)} />
+      <FallbackModels
+        models={fallbackModels}
+        others={others}
+        fault={faultOf("fallbackModels")}
+        onChange={(names) => onChange("fallbackModels", names)}
+      />
+    </div>
+  );
+}
+
+interface OwnProps {
+  model: string;
+  listed: readonly ModelView[];
+  isLoading: boolean;
+  fault: string | undefined;
+  onChange: (model: string) => void;
+}
+
+/** The value of the choice to type a name. No model has it: names have no line breaks. */
+const TYPED = "\n";
+
+/** One of the models that are listed, or any name: a gateway need not list what it has. */
+function OwnModel({ model, listed, isLoading, fault, onChange }: OwnProps) {
+  const words = useWords();
+  const agentWords = useAgentWords();
+  const [isTyped, setTyped] = useState(false);
+  const byDefault = listed.find((it) => it.default);
+  const known = [...new Set([...(model && !isTyped ? [model] : []), ...listed.map((it) => it.id)])].sort();
+  const typed = <input value={model} maxLength={200} spellCheck={false} onChange={(event) => onChange(event.target.value)} />;
+  if (!listed.length && !isLoading)
+    return (
+      <Field label={words.model} hint={agentWords.modelHint} fault={fault}>
+        {typed}
+      </Field>
+    );
+  return (
+    <>
+      <Field label={words.model} fault={isTyped ? undefined : fault}>
+        <select
+          value={isTyped ? TYPED : model}
+          onChange={({ target: { value } }) => {
+            setTyped(value === TYPED);
+            onChange(value === TYPED ? "" : value);
+          }}
+        >
+          <option value="">{agentWords.serverModel(byDefault?.name ?? "")}</option>
+          {known.map((it) => (
+            <option key={it} value={it}>
+              {it}
+            </option>
+          ))}
+          <option value={TYPED}>{agentWords.anotherModel}</option>
+        </select>
+      </Field>
+      {isTyped && (
+        <Field label={agentWords.modelName} hint={agentWords.modelHint} fault={fault}>
+          {typed}
+        </Field>
+      )}
+    </>
+  );
+}
+
+interface NamesProps {
+  models: readonly string[];
+  /** What is listed besides the agent's own. */
+  others: readonly string[];
+  fault: string | undefined;
+  onChange: (models: readonly string[]) => void;
+}
+
+/** Which models users can choose for their messages. */
+function OfferedModels({ models, others, fault, onChange }: NamesProps) {
+  const agentWords = useAgentWords();
+  /** Whether the user is choosing, and has chosen none yet. */
+  const [isChoosing, setChoosing] = useState(false);
+  const offer = models.includes(ANY) ? "any" : models.length || isChoosing ? "some" : "own";
+  return (
+    <>
+      <Field label={agentWords.offered} hint={agentWords.offeredHint} fault={fault}>
+        <select
+          value={offer}
+          onChange={({ target: { value } }) => {
+            setChoosing(value === "some");
+            onChange(value === "any" ? [ANY] : []);
+          }}
+        >
+          <option value="own">{agentWords.offersOwn}</option>
+          <option value="some">{agentWords.offersSome}</option>
+          <option value="any">{agentWords.offersAny}</option>
+        </select>
+      </Field>
+      {offer === "some" && (
+        <CheckedModels
+          label={agentWords.offeredModels}
+          models={others}
+          chosen={models}
+          onChange={(names) => {
+            setChoosing(true);
+            onChange(names);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Which models are tried, in their order, where the chosen one can't answer. */
+function FallbackModels({ models, others, fault, onChange }: NamesProps) {
+  const agentWords = useAgentWords();
+  const choice = useRef<HTMLSelectElement>(null);
+  const addable = others.filter((it) => !models.includes(it));
+  const moveUp = (at: number) => onChange(models.toSpliced(at - 1, 2, models[at]!, models[at - 1]!));
+  const remove = (name: string) => {
+    onChange(models.filter((it) => it !== name));
+    choice.current?.focus();
+  };
+  if (!models.length && !addable.length) return null;
+  return (
+    <div className="fallbacks">
+      <Field label={agentWords.fallbacks} hint={agentWords.fallbacksHint} fault={fault}>
+        <select ref={choice} value="" onChange={({ target: { value } }) => value && onChange([...models, value])}>
+          <option value="">{agentWords.addFallback}</option>
+          {addable.map((it) => (
+            <option key={it}>{it}</option>
+          ))}
+        </select>
+      </Field>
+      {models.length > 0 && (
+        <ol aria-label={agentWords.fallbacks}>
+          {models.map((it, at) => (
+            <li key={it}>
+              <span>{it}</span>
+              <IconButton
+                icon={ArrowUp}
+                label={agentWords.moveUp(it)}
+                unavailable={at ? undefined : agentWords.isFirst}
+                onClick={() => moveUp(at)}
+              />
+              <IconButton icon={X} label={agentWords.removeModel(it)} onClick={() => remove(it)} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+/** The texts of the page of usage; they load with it. */
+
+import { useStore } from "../hooks/use-store";
+import { language, type Language } from "../state/preferences";
+
+const en = {
+
+  usageTitle: "Usage",
+  usageOf: "Last 30 days",
+  turns: "Turns",
+  tokens: "Tokens",
+  day: "Day",
+  noUsage: "No usage yet",
+  total: "Total",
+  cachedShare: "Cached input",
+  byAgent: "By agent",
+  byDay: "By day",
+  byModel: "By model",
+  byKey: "By API key",
+  apiKey: "API key",
+  deletedKey: "Revoked key",
+  withoutKey: "Without a key",
+  unknownModel: "Unknown model",
+  unpricedCalls: (count: string) => `Without ${count} model calls whose price isn’t known.`,
+  downloadCsv: "Download as CSV",
+  budgets: "Budgets",
+  yourBudget: "Your budget",
+  perPeriod: { day: "per day", month: "per month" },
+  budgetOf: (whose: string, period: string) => `${whose} ${period}`,
+  spentOf: (spent: string, limit: string) => `${spent} of ${limit}`,
+  reservedNow: (amount: string) => `${amount} reserved by running calls.`,
+  resetsAt: (time: string) => `Resets ${time}.`,
+};
+
+const zh: typeof en = {
+
+  usageTitle: "用量",
+  usageOf: "近 30 天",
+  turns: "轮次",
+  tokens: "Token",
+  day: "日期",
+  noUsage: "暂无用量",
+  total: "合计",
+  cachedShare: "输入缓存占比",
+  byAgent: "按智能体",
+  byDay: "按日期",
+  byModel: "按模型",
+  byKey: "按 API 密钥",
+  apiKey: "API 密钥",
+  deletedKey: "已撤销的密钥",
+  withoutKey: "未使用密钥",
+  unknownModel: "未知模型",
+  unpricedCalls: (count: string) => `不含 ${count} 次价格未知的模型调用。`,
+  downloadCsv: "下载 CSV",
+  budgets: "预算",
+  yourBudget: "你的预算",
+  perPeriod: { day: "每天", month: "每月" },
+  budgetOf: (whose: string, period: string) => `${whose}（${period}）`,
+  spentOf: (spent: string, limit: string) => `${spent} / ${limit}`,
+  reservedNow: (amount: string) => `进行中的调用已预留 ${amount}。`,
+  resetsAt: (time: string) => `${time} 重置。`,
+};
+
+export type UsageWords = typeof en;
+export const usageWords: Record<Language, UsageWords> = { en, zh };
+
+export function useUsageWords(): UsageWords {
+  return usageWords[useStore(language)];
+}
