@@ -32,7 +32,9 @@ async def history(store: Store) -> AsyncGenerator[History]:
 def titles_of(store: Store, history: History, gateway: InMemoryGateway | None) -> Titles:
     models = InMemoryModels(gateway)
 
-    def metered(model: ConnectedModel, agent: Agent, user_id: UserId) -> ConnectedModel:
+    async def metered(
+        model: ConnectedModel, agent: Agent, user_id: UserId, key_id: str | None
+    ) -> ConnectedModel:
         return spending_of(store, models).metered(model, agent, User(user_id), Purpose.TITLE)
 
     return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), metered)

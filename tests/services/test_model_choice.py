@@ -29,9 +29,28 @@ def test_user_chooses_among_what_the_agent_offers():
     assert choice.chosen(agent, "main").id == "default/main"
     with pytest.raises(ModelNotAllowed, match="doesn't offer") as refused:
         choice.chosen(agent, "work/slow")
-    assert refused.value.details == {"models": ["default/main", "work/fast", "work/gone"]}
+    assert refused.value.details == {"models": ["default/main", "work/fast"]}
     with pytest.raises(ModelNotFound):
         choice.chosen(agent, "work/nothing")
+
+
+def test_user_can_choose_another_model_if_the_agents_own_is_gone():
+    choice = ModelChoice(registry_of(config_of("work", "fast", "slow")))
+    agent = agent_of("gone/model", models=("work/fast",))
+    with pytest.raises(ModelNotFound):
+        choice.chosen(agent, None)
+    assert choice.chosen(agent, "work/fast").id == "work/fast"
+    assert offered(choice, agent) == ["work/fast"]
+    with pytest.raises(ModelNotAllowed, match="doesn't offer"):
+        choice.chosen(agent, "work/slow")
+
+
+@pytest.mark.parametrize("model", ["", " ", "x" * 201])
+def test_blank_or_overlong_model_is_refused_even_where_any_can_be_chosen(model: str):
+    choice = ModelChoice(registry_of(config_of("default", default="main")))
+    with pytest.raises(InvalidRequest) as refused:
+        choice.chosen(agent_of(models=("*",)), model)
+    assert refused.value.param == "model"
 
 
 def test_agent_that_offers_nothing_answers_with_its_own_model():

@@ -69,8 +69,11 @@ async def start_background(
             UserEvent(conversation.user_id, UserEventType.CONVERSATION_RENAMED, conversation.id)
         )
 
-    def metered(model: ConnectedModel, agent: Agent, user_id: UserId) -> ConnectedModel:
-        return adapters.spending.metered(model, agent, User(user_id), Purpose.TITLE)
+    async def metered(
+        model: ConnectedModel, agent: Agent, user_id: UserId, key_id: str | None
+    ) -> ConnectedModel:
+        user = await adapters.spending.with_key(User(user_id), key_id)
+        return adapters.spending.metered(model, agent, user, Purpose.TITLE)
 
     jobs = Jobs(
         adapters.jobs,

@@ -17,16 +17,16 @@ from threadkeep.ports.store import Store
 
 TITLE_JOB = "title"
 
-Metered = Callable[[ConnectedModel, Agent, UserId], ConnectedModel]
-"""A model whose calls for an agent and user are charged."""
+Metered = Callable[[ConnectedModel, Agent, UserId, str | None], Awaitable[ConnectedModel]]
+"""A model whose calls for an agent, a user and an API key are charged."""
 OnTitled = Callable[[Conversation], Awaitable[None]]
 ReplyingModel = Callable[[Agent], ConnectedModel]
 """The model that replies for an agent; raises if there is none."""
 
 
-def title_job(conversation: Conversation) -> dict[str, str]:
-    """The arguments of the job that gives a conversation its title."""
-    return {"user_id": conversation.user_id, "conversation_id": conversation.id}
+def title_job(conversation: Conversation, key_id: str | None = None) -> dict[str, str | None]:
+    """The arguments of the job that gives a conversation its title, which the first turn's key pays for."""
+    return {"user_id": conversation.user_id, "conversation_id": conversation.id, "key_id": key_id}
 
 
 class Titles:
@@ -65,7 +65,8 @@ class Titles:
         if not model.model.supports_tools:  # the demonstration model wouldn't do better than the rule
             return
         try:
-            title = await ask_for_title(self._metered(model, agent, user_id), asked, reply)
+            metered = await self._metered(model, agent, user_id, arguments.get("key_id"))
+            title = await ask_for_title(metered, asked, reply)
         except (BudgetExceeded, ModelNotAllowed):  # the derived title will do
             return
         if title is not None:

@@ -51,6 +51,8 @@ from threadkeep.wire.view import rfc3339
 
 DEFAULT_OUTPUT_TOKENS = 8_192
 """The output limit under a budget, where neither the agent nor the operator nor the model has one."""
+LEAST_LIMIT_TOKENS = 16
+"""The smallest output limit that every provider accepts: a smaller one is sent to some as this."""
 LEAST_OUTPUT_TOKENS = 1_024
 """A reply shorter than this is rather refused than cut off."""
 
@@ -113,9 +115,12 @@ class Spending:
             return self._limits
         return replace(self._limits, agent_month=agent_month, key_month=key_month)
 
-    def priced(self, model: str | None, usage: Usage) -> Usage:
-        """A call's usage with its cost, by the price of this moment, if there is one."""
-        price = self._price_of(model)
+    def priced(self, model: str | None, usage: Usage, *, begun_at: Price | None = None) -> Usage:
+        """A call's usage with its cost, by the price of this moment, if there is one.
+
+        `begun_at` is the price at which it began, for a model that was removed or lost its price meanwhile.
+        """
+        price = self._price_of(model) or begun_at
         if price is None:
             return usage
         amount = price.of(
@@ -133,10 +138,14 @@ class Spending:
 
     async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
         """The limits of a turn; its user may have signed in with another key than the one that began it."""
-        key = user.key
-        if turn.key_id is not None and (key is None or key.id != turn.key_id):
-            key = next((it for it in await self._keys.of_user(user.id) if it.id == turn.key_id), None)
-        return self.limits_of(agent, key if turn.key_id else None)
+        return self.limits_of(agent, (await self.with_key(user, turn.key_id)).key)
+
+    async def with_key(self, user: User, key_id: str | None) -> User:
+        """A user with the key that pays, as long as it exists, instead of their own."""
+        if user.key_id == key_id:
+            return user
+        keys = await self._keys.of_user(user.id) if key_id else ()
+        return replace(user, key=next((it for it in keys if it.id == key_id), None))
 
     async def check(self, user: User, begun: BegunTurn, agent: Agent) -> None:
         """Refuses a turn before it begins if not even its message fits its budgets."""
@@ -172,8 +181,8 @@ class Spending:
         if not call.limits:
             return request
         price, output = self._paid_price(model.id), output_limit(model, request)
-        sent = most_request_tokens(request)
-        most = price.most(input_tokens=sent, output_tokens=output)
+        sent, reply = most_request_tokens(request), max(output, LEAST_LIMIT_TOKENS)
+        most = price.most(input_tokens=sent, output_tokens=reply)
         if not most:  # it is free
             return request
         day = day_of(call.at, self._zone)
@@ -184,7 +193,7 @@ class Spending:
             model=model.id,
             at=call.at,
             day=day,
-            least=price.most(input_tokens=sent, output_tokens=min(output, LEAST_OUTPUT_TOKENS)),
+            least=price.most(input_tokens=sent, output_tokens=min(reply, LEAST_OUTPUT_TOKENS)),
             most=most,
             currency=self.currency,
             fence=call.fence,
@@ -222,7 +231,7 @@ class Spending:
             payer=call.payer,
             purpose=call.purpose,
             model=model.id,
-            usage=self.priced(model.id, usage),
+            usage=self.priced(model.id, usage, begun_at=model.price),
             at=call.at,
             day=day_of(call.at, self._zone),
             reservation_id=call.id,
@@ -283,6 +292,7 @@ class TurnSpending:
         self._payer = payer
         self._limits = limits
         self._calling = calling
+        self._called: Model | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -291,6 +301,7 @@ class TurnSpending:
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """Reserves what a call can cost at most, after everything before it is stored and settled."""
+        self._called = model
         if not self._limits:
             return request
         call = PaidCall(
@@ -310,7 +321,9 @@ class TurnSpending:
 
     def priced(self, model: str | None, usage: Usage) -> Usage:
         """A call's usage with its cost."""
-        return self._spending.priced(model, usage)
+        called = self._called
+        begun_at = called.price if called and called.id == model else None
+        return self._spending.priced(model, usage, begun_at=begun_at)
 
 
 @dataclass(frozen=True, slots=True)

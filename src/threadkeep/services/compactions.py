@@ -56,9 +56,9 @@ def is_due(agent: Agent, conversation: Conversation) -> bool:
     return agent.settings.auto_compact and 0 < threshold <= grown
 
 
-def compaction_job(conversation: Conversation) -> dict[str, str]:
-    """The arguments of the job that compacts a conversation."""
-    return {"user_id": conversation.user_id, "conversation_id": conversation.id}
+def compaction_job(conversation: Conversation, key_id: str | None = None) -> dict[str, str | None]:
+    """The arguments of the job that compacts a conversation, which the last turn's key pays for."""
+    return {"user_id": conversation.user_id, "conversation_id": conversation.id, "key_id": key_id}
 
 
 class Compactions:
@@ -104,7 +104,7 @@ class Compactions:
 
     async def compact_later(self, arguments: Mapping[str, Any]) -> None:
         """Compacts a conversation between two turns, if it still needs it. A job."""
-        user = User(UserId(arguments["user_id"]))
+        user = await self._spending.with_key(User(UserId(arguments["user_id"])), arguments.get("key_id"))
         # If a turn is running, its end queues this again.
         with suppress(
             TooFewMessages,

@@ -1,6 +1,7 @@
 """Which model replies: an agent's own, or one that a user chooses among those that the agent offers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from threadkeep.domain.agent import ANY_MODEL, MOST_MODEL_CHARACTERS, Agent, AgentDraft
@@ -29,13 +30,10 @@ class ModelChoice:
 
     def chosen(self, agent: Agent, wanted: str | None) -> ConnectedModel:
         """The model that replies to a message whose sender wants this one, or none in particular."""
-        own = self.own(agent)
         if wanted is None:
-            return own
-        found = self._models.choose(wanted)
-        if found.id == own.id:
-            return own
-        if not self._is_offered(agent, found):
+            return self.own(agent)
+        found = self._models.choose(check_line(wanted, "model", most=MOST_MODEL_CHARACTERS))
+        if not self._is_offered(agent, found) and found.id not in {it.id for it in self.usable_own(agent)}:
             raise ModelNotAllowed(
                 f"This agent doesn't offer the model {wanted!r}.",
                 param="model",
@@ -45,10 +43,10 @@ class ModelChoice:
 
     def offered(self, agent: Agent) -> Sequence[ConnectedModel]:
         """The models that users may choose for a message to an agent, its own first."""
-        own = self.own(agent)
-        named = agent.settings.models
-        others = self._models.listed() if ANY_MODEL in named else self._usable(named)
-        return [own, *(it for it in others if it.id != own.id and self._allows(it))]
+        own, named = self.usable_own(agent), agent.settings.models
+        others = self._models.listed() if ANY_MODEL in named else _found(self._models.choose, named)
+        own_ids = {it.id for it in own}
+        return [*own, *(it for it in others if it.id not in own_ids and self._allows(it))]
 
     def listed(self) -> Sequence[ConnectedModel]:
         """The models that an agent's owner may choose, the default one first."""
@@ -91,13 +89,14 @@ class ModelChoice:
 
     def _usable(self, models: Iterable[str]) -> Sequence[ConnectedModel]:
         """Those of these models that a gateway still has."""
-        found: list[ConnectedModel] = []
-        for model in models:
-            try:
-                found.append(self._models.get(model))
-            except (ModelNotFound, GatewayNotConfigured):
-                continue
-        return found
+        return _found(self._models.get, models)
+
+    def usable_own(self, agent: Agent) -> Sequence[ConnectedModel]:
+        """An agent's own model; none if it was removed, so that its users can still choose another."""
+        try:
+            return [self.own(agent)]
+        except (ModelNotFound, ModelNotAllowed):
+            return []
 
     def _is_offered(self, agent: Agent, model: ConnectedModel) -> bool:
         named = agent.settings.models
@@ -118,3 +117,11 @@ class ModelChoice:
                 param=param,
                 details={"models": allowed},
             )
+
+
+def _found(find: Callable[[str], ConnectedModel], models: Iterable[str]) -> Sequence[ConnectedModel]:
+    found: list[ConnectedModel] = []
+    for model in models:
+        with suppress(ModelNotFound, GatewayNotConfigured):
+            found.append(find(model))
+    return found

@@ -141,7 +141,7 @@ class ModelReplies:
             async for step in run:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
-            await self._follow_up(agent, held.conversation, asked)
+            await self._follow_up(agent, held, asked)
 
     def _turn_tools(
         self,
@@ -178,14 +178,15 @@ class ModelReplies:
             lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
         )
 
-    async def _follow_up(self, agent: Agent, conversation: Conversation, model: ConnectedModel) -> None:
-        """Queues background work that follows from a reply."""
+    async def _follow_up(self, agent: Agent, held: HeldTurn, model: ConnectedModel) -> None:
+        """Queues background work that follows from a reply, and that its key pays for."""
+        conversation, key_id = held.conversation, held.turn.key_id
         self._history.note(conversation.id)
         is_first = conversation.title_source is TitleSource.DERIVED and conversation.last_seq <= 4
         if is_first and model.model.supports_tools:
-            await self._jobs.add(TITLE_JOB, title_job(conversation))
+            await self._jobs.add(TITLE_JOB, title_job(conversation, key_id))
         if is_due(agent, conversation):
-            await self._jobs.add(COMPACTION_JOB, compaction_job(conversation))
+            await self._jobs.add(COMPACTION_JOB, compaction_job(conversation, key_id))
 
     def _turn_models(self, agent: Agent, asked: ConnectedModel, state: TurnState) -> TurnModels:
         """The model that replies and those after it; a turn stays with the one that it fell back to."""

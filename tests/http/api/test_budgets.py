@@ -207,3 +207,63 @@ async def test_a_reply_that_breaks_off_is_charged_and_made_again(talk: Talk, mod
     assert (reply["status"], calls) == ("COMPLETED", 2)
     assert float(reply["cost"]["amount"]) == cost > 0.01
     assert (await budgets(talk))[0]["reserved"] == "0.00"
+
+
+@ONLY_SQLITE
+async def test_the_title_of_a_keys_conversation_counts_against_its_budget(talk: Talk, model: ScriptedModel):
+    model.script(REPLY, [Say("A title"), Usage(5, 20)])
+    made = await talk.client.post("/api/keys", json={"name": "k", "scopes": ["chat"], "budgetMonth": "0.05"})
+    key = {**JSON, "Authorization": f"Bearer {made.json()['key']}"}
+    conversation = await talk.conversation(**PRICED)
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    assert (await talk.client.post(path, json={"content": "?"}, headers=key)).status_code == 200
+
+    async def is_charged() -> bool:
+        return (await spent(talk))[0] == 2
+
+    await until(is_charged)
+    rows = (await talk.client.get("/api/usage?by=key,purpose")).json()["items"]
+    assert {(it["purpose"], it["keyId"]) for it in rows} == {
+        ("title", made.json()["id"]),
+        ("turn", made.json()["id"]),
+    }
+    by_scope = {it["scope"]: it for it in await budgets(talk)}
+    assert (by_scope["key"]["spent"], by_scope["key"]["reserved"]) == ("0.012", "0.00")
+
+
+@ONLY_SQLITE
+async def test_output_limit_below_the_providers_least_is_reserved_as_that(
+    talk_settings: Settings, model: ScriptedModel
+):
+    settings = with_prices(talk_settings, model)
+    settings.gateways["priced"] = msgspec.structs.replace(settings.gateways["priced"], kind="responses")
+    async with talking(settings) as talk:
+        conversation = await talk.titled_conversation(
+            **PRICED, settings={"maxTokens": 5, "budgetMonth": "0.0015"}
+        )
+        assert await outcome(talk, conversation) == "BUDGET_EXCEEDED"  # 16 tokens cost 0.0016
+        assert not model.requests
+
+
+async def connect(talk: Talk, model: ScriptedModel, name: str) -> None:
+    """Has an admin connect the scripted model, with a price, as a gateway of this name."""
+    listed = {"name": "scripted", "maxOutputTokens": 100, "price": {"input": "0", "output": "100"}}
+    body = {"name": name, "kind": "openai", "url": model.url, "apiKey": "sk-scripted", "models": [listed]}
+    made = await talk.client.post("/api/admin/gateways", json=body)
+    assert made.status_code == 201, made.text
+
+
+@ONLY_SQLITE
+async def test_a_call_is_charged_even_if_its_gateway_is_deleted_meanwhile(talk: Talk, model: ScriptedModel):
+    await connect(talk, model, "brief")
+    gate = Gate()
+    model.script([Say("Half "), Wait(gate), Say("an answer."), Usage(5, 100)])
+    conversation = await talk.titled_conversation(model="brief/scripted")
+    turn_id = await talk.begin(conversation)
+    await gate.reached()
+    assert (await talk.client.delete("/api/admin/gateways/brief")).status_code == 204
+    gate.open()
+    events = await talk.events(turn_id)
+    assert (events[-1]["type"], events[-1]["usage"]["cost"]["amount"]) == ("done", "0.01")
+    (budget,) = await budgets(talk)
+    assert (budget["spent"], budget["reserved"]) == ("0.01", "0.00")

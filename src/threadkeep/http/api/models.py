@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from threadkeep.domain.errors import GatewayNotConfigured, ModelNotAllowed, ModelNotFound
+from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.http.requests.routing import Call
 from threadkeep.wire.models import ModelsView, model_view
 
@@ -26,10 +26,11 @@ async def list_models(call: Call, *, query: ModelsQuery) -> ModelsView:
     choice = call.services.choice
     if query.agent_id is None:
         found = choice.listed()
+        default = found[:1]
     else:
         agent = await call.services.agents.get(call.user, query.agent_id)
         try:
-            found = choice.offered(agent)
-        except (GatewayNotConfigured, ModelNotFound, ModelNotAllowed):  # its own model can't reply now
-            found = ()
-    return ModelsView(items=[model_view(it.model, default=at == 0) for at, it in enumerate(found)])
+            found, default = choice.offered(agent), choice.usable_own(agent)
+        except GatewayNotConfigured:
+            found = default = ()
+    return ModelsView(items=[model_view(it.model, default=it in default) for it in found])
