@@ -46,9 +46,11 @@ it("chooses an agent's model among those that are listed, or by any name", async
 it("takes any name where no model is listed", async () => {
   const { drawn, onSave } = await shown([]);
   await type(field<HTMLInputElement>(drawn, "Model"), "one");
+  await choose(field<HTMLSelectElement>(drawn, "Users can choose"), "This and others you select");
+  await type(field<HTMLTextAreaElement>(drawn, "Models that users can choose"), "two\nthree\n");
+  await type(field<HTMLTextAreaElement>(drawn, "Fallback models"), "two");
   await click(drawn.named("Save"));
-  expect(changed(onSave)).toEqual({ model: "one" });
-  expect(drawn.text).not.toContain("Fallback models");
+  expect(changed(onSave)).toEqual({ model: "one", settings: { models: ["two", "three"], fallbackModels: ["two"] } });
 });
 
 it("offers users the agent's own model, some or any", async () => {
