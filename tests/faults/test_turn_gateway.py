@@ -64,7 +64,14 @@ async def untitled(talk: Talk, **settings: Any) -> str:
 
 
 def texts(events: list[dict[str, Any]]) -> str:
-    return "".join(event["text"] for event in events if event["type"] == "text")
+    """What the model has said, without what a restarted call had said before."""
+    said: dict[int, str] = {}
+    for event in events:
+        if event["type"] == "iteration_restart":
+            said = {seq: text for seq, text in said.items() if seq < event["from_seq"]}
+        elif event["type"] == "text":
+            said[event["seq"]] = event["text"]
+    return "".join(said.values())
 
 
 async def check_ended(talk: Talk, conversation: str, events: list[dict[str, Any]]) -> dict[str, Any]:
