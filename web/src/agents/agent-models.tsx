@@ -3,12 +3,13 @@ import { ArrowUp, X } from "lucide-react";
 import { useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { CheckedModels } from "../gateways/model-choice";
+import { CheckedModels, TypedNames } from "../gateways/model-choice";
 import { useLoaded } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
+import { useGatewayWords } from "../words/gateways";
 
 /** What `models` has where users can choose any. */
 const ANY = "*";
@@ -31,7 +32,7 @@ export function AgentModels({ model, models, fallbackModels, faultOf, onChange }
   const { loaded } = useLoaded(readModels);
   const listed = loaded.state === "ready" ? loaded.value.items : [];
   const own = model || listed.find((it) => it.default)?.id;
-  const others = listed.map((it) => it.id).filter((it) => it !== own);
+  const others = loaded.state === "loading" ? null : listed.map((it) => it.id).filter((it) => it !== own);
   return (
     <div className="columns">
       <OwnModel
@@ -107,8 +108,8 @@ function OwnModel({ model, listed, isLoading, fault, onChange }: OwnProps) {
 
 interface NamesProps {
   models: readonly string[];
-  /** What is listed besides the agent's own. */
-  others: readonly string[];
+  /** What is listed besides the agent's own; null until it is known. Where nothing is, names are typed. */
+  others: readonly string[] | null;
   fault: string | undefined;
   onChange: (models: readonly string[]) => void;
 }
@@ -116,8 +117,13 @@ interface NamesProps {
 /** Which models users can choose for their messages. */
 function OfferedModels({ models, others, fault, onChange }: NamesProps) {
   const agentWords = useAgentWords();
+  const gatewayWords = useGatewayWords();
   /** Whether the user is choosing, and has chosen none yet. */
   const [isChoosing, setChoosing] = useState(false);
+  const choose = (names: readonly string[]) => {
+    setChoosing(true);
+    onChange(names);
+  };
   const offer = models.includes(ANY) ? "any" : models.length || isChoosing ? "some" : "own";
   return (
     <>
@@ -134,16 +140,13 @@ function OfferedModels({ models, others, fault, onChange }: NamesProps) {
           <option value="any">{agentWords.offersAny}</option>
         </select>
       </Field>
-      {offer === "some" && (
-        <CheckedModels
-          label={agentWords.offeredModels}
-          models={others}
-          chosen={models}
-          onChange={(names) => {
-            setChoosing(true);
-            onChange(names);
-          }}
-        />
+      {offer === "some" && others?.length === 0 && (
+        <Field label={agentWords.offeredModels} hint={gatewayWords.namesHint}>
+          <TypedNames chosen={models} onChange={choose} />
+        </Field>
+      )}
+      {offer === "some" && others?.length !== 0 && (
+        <CheckedModels label={agentWords.offeredModels} models={others ?? []} chosen={models} onChange={choose} />
       )}
     </>
   );
@@ -152,14 +155,20 @@ function OfferedModels({ models, others, fault, onChange }: NamesProps) {
 /** Which models are tried, in their order, where the chosen one can't answer. */
 function FallbackModels({ models, others, fault, onChange }: NamesProps) {
   const agentWords = useAgentWords();
+  const gatewayWords = useGatewayWords();
   const choice = useRef<HTMLSelectElement>(null);
-  const addable = others.filter((it) => !models.includes(it));
+  const addable = others?.filter((it) => !models.includes(it)) ?? [];
   const moveUp = (at: number) => onChange(models.toSpliced(at - 1, 2, models[at]!, models[at - 1]!));
   const remove = (name: string) => {
     onChange(models.filter((it) => it !== name));
     choice.current?.focus();
   };
-  if (!models.length && !addable.length) return null;
+  if (others?.length === 0)
+    return (
+      <Field label={agentWords.fallbacks} hint={`${agentWords.fallbacksHint} ${gatewayWords.namesHint}`} fault={fault}>
+        <TypedNames chosen={models} onChange={onChange} />
+      </Field>
+    );
   return (
     <div className="fallbacks">
       <Field label={agentWords.fallbacks} hint={agentWords.fallbacksHint} fault={fault}>

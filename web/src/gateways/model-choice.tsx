@@ -25,8 +25,8 @@ export function ModelChoice({ listed, chosen, onChange }: Props) {
   );
 }
 
-/** Keeps what is typed: an empty line is a beginning. */
-function TypedNames({ chosen, onChange, ...field }: Omit<Props, "listed">) {
+/** Names of models, one per line. Keeps what is typed: an empty line is a beginning. */
+export function TypedNames({ chosen, onChange, ...field }: Omit<Props, "listed">) {
   const [text, setText] = useState(chosen.join("\n"));
   return (
     <textarea
