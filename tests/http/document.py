@@ -102,8 +102,9 @@ def example(schema: Json, *, whole: bool = False) -> Any:
     schema = resolved(schema)
     if "default" in schema and not whole:
         return schema["default"]
-    if "enum" in schema:
-        return schema["enum"][0]
+    for given in ("examples", "enum"):
+        if given in schema:
+            return schema[given][0]
     if "anyOf" in schema:
         return example(next(it for it in schema["anyOf"] if it.get("type") != "null"), whole=whole)
     match schema.get("type"):

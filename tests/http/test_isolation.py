@@ -1,12 +1,14 @@
 """Other people's things do not exist: every route, built from the OpenAPI document itself."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
+from tests.http.api.test_usage import charge_at
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
 from tests.making import (
@@ -303,13 +305,16 @@ async def test_models_are_told_only_for_agents_that_one_can_talk_to(her: Alice, 
 
 
 async def test_usage_is_ones_own_whichever_agent_is_asked_for(her: Alice, bob: httpx.AsyncClient, api: Api):
+    made_at = int(datetime.fromisoformat(f"{MADE_ON}T12:00Z").timestamp() * 1000)
+    await api.store.ledger.charge(charge_at(await stored(api, her.conversation), made_at))
     for client in (bob, api.as_user("root", admin=True)):
         for agent_id in (her.agent["id"], new_uuid()):
             days = {"from": MADE_ON, "to": MADE_ON, "agentId": agent_id}
-            assert (await client.get("/api/usage", params=days)).json() == {"items": []}
-            assert (await client.get("/api/usage", params={"to": MADE_ON})).json() == {"items": []}
+            for asked in (days, {"to": MADE_ON}):
+                found = (await client.get("/api/usage", params=asked)).json()
+                assert (found["items"], found["budgets"]) == ([], [])
     hers = await her.client.get("/api/usage", params={"to": MADE_ON, "agentId": her.agent["id"]})
-    assert [it["turns"] for it in hers.json()["items"]] == [3]
+    assert [it["turns"] for it in hers.json()["items"]] == [1]
 
 
 async def test_briefings_are_sent_in_ones_own_agents_names_only(her: Alice, bob: httpx.AsyncClient):

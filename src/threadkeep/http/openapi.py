@@ -29,7 +29,8 @@ def openapi(routes: Iterable[Route]) -> dict[str, Any]:
     shapes = [(route, shape_of(route)) for route in routes]
     types = [kind for _, shape in shapes for kind in (shape.query, shape.body, *shape.responses) if kind]
     types = list(dict.fromkeys([*types, ErrorResponse]))
-    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    found = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schemas, components = msgspec.json.decode(msgspec.json.encode(found))  # defaults as JSON has them
     schema_of = dict(zip(types, schemas, strict=True))
     queries = {shape.query.__name__: shape.query for _, shape in shapes if shape.query}
     paths: dict[str, dict[str, Any]] = {}

@@ -13,6 +13,7 @@ from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.large_values import LargeValues
@@ -75,9 +76,17 @@ class ModelReplies:
         """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
         return self._choice.chosen(agent, wanted).id
 
-    def check_model(self, model: str | None) -> None:
-        """Raises GatewayNotConfigured or ModelNotFound if a turn's model is gone."""
-        self._models.get(model)
+    def model_of(self, turn: Turn, state: TurnState) -> ConnectedModel:
+        """The model that a turn asked for or, if that is gone, the one that it has fallen back to.
+
+        Raises GatewayNotConfigured or ModelNotFound if no model is left.
+        """
+        try:
+            return self._models.get(turn.model)
+        except ModelNotFound:
+            if state.model is None:
+                raise
+            return self._models.get(state.model)
 
     async def steps(
         self,
@@ -92,7 +101,7 @@ class ModelReplies:
         """Yields a turn's steps from its current state. The caller stores each step before the next."""
         turn, stop = held.turn, control.stop
         try:
-            asked = self._models.get(turn.model)
+            asked = self.model_of(turn, state)
         except ThreadkeepError as exc:  # removed since the turn began
             yield failed(exc, is_prepared=False)
             return

@@ -66,7 +66,7 @@ class ResumedTurns:
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
         else:
-            end = self._refusal(held, agent, is_takeover=is_takeover)
+            end = self._refusal(held, agent, state, is_takeover=is_takeover)
         if agent is None or end is not None:
             reason = control.stop.reason
             end = stopped(held.turn, reason) if reason else end or ABANDONED
@@ -84,13 +84,13 @@ class ResumedTurns:
         """Prepares the turns of messages that are queued behind a resumed turn."""
         return self._starts.prepare_next_of(_user_of(held, entries))
 
-    def _refusal(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
+    def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
         """Why a turn ends; None if it resumes."""
         is_too_late = held.attempts > MOST_ATTEMPTS or held.ownerless_ms > self._within_ms
         if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
             return ABANDONED
         try:
-            self._replies.check_model(held.turn.model)
+            self._replies.model_of(held.turn, state)
         except (GatewayNotConfigured, ModelNotFound) as exc:
             return Failed("INTERRUPTED", exc.message, retryable=True)
         return None

@@ -1,6 +1,6 @@
 """An agent's settings in requests: derived from the domain's, with the same names, bounds and defaults."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -13,8 +13,13 @@ from threadkeep.domain.caps import CAPPED_SETTINGS
 from threadkeep.http.api.mcp_servers import McpServersBody
 from threadkeep.http.api.tool_rules import ToolRulesBody
 
-_OWN_FORM = {"mcp_servers": McpServersBody, "tools": ToolRulesBody}
-"""Settings that a request writes differently; empty by default."""
+_AMOUNT = Annotated[str | float, Meta(description="A decimal number; 0 means no limit.", examples=["10.00"])]
+_OWN_FORM: Mapping[str, tuple[Any, Any]] = {
+    "mcp_servers": (McpServersBody, {}),
+    "tools": (ToolRulesBody, {}),
+    "budget_month": (_AMOUNT, "0.00"),
+}
+"""Settings that a request writes differently, each with its default."""
 
 
 def _body_fields() -> Iterator[tuple[str, Any, Any]]:
@@ -22,7 +27,7 @@ def _body_fields() -> Iterator[tuple[str, Any, Any]]:
     for setting in fields(AgentSettings):
         name, default = setting.name, setting.default
         if name in _OWN_FORM:
-            yield name, _OWN_FORM[name], {}
+            yield name, *_OWN_FORM[name]
         elif name in CAPPED_SETTINGS and default is not None:
             by_default = f"By default {default}, or the operator's limit if that is smaller."
             yield name, Annotated[_bounded(hints[name]), Meta(description=by_default)] | UnsetType, UNSET
