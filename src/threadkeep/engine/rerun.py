@@ -146,9 +146,14 @@ class _Rerun:
             call = self._call = ModelCall(self._signed_by)
             self._request = with_contents(self._request, self._contents)
             stream = self._call_model(self._request)
-            async with aclosing(reply_events(stream, call, self._call_tool)) as events:
-                async for event in events:
-                    yield event
+            try:
+                async with aclosing(reply_events(stream, call, self._call_tool)) as events:
+                    async for event in events:
+                        yield event
+            except ThreadkeepError:
+                if call.is_empty:  # the provider or a budget refused the call, so it cost nothing
+                    self._call = None
+                raise
             finished = call.finished(iteration)
             yield self._report(call)
             async with aclosing(self._results_of(finished)) as results:

@@ -1,6 +1,7 @@
 """Compacting over HTTP: affordable, reversible, and never in anybody's way."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from tests.conftest import ONLY_SQLITE
 from tests.http.calls import items, refusal
 from tests.talking import Talk
 from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.model import Model
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
 from threadkeep.testing.waiting import PATIENCE_S
@@ -268,7 +270,12 @@ async def test_demonstration_model_is_not_asked_for_a_summary(
     talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     conversation = await long_talk(talk)
-    monkeypatch.setattr(ProviderGateway, "supports_tools", False)
+    describe = ProviderGateway.describe
+
+    def without_tools(gateway: ProviderGateway, name: str) -> Model:
+        return replace(describe(gateway, name), supports_tools=False)
+
+    monkeypatch.setattr(ProviderGateway, "describe", without_tools)
     asked = len(model.requests)
     made = (await compact(talk, conversation, keepLast=2)).json()
     assert made["summary"].splitlines() == [

@@ -181,6 +181,8 @@ async def test_failing_model_is_an_outcome(talk: Talk, model: ScriptedModel):
         "AGENTX_ERROR",
         "",
     )
+    usage = found["rerun"]["usage"]  # the provider bills nothing for what it refuses
+    assert (usage["inputTokens"], usage["outputTokens"]) == (0, 0)
 
 
 async def test_turn_without_a_receipt_or_with_a_lost_value_cannot_be_run_again(
