@@ -78,8 +78,8 @@ def branches(page: Page, model: ScriptedModel) -> None:
 
 
 def failure(page: Page, model: ScriptedModel) -> None:
-    """An answer that broke off."""
-    model.script([Say("Half"), Fail("overloaded")])
+    """An answer that broke off, and again when its call was restarted."""
+    model.script(*[[Say("Half"), Fail("overloaded")]] * 2)
     say(page, "And now fail")
     expect(log(page).get_by_role("alert")).to_be_visible()
 

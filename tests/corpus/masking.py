@@ -10,6 +10,8 @@ from collections.abc import Callable
 _DIGIT = re.compile(r"[0-9]")
 _NUMBERED = {
     "id": re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
+    "key": re.compile(r"tk_[\w-]{43}"),
+    "key-prefix": re.compile(r"(?<=\"prefix\":\")tk_[\w-]+"),
     "access-token": re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"),
     "token": re.compile(r"(?<![\w-])[A-Za-z0-9_-]{43}(?![\w-])"),
     "run": re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])"),

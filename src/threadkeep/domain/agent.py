@@ -99,9 +99,6 @@ class AgentSettings:
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
 
-    budget_month: str | float = "0.00"
-    """How much all users together can spend on the agent's model calls in a month."""
-
     def __post_init__(self) -> None:
         amount = parse_amount(self.budget_month, param="settings.budgetMonth")
         object.__setattr__(self, "budget_month", amount_text(amount))

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from tests.corpus.scenarios.turns import SEND
-from tests.corpus.stage import ADMIN, UNKNOWN, Json, Stage
+from tests.corpus.stage import ADMIN, JSON, UNKNOWN, Json, Stage
 from threadkeep.testing import Gate, Say, UseTool, Wait
 
 HEARTBEAT = ": keep-alive"
@@ -45,6 +45,39 @@ async def gateways(stage: Stage) -> None:
     await stage.call("GET /api/admin/gateways", user=ADMIN)
     await stage.call(f"DELETE {path}", gateway="work", user=ADMIN)
     await stage.call(f"GET {path}", gateway="work", user=ADMIN)
+
+
+async def keys(stage: Stage) -> None:
+    """A key that a person makes, uses and revokes; with too little scope it changes nothing."""
+    await stage.call("POST /api/keys", body={"name": "Report", "scopes": ["everything"]})
+    body = {"name": "Report", "scopes": ["read"], "budgetMonth": "12.5"}
+    made = (await stage.call("POST /api/keys", body=body)).json()
+    with_key = {"x-api-key": made["key"]}
+    await stage.call("GET /api/keys")
+    await stage.call("GET /api/me", user=None, headers=with_key)
+    await stage.call("POST /api/agents", user=None, headers=with_key, body={"name": "No"})
+    await stage.call("DELETE /api/keys/{key_id}", key_id=made["id"], user="bob")
+    await stage.call("DELETE /api/keys/{key_id}", key_id=made["id"])
+    await stage.call("GET /api/me", user=None, headers=with_key)
+
+
+async def judging(stage: Stage) -> None:
+    """An answer that its reader rates, and runs again beside the conversation."""
+    conversation = await stage.conversation(systemPrompt="Be brief.")
+    stage.script([Say("Four.")])
+    turn = await stage.begin(conversation)
+    await stage.ended(turn)
+    answer = (await stage.quietly("GET", f"/api/turns/{turn}"))["assistantMessageId"]
+    path = "POST /api/messages/{message_id}/feedback"
+    await stage.call(path, message_id=answer, body={"rating": "up", "note": "Right."}, user="bob")
+    await stage.call(path, message_id=answer, body={"rating": "up", "note": "Right.", "shareText": True})
+    agent = (await stage.quietly("GET", f"/api/conversations/{conversation}"))["agentId"]
+    await stage.call("GET /api/agents/{agent_id}/feedback", agent_id=agent)
+    stage.script([Say("4.")])
+    await stage.call("POST /api/turns/{turn_id}/rerun", turn_id=turn, body={}, headers=JSON)
+    await stage.call("POST /api/turns/{turn_id}/rerun", turn_id=turn, body={"model": "other"})
+    await stage.call("GET /api/models", query={"agentId": agent})
+    await stage.call(path, message_id=answer, body={"rating": None})
 
 
 async def user_events(stage: Stage) -> None:
@@ -165,4 +198,4 @@ async def edge(stage: Stage) -> None:
     await stage.call("GET /api/domains/{agent_id}", agent_id=UNKNOWN)
 
 
-SCENARIOS = (users, gateways, user_events, heartbeat, refusals, edge)
+SCENARIOS = (users, gateways, keys, judging, user_events, heartbeat, refusals, edge)
