@@ -303,8 +303,9 @@ def test_gateways_of_the_file_take_their_keys_from_the_environment_and_show_none
     assert work.models[1].price == Price.per_million(input=3, output=15)
     assert (home.api_key, home.models, home.is_fixed) == (None, (), True)
     assert "sk-hidden" not in repr(settings)
+    without_key = Settings.load({}, file)  # as most commands are called: not in the server's environment
     with pytest.raises(SettingsError, match="WORK_KEY"):
-        Settings.load({}, file)
+        without_key.gateways["work"].config("work")
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,7 @@ def with_flaw(lines: list[dict[str, Any]]) -> None:
 
 
 A_FILE = {"type": "file", "file_id": "01890a5d-ac96-774b-bcce-b302099a8057"}
+AT_NO_PRICE = {"input_tokens": 1, "output_tokens": 1, "cost": {"amount": "1e999999999", "currency": "USD"}}
 TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
     (tampered(lambda it: it.pop("parts"), "message"), "missing required field `parts`"),
     (tampered(lambda it: it.update(parts=[{"type": "odd"}]), "message"), "unknown part type 'odd'"),
@@ -184,6 +185,8 @@ TAMPERINGS: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
     (tampered(lambda it: it["parts"].append(A_FILE), "message"), "a file of message"),
     (tampered(lambda it: it.update(parent_id=new_uuid()), "message"), "comes before the message it follows"),
     (tampered(lambda it: it.update(status="STREAMING", role="assistant"), "message"), "is not finished"),
+    (tampered(lambda it: it.update(usage=AT_NO_PRICE), "message"), "An amount of money is"),
+    (tampered(lambda it: it.update(usage=AT_NO_PRICE), "turn"), "An amount of money is"),
     (tampered(lambda it: it.update(seq=1), "message"), "out of order"),
     (tampered(lambda it: it.update(conversation_id=new_uuid()), "message"), "to another conversation"),
     (tampered(lambda it: it.update(status="RUNNING"), "turn"), "has not ended"),

@@ -66,7 +66,8 @@ class GatewayTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     kind: Literal["anthropic", "openai", "responses", "local"]
     url: str | None = None
     api_key: str | None = None
-    """Or `api_key_env`, the variable that has it (sources.py)."""
+    api_key_env: str | None = None
+    """The variable that has the key (sources.py)."""
     models: tuple[str | ModelTable, ...] = ()
     default_model: str | None = None
 
@@ -74,7 +75,9 @@ class GatewayTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return f"GatewayTable(kind={self.kind!r}, …)"
 
     def config(self, name: str) -> GatewayConfig:
-        """The gateway of this name."""
+        """The gateway of this name; only who uses it needs its key: a backup, for one, doesn't."""
+        if self.api_key_env and not self.api_key:
+            raise SettingsError(f"The gateway {name} needs its key in {self.api_key_env}.")
         return GatewayConfig(
             name=name,
             kind=GatewayKind(self.kind),

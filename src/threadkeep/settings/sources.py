@@ -57,12 +57,10 @@ def read_gateway_keys(given: dict[str, object], environment: Mapping[str, str]) 
     gateways = given.get("gateways")
     if not isinstance(gateways, dict):
         return
-    for name, table in cast("dict[str, object]", gateways).items():
+    for table in cast("dict[str, object]", gateways).values():
         fields = cast("dict[str, object]", table) if isinstance(table, dict) else {}
-        variable = fields.pop("api_key_env", None)
-        if isinstance(variable, str):
-            if (key := value_in(environment, variable)) is None:
-                raise SettingsError(f"The gateway {name} needs its key in {variable}.")
+        variable = fields.get("api_key_env")
+        if isinstance(variable, str) and (key := value_in(environment, variable)) is not None:
             fields["api_key"] = key
 
 

@@ -9,7 +9,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.execution import MOST_ID_CHARACTERS
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import CompactionId, ConversationId, MessageId, PayloadId, TurnId, is_uuid
-from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.money import parse_amount
 from threadkeep.domain.parts import (
     CardPart,
     FilePart,
@@ -38,6 +39,8 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
     """The conversation with its counts recomputed; InvalidRequest if a reference in it is broken."""
     conversation = whole.conversation
     turn_ids = _unique("turn", (kept.turn.id for kept in whole.turns))
+    for kept in whole.turns:
+        _check_cost(kept.turn.usage)
     message_ids = _unique("message", (message.id for message in whole.messages))
     payload_ids = _unique("payload", (payload.id for payload in whole.payloads))
     _unique("compaction", (compaction.id for compaction in whole.compactions))
@@ -88,6 +91,7 @@ def _check_message(
 ) -> None:
     _require(message.status not in _UNFINISHED, f"message {message.id} is not finished")
     _require(message.turn_id is None or message.turn_id in turn_ids, f"message {message.id} has no turn")
+    _check_cost(message.usage)
     for part in message.parts:
         match part:
             case ToolCallPart(call=call):
@@ -220,6 +224,12 @@ def _unique_call_ids(message: Message) -> None:
     calls = (part.call for part in message.parts if isinstance(part, ToolCallPart))
     names = [(call.turn_id, call.tool_call_id) for call in calls]
     _require(len(set(names)) == len(names), f"two tool calls of message {message.id} share an id")
+
+
+def _check_cost(usage: Usage | None) -> None:
+    if usage is not None and usage.cost is not None:
+        parse_amount(usage.cost.amount)
+        check_line(usage.cost.currency, "currency", most=3)
 
 
 def _require(fits: bool, why: str) -> None:
