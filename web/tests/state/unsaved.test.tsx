@@ -64,23 +64,23 @@ it("keeps what was typed on another tab and when somebody else changes the agent
 
 it("shows an error at the field that it names, and tells any other", async () => {
   const drawn = draw(<Page agent={AGENT} />);
-  await type(field(drawn, "Model"), "x");
-  onSave.mockRejectedValueOnce(new ApiError(422, "MODEL_NOT_ALLOWED", "Not this one.", null, "model"));
+  await type(field(drawn, "Role"), "x");
+  onSave.mockRejectedValueOnce(new ApiError(422, "INVALID_REQUEST", "Not this one.", null, "primaryRoleId"));
   await click(drawn.named("Save"));
-  const model = field(drawn, "Model");
-  expect([model.getAttribute("aria-invalid"), document.activeElement]).toEqual(["true", model]);
-  expect(document.getElementById(model.getAttribute("aria-describedby")!.split(" ").at(-1)!)!.textContent).toBe("Not this one.");
-  onSave.mockRejectedValueOnce(new ApiError(422, "INVALID_REQUEST", "Expected `str` <= 2.0.", null, "settings.model"));
-  await type(model, "z");
+  const role = field(drawn, "Role");
+  expect([role.getAttribute("aria-invalid"), document.activeElement]).toEqual(["true", role]);
+  expect(document.getElementById(role.getAttribute("aria-describedby")!.split(" ").at(-1)!)!.textContent).toBe("Not this one.");
+  onSave.mockRejectedValueOnce(new ApiError(422, "INVALID_REQUEST", "Expected `str` <= 2.0.", null, "settings.primaryRoleId"));
+  await type(role, "z");
   await click(drawn.named("Save"));
   expect(drawn.text).toContain("Must be at most 2.");
-  await type(model, "y");
-  expect(model.getAttribute("aria-invalid")).toBeNull();
+  await type(role, "y");
+  expect(role.getAttribute("aria-invalid")).toBeNull();
   const other = new ApiError(412, "PRECONDITION_FAILED", "Changed.");
   onSave.mockRejectedValueOnce(other);
   await click(drawn.named("Save"));
   expect(onProblem).toHaveBeenCalledWith(other);
-  expect(model.value).toBe("y");
+  expect(role.value).toBe("y");
 });
 
 it("asks before it is left with unsaved changes, and goes or stays as the user says", async () => {
