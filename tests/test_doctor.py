@@ -26,6 +26,7 @@ from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import SavedGateway
+from threadkeep.settings.models import GatewayTable
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database, store_on
@@ -168,6 +169,9 @@ async def test_each_gateway_is_asked_those_of_admins_too(
 async def test_missing_key_and_missing_file_are_explained(tmp_path: Path):
     (finding,) = (await found(settings(tmp_path, gateway="openai")))["model"]
     assert (finding.verdict, "OPENAI_API_KEY" in (finding.advice or "")) == ("problem", True)
+    tables = {"work": GatewayTable(kind="openai", api_key_env="WORK_KEY")}
+    keyless, _ = (await found(settings(tmp_path, gateway="openai", gateways=tables)))["model"]
+    assert (keyless.verdict, "WORK_KEY" in keyless.message) == ("problem", True)
     (finding,) = (await found(settings(tmp_path, gateway="local", model=str(tmp_path / "x.gguf"))))["model"]
     assert (finding.verdict, "THREADKEEP_MODEL" in (finding.advice or "")) == ("problem", True)
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from threadkeep.bootstrap import connect, gateway_configs, has_model, is_demonstration
 from threadkeep.doctor.finding import Finding
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.domain.model import DEFAULT_GATEWAY, GatewayConfig
 from threadkeep.gateways.llama import demonstration_weights
 from threadkeep.gateways.refusals import KEY_REFUSED, Refused
@@ -27,7 +27,11 @@ GATEWAY_S = 30.0
 async def check_models(settings: Settings, inspection: Inspection | None) -> AsyncGenerator[Finding]:
     """Asks a model of each gateway the smallest possible question."""
     saved = [it.config for it in inspection.gateways] if inspection else []
-    others = [it for it in gateway_configs(settings) if it.name != DEFAULT_GATEWAY] + saved
+    others = saved
+    try:
+        others = [it for it in gateway_configs(settings) if it.name != DEFAULT_GATEWAY] + saved
+    except SettingsError as exc:
+        yield Finding("model", "problem", exc.message, "Run this in the server's environment.")
     if not others or (has_model(settings) and not is_demonstration(settings)):
         yield await _check_default(settings)
     for finding in await asyncio.gather(*(_check_gateway(settings, it) for it in others)):

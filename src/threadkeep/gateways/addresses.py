@@ -62,7 +62,7 @@ async def check_host(host: str, port: int, denied: Sequence[Network]) -> None:
     """Raises AddressNotAllowed if a host leads to an address where no model may be; one that nobody knows yet
     passes, since it is checked again with every connection.
     """
-    if (address := address_in(host)) is not None:
+    if (address := address_in(host.rstrip("."))) is not None:
         check_address(address, denied)
         return
     try:

@@ -181,6 +181,7 @@ REFUSED: list[tuple[Json, str]] = [
     ({"url": "ftp://example.com"}, "url"),
     ({"url": "https://user:pass@example.com"}, "url"),
     ({"url": "http://169.254.169.254/v1"}, "url"),
+    ({"url": "http://169.254.169.254./v1"}, "url"),
     ({"url": "http://[fe80::1]/v1"}, "url"),
     ({"url": "http://[fd00:ec2::254]/v1"}, "url"),
     ({"url": "http://0.0.0.0:11434"}, "url"),
