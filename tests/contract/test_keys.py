@@ -62,14 +62,6 @@ async def test_key_comes_back_as_it_was_kept(store: Store):
     assert await store.keys.find(hash_of(new_key_value())) is None
 
 
-async def test_budget_is_found_by_the_keys_id(store: Store):
-    limited, other = make_key(budget_month=7), make_key()
-    for key in (limited, other):
-        await keep_key(store, key)
-    ids = (limited.id, other.id, KeyId(new_uuid()))
-    assert [await store.keys.budget_month(id_) for id_ in ids] == [7, None, None]
-
-
 async def test_only_its_user_removes_a_key_and_only_once(store: Store):
     key = make_key()
     key_hash = await keep_key(store, key)

@@ -22,10 +22,6 @@ class KeyStore(Protocol):
         """The key whose value has this hash, expired or not."""
         ...
 
-    async def budget_month(self, key_id: KeyId) -> int | None:
-        """What a key can spend in a calendar month; None if it isn't limited, or is revoked."""
-        ...
-
     async def of_user(self, user_id: UserId) -> Sequence[Key]:
         """A user's keys, newest first."""
         ...

@@ -22,7 +22,6 @@ _ADD = Statement(
 _COUNT = Statement("SELECT COUNT(*) FROM tk_keys WHERE user_id = :user_id")
 _FIND = Statement(f"SELECT {_COLUMNS} FROM tk_keys WHERE hash = :hash")
 # Of a turn that goes on without the request that began it.
-_BUDGET = Statement("SELECT budget_month FROM tk_keys WHERE id = :id")
 _OF_USER = Statement(
     f"SELECT {_COLUMNS} FROM tk_keys WHERE user_id = :user_id ORDER BY created_at DESC, id DESC"
 )
@@ -68,11 +67,6 @@ class SqlKeys:
         """The key whose value has this hash."""
         rows = await self._database.fetch(_FIND(hash=key_hash))
         return _key(rows[0]) if rows else None
-
-    async def budget_month(self, key_id: KeyId) -> int | None:
-        """What a key can spend in a calendar month."""
-        rows = await self._database.fetch(_BUDGET(id=key_id))
-        return rows[0][0] if rows else None
 
     async def of_user(self, user_id: UserId) -> Sequence[Key]:
         """A user's keys, newest first."""
