@@ -21,7 +21,6 @@ _ADD = Statement(
 # The user is locked, so that nobody adds another meanwhile.
 _COUNT = Statement("SELECT COUNT(*) FROM tk_keys WHERE user_id = :user_id")
 _FIND = Statement(f"SELECT {_COLUMNS} FROM tk_keys WHERE hash = :hash")
-# Of a turn that goes on without the request that began it.
 _OF_USER = Statement(
     f"SELECT {_COLUMNS} FROM tk_keys WHERE user_id = :user_id ORDER BY created_at DESC, id DESC"
 )
