@@ -67,7 +67,8 @@ def talk_of_everything(client: httpx.Client) -> dict[str, str]:
 def test_log_has_ids_and_neither_content_nor_secrets(
     tmp_path: Path, model: ScriptedModel, log_format: LogFormat
 ):
-    model.script([Say(f"About {MARK}.")], [Say(f"And {MARK}"), Fail(f"I do not like {MARK}.")])
+    broken = [Say(f"And {MARK}"), Fail(f"I do not like {MARK}.")]
+    model.script([Say(f"About {MARK}.")], broken, broken)  # a reply that breaks off starts anew once
     with serve(tmp_path, model, log_format=log_format) as server:
         token = issue_token(SECRET, User(UserId("alice"), UserRole.ADMIN), 600)
         with server.client(token) as client:

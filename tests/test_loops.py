@@ -113,6 +113,8 @@ OF_EVERY_SERVER = {
     "renewal of leases",
     "takeover of turns",
     "expiry of approvals",
+    "following changes of gateways",
+    "looking at gateways",
 }
 OF_POSTGRES = {"listening to other nodes", "notifying other nodes"}
 

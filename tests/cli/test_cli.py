@@ -156,10 +156,13 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
     ("settings", "told"),
     [
         ({"gateway": "openai"}, "Model: none in the settings. Connect one on the page"),
-        ({"gateway": "anthropic", "gateway_api_key": "k"}, "Model: claude-sonnet-4-5 at api.anthropic.com"),
+        (
+            {"gateway": "anthropic", "gateway_api_key": "k"},
+            "Model: default/claude-sonnet-4-5 at api.anthropic.com\n",
+        ),
         (
             {"gateway": "openai", "gateway_url": "http://127.0.0.1:11434/v1", "model": "small"},
-            "Model: small at 127.0.0.1:11434\n",
+            "Model: default/small at 127.0.0.1:11434\n",
         ),
     ],
 )

@@ -139,7 +139,8 @@ async def test_whole_life_of_a_conversation(inside: Client, model: ScriptedModel
     assert str(deleted.deleted_at) < str(deleted.purge_at)
     assert (await inside.restore_conversation(conversation.id)).id == conversation.id
     await inside.delete_conversation(conversation.id, purge=True)
-    assert (await inside.usage()).items == []
+    (used,) = (await inside.usage()).items  # outlives the conversation
+    assert (used.agent_id, used.turns, used.calls) == (agent.id, 3, 3)
     await inside.delete_agent(agent.id)
     with pytest.raises(ClientError) as refused:
         await inside.agent(agent.id)

@@ -83,7 +83,10 @@ def build(
 ) -> BuiltRequest:
     question = next(it for it in reversed(messages) if it.role is MessageRole.USER)
     return build_request(
-        Sources(path=messages, question_id=question.id, tools=tools, prior=prior, **sources), rules
+        Sources(
+            path=messages, question_id=question.id, tools=tools, prior=prior, model="default/m", **sources
+        ),
+        rules,
     )
 
 

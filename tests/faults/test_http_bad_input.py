@@ -139,7 +139,7 @@ def most_of(operation: Operation) -> int:
     is_queued = operation.method == "PATCH" and "/queued/" in operation.path
     if is_queued or operation.path.endswith(("/messages", "/chat", "/executions")):
         return MOST
-    of_texts = operation.path.endswith(("/{component}", "/agents", "/domains", "/briefings")) or (
+    of_texts = operation.path.endswith(("/{component}", "/agents", "/domains", "/briefings", "/rerun")) or (
         operation.method == "PATCH" and operation.path.endswith("/{agent_id}")
     )
     return MEGABYTE // 4 if of_texts else MEGABYTE // 16
@@ -321,7 +321,8 @@ async def test_setting_of_a_wrong_type_in_a_patch_is_refused_with_the_setting_na
         for value in (it for it in WRONG if it is not None and mismatch(it, schema)):
             url = f"/api/agents/{target.ids['agent_id']}"
             response = await target.client.patch(url, json={"settings": {name: value}})
-            assert malformed(response)["param"] in {f"settings.{name}", f"settings.{name}.a"}
+            # Where an object or a list fits but not what is in it, the place inside is told too.
+            assert re.fullmatch(rf"settings\.{name}(\.a|\[0\])?", malformed(response)["param"])
 
 
 @ONLY_SQLITE
@@ -376,6 +377,8 @@ async def test_huge_number_is_refused_or_kept_and_never_breaks_anything(target: 
                 response = await target.client.request(operation.method, url)
                 # Where the id is looked up first, a turn that is not there is told before its number is.
                 expected = {422, 404} if "turn_id" in operation.path_names else {422}
+                if name == "agentId" and "AGENT_NOT_FOUND" in operation.codes(404):
+                    expected = {404}  # no filter, but the agent that is asked about
                 if operation.query_takes_text(name) and name != "cursor":
                     expected |= {200}  # a number is a text as well
                 assert response.status_code in expected, (url[:100], response.text[:200])

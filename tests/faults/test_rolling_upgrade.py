@@ -27,6 +27,7 @@ from tests.faults.test_killed_servers import settings_for
 from tests.postgres import Postgres
 from tests.serving import SOURCE, Server
 from tests.talking import JSON
+from threadkeep.ports.turn_log import LOG_VERSION
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
@@ -34,7 +35,7 @@ from threadkeep.testing.waiting import until
 # What the next version changes: it writes an entry into each journal that this one cannot read.
 NEXT = (
     ("version.py", '__version__ = version("threadkeep")', '__version__ = "next"'),
-    ("ports/turn_log.py", "\nLOG_VERSION = 1\n", "\nLOG_VERSION = 2\n"),
+    ("ports/turn_log.py", f"\nLOG_VERSION = {LOG_VERSION}\n", f"\nLOG_VERSION = {LOG_VERSION + 1}\n"),
     (
         "engine/journal.py",
         "\n\nJournalEntry = ",

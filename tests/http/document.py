@@ -187,8 +187,10 @@ _PATTERNS = [(re.compile(re.sub(r"{\w+}", "[^/]+", operation.path)), operation) 
 
 
 def operation_of(method: str, path: str) -> Operation | None:
-    """The operation that a request is for, if it is for one."""
-    return next((it for form, it in _PATTERNS if it.method == method and form.fullmatch(path)), None)
+    """The operation that a request is for, if it is for one. A path of its own is no id in another."""
+    fitting = [it for form, it in _PATTERNS if form.fullmatch(path)]
+    found = [it for it in fitting if it.path == path] or fitting
+    return next((it for it in found if it.method == method), None)
 
 
 async def check_response(response: httpx.Response) -> None:

@@ -34,6 +34,7 @@ from tests.making import keep_artifact, keep_file
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings
 from threadkeep.client.blocking import LoopThread
+from threadkeep.http.api.reruns import RESULT
 from threadkeep.testing import ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
 from threadkeep.wire.events import decode_event
@@ -203,9 +204,13 @@ def places(value: Any) -> Iterator[Place]:
             yield from places(value[key])
 
 
-def check_events(stream: str) -> None:
-    """A stream tells a turn's events in their order, to the end."""
-    events = [decode_event(line[6:]) for line in stream.split("\n") if line.startswith("data: ")]
+def check_events(stream: str, result: str | None = None) -> None:
+    """A stream tells a turn's events in their order, to the end; that of a rerun then its result."""
+    frames = [frame for frame in stream.split("\n\n") if "data: " in frame]
+    if result is not None:
+        assert f"event: {result}" in frames.pop().split("\n")
+    told = [line[6:] for frame in frames for line in frame.split("\n") if line.startswith("data: ")]
+    events = [*map(decode_event, told)]
     assert [event.seq for event in events] == list(range(events[0].seq, events[-1].seq + 1))
     assert events[-1].is_terminal
 
@@ -236,7 +241,7 @@ def test_fuzzed_operation_responds_as_documented(
         is_stream = told.get("content-type", "").startswith("text/event-stream")
         tells_a_turn = operation.path != "/api/me/events" and case.query.get("dialect") in (None, "events")
         if is_stream and tells_a_turn:
-            check_events(response.text)
+            check_events(response.text, RESULT if operation.path.endswith("/rerun") else None)
         if operation.method == "DELETE" and response.status_code == 204:
             fuzzed.renew()
 

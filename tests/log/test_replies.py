@@ -85,7 +85,7 @@ def test_replay_has_the_parts_in_their_order_and_says_that_it_is_one():
         Notice("MCP_SERVER_UNAVAILABLE", "mail is away"),
         IterationStart(2),
         Text("你好 👋"),
-        UsageReported(40, 6, estimated=True),
+        UsageReported(40, 6, estimated=True, model="scripted"),
         Done("COMPLETED", "m2", Usage(40, 6, estimated=True), "end_turn"),
     ]
     assert all(json.loads(line)["replayed"] is True for line in chunk.events.split("\n"))

@@ -22,6 +22,7 @@ from threadkeep.bootstrap.documents import file_intake
 from threadkeep.bootstrap.models import (
     build_models,
     connect,
+    endpoint_of,
     gateway_configs,
     has_model,
     is_demonstration,
@@ -44,6 +45,7 @@ __all__ = [
     "build_server_environment",
     "connect",
     "create_app",
+    "endpoint_of",
     "file_intake",
     "gateway_configs",
     "has_model",

@@ -1,5 +1,6 @@
 """The services, built in the order in which they need one another."""
 
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from threadkeep.bootstrap.models import build_tester, has_guide
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
+from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.money import Purpose
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
@@ -55,6 +57,8 @@ from threadkeep.settings import Settings
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.tools.roles import WorkspaceRoles
 
+log = logging.getLogger("threadkeep.bootstrap")
+
 
 async def start_services(settings: Settings, adapters: Adapters, started: AsyncExitStack) -> Services:
     """Builds the services and starts what works beside them; `started` ends it in reverse order."""
@@ -78,6 +82,8 @@ async def _start_gateways(adapters: Adapters, started: AsyncExitStack) -> LiveGa
     live = LiveGateways(store, registry, adapters.bus, adapters.loops, alone=adapters.alone)
     started.push_async_callback(live.close)
     await live.apply()
+    if not registry.gateways:  # a host application has no other sign of it before the first request
+        log.warning("%s", GatewayNotConfigured().message)
     return live
 
 

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from threadkeep.bootstrap import build_models, create_app, has_model
+from threadkeep.bootstrap import build_models, create_app, endpoint_of, has_model
 from threadkeep.cli.commands import refuse, runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.model import GatewayKind
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server.connection import ConnectionLimits
@@ -154,7 +155,12 @@ def _model(settings: Settings) -> str:
     if not has_model(settings) and not settings.gateways:
         return "none in the settings. Connect one on the page, or set ANTHROPIC_API_KEY or OPENAI_API_KEY."
     if settings.gateway != "local" or settings.gateways:
-        return build_models(settings).get(None).id
+        models = build_models(settings)
+        model = models.get(None)
+        config = models.gateways[model.model.gateway].config
+        if config.kind is GatewayKind.LOCAL:
+            return f"{model.id} in this process"
+        return f"{model.id} at {endpoint_of(settings, config).address.netloc.decode()}"
     if settings.model:
         return f"{settings.model} in this process"
     return (

@@ -160,6 +160,7 @@ class BlockingClient:
     messages = _iterated(Client.messages)
     context = _waited(Client.context)
     record = _waited(Client.record)
+    models = _waited(Client.models)
     send = _iterated(Client.send)
     ask = _waited(Client.ask)
     start = _waited(Client.start)

@@ -184,7 +184,7 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
     errors = [*route.errors, Forbidden, HeadersTooLarge]
     if route.signed_in:
         errors.append(Unauthenticated)
-    if shape.query or shape.body or shape.files:
+    if shape.query or shape.body or shape.files or "If-Match" in route.headers:
         errors.append(InvalidRequest)
     if route.method != "GET":
         errors += [PayloadTooLarge, RequestTimeout]

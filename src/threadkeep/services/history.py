@@ -73,12 +73,12 @@ class History:
 
     async def _until_woken(self) -> None:
         await self._wake.wait()
+        self._wake.clear()  # also where that was noted which was about to be indexed
 
     async def _index_waiting(self) -> None:
         while self._waiting:
             # Turns go first, and what several of them add is stored in one commit.
             await asyncio.sleep(PAUSE_S)
-            self._wake.clear()
             together = list(islice(self._waiting, CONVERSATIONS_AT_ONCE))
             await asyncio.gather(*map(self._index, together))
 

@@ -19,7 +19,7 @@ class ModelChoice:
         The model for agents that don't name one is the operator's own choice, hence always allowed.
         """
         self._models = models
-        self._allowed = frozenset(allowed)
+        self._allowed = tuple(allowed)
 
     def own(self, agent: Agent) -> ConnectedModel:
         """The model that replies for an agent unless somebody chooses another."""
@@ -107,11 +107,12 @@ class ModelChoice:
     def _allows(self, model: ConnectedModel) -> bool:
         if not self._allowed or not model.model.gateway:
             return True
-        return bool(self._allowed & {model.id, model.model.name}) or model.id == self._models.get(None).id
+        names = {model.id, model.model.name}
+        return not names.isdisjoint(self._allowed) or model.id == self._models.get(None).id
 
     def _check_allowed(self, model: ConnectedModel, param: str = "model") -> None:
         if not self._allows(model):
-            allowed = sorted(self._allowed)
+            allowed = list(dict.fromkeys((self._models.get(None).id, *self._allowed)))
             raise ModelNotAllowed(
                 f"The operator doesn't allow the model {model.id!r}. Choose one of: {', '.join(allowed)}.",
                 param=param,

@@ -36,6 +36,9 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "approvalTimeoutS": 604_800,
     "askUser": False,
     "tools": {},
+    "models": [],
+    "fallbackModels": [],
+    "budgetMonth": "0.00",
 }
 WHOLE: dict[str, Any] = {
     "name": "法律顾问",
@@ -68,6 +71,9 @@ WHOLE: dict[str, Any] = {
             "web.*": {"effect": "idempotent"},
             "web.search.v2": {"access": "allow", "effect": "read"},
         },
+        "models": ["other-model", "*"],
+        "fallbackModels": ["third-model", "other-model"],
+        "budgetMonth": "12.50",
     },
 }
 SHOWN_TO_ALL = {

@@ -53,8 +53,8 @@ def summaries_or(reply: Reply) -> Callable[[Recorded], Reply]:
 async def test_only_listed_models_and_the_default_one_can_be_chosen(capped: Capped):
     async with capped(allowed_models="small,medium") as talk:
         error = refusal(await make(talk, model="large"), 422, "MODEL_NOT_ALLOWED", "model")
-        assert error["details"] == {"models": ["scripted", "small", "medium"]}
-        for model in ("small", "medium", "scripted", None):
+        assert error["details"] == {"models": ["default/scripted", "small", "medium"]}
+        for model in ("small", "medium", "scripted", "default/scripted", None):
             assert (await make(talk, model=model)).status_code == 201
         agent = (await make(talk)).json()
         patched = await talk.client.patch(f"/api/agents/{agent['id']}", json={"model": "large"})

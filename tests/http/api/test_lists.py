@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, main_chat, new_agent, new_conversation, refusal, stored
 from tests.http.document import operations
-from tests.making import NOW, keep_briefing, keep_document, keep_turn, make_compaction, opening_of
+from tests.making import (
+    NOW,
+    keep_briefing,
+    keep_document,
+    keep_feedback,
+    keep_turn,
+    make_compaction,
+    opening_of,
+)
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
@@ -65,6 +73,8 @@ async def make_lists(api: Api, user: str) -> Lists:
         await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
         await keep_document(api.store, AgentId(agent["id"]), "text")
         await keep_briefing(api.store, agent["id"], UserId(user))
+        rated = await stored(api, await new_conversation(client, agent["id"]))
+        await keep_feedback(api.store, await keep_turn(api.store, rated, "Why?", "Because."))
         await keep_running(api, await stored(api, await new_conversation(client, agent["id"])))
     return Lists(client, agent, conversation)
 
@@ -95,6 +105,8 @@ def test_these_are_the_lists():
         "/api/domains/{agent_id}/conversations",
         "/api/agents/{agent_id}/documents",
         "/api/domains/{agent_id}/documents",
+        "/api/agents/{agent_id}/feedback",
+        "/api/domains/{agent_id}/feedback",
         "/api/conversations",
         "/api/conversations/{conversation_id}/messages",
         "/api/conversations/{conversation_id}/compactions",
@@ -202,6 +214,7 @@ async def test_cursor_with_another_filter_is_refused(lists: Lists):
     await new_conversation(lists.client, other["id"])
     by_agent = f"/api/agents/{lists.agent['id']}/conversations"
     messages = f"/api/conversations/{lists.conversation['id']}/messages"
+    feedback = f"/api/agents/{lists.agent['id']}/feedback"
     cases: list[tuple[str, Json, str, Json]] = [
         ("/api/conversations", {}, "/api/conversations", {"status": "active"}),
         ("/api/conversations", {"status": "active"}, "/api/conversations", {"status": "archived"}),
@@ -211,6 +224,12 @@ async def test_cursor_with_another_filter_is_refused(lists: Lists):
         (messages, {"order": "asc"}, messages, {"order": "desc"}),
         (messages, {}, messages, {"include": "overwritten"}),
         (messages, {"include": "overwritten"}, messages, {}),
+        (feedback, {}, feedback, {"rating": "up"}),
+        (feedback, {"rating": "up"}, feedback, {"rating": "down"}),
+        (feedback, {}, feedback, {"model": "scripted"}),
+        (feedback, {}, feedback, {"from": "2020-01-01T00:00:00Z"}),
+        (feedback, {}, feedback, {"to": "2040-01-01T00:00:00Z"}),
+        (feedback, {}, f"/api/agents/{other['id']}/feedback", {}),
     ]
     for path, query, other_path, other_query in cases:
         cursor = await lists.cursor(path, **query)

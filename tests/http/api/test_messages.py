@@ -18,13 +18,16 @@ from tests.making import (
     NOW,
     keep_begun,
     keep_ended,
+    keep_feedback,
     keep_turn,
     said,
 )
 from threadkeep import Settings, create_app
 from threadkeep.domain.briefing import Briefing, Priority
+from threadkeep.domain.feedback import Rating
 from threadkeep.domain.ids import AgentId, BriefingId, PayloadId, new_uuid
 from threadkeep.domain.message import Failure, MessageStatus, Usage
+from threadkeep.domain.money import Cost
 from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -239,8 +242,11 @@ async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: htt
         ToolCallPart(call=failed, iteration=1),
         TextPart(text="见图 [1]", iteration=2),
     )
-    rich = reply.finish(MessageStatus.COMPLETED, parts, NOW + 100, usage=Usage(12, 34, estimated=True))
-    await keep_ended(api.store, begun.conversation.end_turn(turn, rich, NOW + 100))
+    usage = Usage(12, 34, estimated=True, cost=Cost("0.0012", "USD"))
+    rich = reply.finish(MessageStatus.COMPLETED, parts, NOW + 100, usage=usage)
+    ended = begun.conversation.end_turn(turn, rich, NOW + 100)
+    await keep_ended(api.store, ended)
+    await keep_feedback(api.store, ended.conversation, Rating.DOWN, note="错了", share_text=True)
 
     asked, shown = await items(alice, f"/api/conversations/{conversation['id']}/messages")
     assert shown == {
@@ -381,9 +387,11 @@ async def test_rich_reply_shows_every_field_of_the_contract(api: Api, alice: htt
             "estimated": True,
         },
         "model": "some-model",
+        "cost": {"amount": "0.0012", "currency": "USD"},
         "archived": False,
         "createdAt": "2027-01-15T08:00:00.000Z",
         "completedAt": "2027-01-15T08:00:00.100Z",
+        "feedback": {"rating": "down", "note": "错了", "shareText": True},
     }
     assert asked.keys() == shown.keys()
     assert asked["thoughtProcess"] == asked["citations"] == asked["artifactIds"] == asked["toolCalls"] == []

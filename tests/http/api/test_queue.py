@@ -123,7 +123,9 @@ async def test_queued_message_can_be_edited_and_removed_until_it_is_sent(talk: T
 @pytest.mark.parametrize("end", ["FAILED", "CANCELLED"])
 async def test_queue_is_held_after_a_turn_that_did_not_complete(talk: Talk, model: ScriptedModel, end: str):
     gate = Gate()
-    model.script([Say("o"), Wait(gate), Fail("No.")] if end == "FAILED" else [Say("o"), Wait(gate)])
+    # The call is made once more after its stream broke off, and only then does the turn fail.
+    broken = [[Say("o"), Wait(gate), Fail("No.")], [Say("o"), Fail("No.")]]
+    model.script(*(broken if end == "FAILED" else [[Say("o"), Wait(gate)]]))
     conversation = await talk.titled_conversation()
     first = await talk.begin(conversation, "1?")
     await gate.reached()

@@ -1,5 +1,6 @@
 """The receipt of a turn: what the model was sent, byte for byte."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,10 @@ async def rebuilt(talk: Talk, turn_id: str) -> bytes:
     assert turn
     found = await talk.store.receipts.get(turn.conversation_id, turn.id)
     assert found
-    return encode(openai_body(rebuild_request(*found), "scripted"))
+    request = rebuild_request(*found)
+    gateway, _, name = request.model.partition("/")
+    assert gateway == "default"
+    return encode(openai_body(replace(request, model=name), name))
 
 
 @pytest.mark.parametrize("thoughts", [False, True])
@@ -75,7 +79,7 @@ async def test_receipt_tells_what_was_sent(talk: Talk, model: ScriptedModel):
     asked = (await talk.messages(conversation))[0]
     assert shown == {
         "turnId": reply["turnId"],
-        "model": "scripted",
+        "model": "default/scripted",
         "summary": None,
         "messageIds": [asked["id"]],
         "thoughts": False,

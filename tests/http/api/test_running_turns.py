@@ -29,7 +29,7 @@ async def test_admin_sees_and_stops_a_turn(talk: Talk, model: ScriptedModel):
         "userId": "local",
         "agentId": conversation["agentId"],
         "nodeId": (await talk.app.services()).running_turns.node_id,
-        "model": "scripted",
+        "model": "default/scripted",
         "startedAt": turn["startedAt"],
         "state": "running",
     }

@@ -173,4 +173,5 @@ def test_schema_that_contains_itself_ends():
 
 
 def test_page_is_small(html: str):
-    assert len(html.encode()) < 400_000
+    # About 430 kB for 82 operations and 161 schemas; most of it is what they say. It grows with the API.
+    assert len(html.encode()) < 450_000

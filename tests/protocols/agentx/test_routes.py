@@ -152,7 +152,7 @@ async def test_subscriber_is_told_the_whole_turn_in_order(talk: Talk, model: Scr
     assert kinds(events) == WHOLE_TURN
     asked, reply = await talk.messages(conversation_id)
     data = [envelope["data"] for _, envelope in events]
-    assert data[:2] == [{"messageId": reply["id"]}, {"messageId": reply["id"], "model": "scripted"}]
+    assert data[:2] == [{"messageId": reply["id"]}, {"messageId": reply["id"], "model": "default/scripted"}]
     assert data[2:5] == [{"text": "Be"}, {}, {"text": "cause."}]
     assert data[5] == {"usage": {"inputTokens": 7, "outputTokens": 3}}
     assert data[6] == {"stopReason": "end_turn"}

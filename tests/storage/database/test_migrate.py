@@ -182,8 +182,8 @@ async def test_migration_that_fails_leaves_nothing_behind(fresh_url: str, ship: 
 
 
 NEWER = "INSERT INTO tk_migrations VALUES (9999, '9999_future', 0)"
-FROM_DEVELOPMENT = """UPDATE tk_migrations SET version = 12, name = '0012_files_by_content';
-    INSERT INTO tk_migrations VALUES (1, '0001_initial', 0)"""
+FROM_DEVELOPMENT = """DELETE FROM tk_migrations;
+    INSERT INTO tk_migrations VALUES (1, '0001_initial', 0), (12, '0012_files_by_content', 0)"""
 UNFINISHED = "CREATE TABLE tk_files_before (id text)"
 NOT_OURS_TO_MIGRATE: dict[LiteralString, str] = {
     NEWER: r"newer Threadkeep has migrated this database \(migration 9999; .* Upgrade Threadkeep",

@@ -18,6 +18,8 @@ from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.database.migrate import Migration, migrations
 from threadkeep.storage.store import open_database, store_on
 
+NEXT = f"{migrations('sqlite')[-1].version + 1:04}"
+"""The number of the migration after those that are shipped, as in names of files."""
 LATER = "CREATE TABLE tk_later (name text NOT NULL)"
 TABLES = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'tk_*' AND name NOT GLOB '*_terms*'"
@@ -43,7 +45,7 @@ def ship_later(monkeypatch: pytest.MonkeyPatch) -> ShipLater:
     """Makes this Threadkeep one that ships one migration more."""
 
     def ship(statement: str) -> None:
-        shipped = [*migrations("sqlite"), Migration(14, "0014_later", (Statement(statement),))]
+        shipped = [*migrations("sqlite"), Migration(int(NEXT), f"{NEXT}_later", (Statement(statement),))]
 
         def migrations_then(dialect: str) -> list[Migration]:
             return shipped
@@ -80,7 +82,7 @@ async def test_database_is_copied_beside_itself_before_it_is_migrated(
     with sqlite3.connect(file) as unfinished:  # what is still in the log beside the file is copied too
         unfinished.execute("PRAGMA journal_mode = WAL")
         unfinished.execute("INSERT INTO tk_meta VALUES ('last', 'word')")
-    copy = file.with_name("threadkeep.db.before-0014")
+    copy = file.with_name(f"threadkeep.db.before-{NEXT}")
     ship_later(LATER)
     with caplog.at_level(logging.INFO):
         await open_and_close(file)
@@ -96,7 +98,7 @@ async def test_database_is_copied_beside_itself_before_it_is_migrated(
     assert copies_in(copy.parent) == [copy]
     # It is a backup itself, and in no other.
     back_up(file.parent, tmp_path / "backup.tar")
-    assert b"before-0014" not in (tmp_path / "backup.tar").read_bytes()
+    assert f"before-{NEXT}".encode() not in (tmp_path / "backup.tar").read_bytes()
 
 
 @pytest.mark.parametrize("table", ["tk_users", "tk_messages"])
@@ -157,7 +159,7 @@ async def test_disk_without_room_is_told_before_anything_is_changed(
 async def test_copy_that_fails_leaves_the_database_as_it_was(file: Path, ship_later: ShipLater):
     before = dump(file)
     ship_later(LATER)
-    file.with_name("threadkeep.db.before-0014.partial").mkdir()
+    file.with_name(f"threadkeep.db.before-{NEXT}.partial").mkdir()
     with pytest.raises(StorageRefused, match=r"couldn't be copied .* Nothing was changed"):
         await open_database(f"sqlite:///{file}")
     assert dump(file) == before

@@ -28,7 +28,8 @@ def field_name(name: str, mark: str) -> str:
 
 def sample(title: str, text: str) -> str:
     """A block of code that a keyboard can scroll; a long address breaks before a variable."""
-    code = f'<pre tabindex="0"><code>{escape(text).replace("/$", "<wbr>/$")}</code></pre>'
+    inside = escape(text, quote=False).replace("/$", "<wbr>/$")  # quotes, of which JSON is full, end nothing
+    code = f'<pre tabindex="0"><code>{inside}</code></pre>'
     return f'<figure class="{title.lower()}"><figcaption>{title}</figcaption>{code}</figure>'
 
 
@@ -45,9 +46,11 @@ def table(rows: list[tuple[str, ...]]) -> str:
     """A table of the columns that have something to say."""
     used = [number for number in range(len(_COLUMNS)) if any(row[number] for row in rows)]
     heads = "".join(f'<th scope="col">{_COLUMNS[number]}</th>' for number in used)
-    lines = (
-        "".join(f'<td class="{_COLUMNS[number].lower()}">{row[number]}</td>' for number in used)
-        for row in rows
-    )
+    lines = ("".join(_cell(_COLUMNS[number], row[number]) for number in used) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+
+
+def _cell(column: str, text: str) -> str:
+    """A cell; an empty one has no style."""
+    return f'<td class="{column.lower()}">{text}</td>' if text else "<td></td>"
