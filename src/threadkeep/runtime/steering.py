@@ -25,7 +25,7 @@ class SteeringMessages:
 
     async def take_in(self, held: HeldTurn, turn_log: TurnLog) -> Sequence[UserMessage]:
         """Adds the messages that steer a turn, if any, to the end of its log."""
-        waiting = await self._store.queue.waiting(held.conversation.id)
+        waiting = await persist(lambda: self._store.queue.waiting(held.conversation.id))
         if not any(message.steers_turn_id == held.turn.id for message in waiting):
             return ()
         await self._writer.flush(turn_log)
