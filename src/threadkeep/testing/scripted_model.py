@@ -47,6 +47,7 @@ from threadkeep.testing.waiting import PATIENCE_S, until
 from threadkeep.testing.wires import Wire, WireName, error_body, open_wire
 
 HOST = "127.0.0.1"
+ROUNDS_TO_ACCEPT = 5
 DEFAULT_REPLY: Reply = (Say("OK."),)
 
 # How a request ended: answered completely, cut off by the script, or by a client that disconnected.
@@ -182,6 +183,11 @@ class ScriptedModel:
 
     async def _close_port(self) -> None:
         assert self._server
+        for listener in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        # A connection that was accepted just now takes some rounds to open; a closed server would lose it.
+        for _ in range(ROUNDS_TO_ACCEPT):
+            await asyncio.sleep(0)
         self._server.close()
         await asyncio.sleep(0)
 
