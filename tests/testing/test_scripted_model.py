@@ -1,13 +1,9 @@
 """The scripted model itself: what other tests rely on."""
 
-import gc
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -88,29 +84,3 @@ async def test_model_runs_in_a_process_of_its_own(wire: str, process_url: str):
     assert len(moments) == 5
     assert moments == sorted(moments)
     assert 0 < time.monotonic() - moments[0] < 60
-
-
-MOST_SOCKETS = 500
-
-
-def test_client_that_connects_while_the_model_ends_leaves_no_open_connection(
-    recwarn: pytest.WarningsRecorder,
-):
-    sockets: list[socket.socket] = []
-
-    def connect(address: tuple[str, int]) -> None:
-        with suppress(OSError):
-            while len(sockets) < MOST_SOCKETS:
-                sockets.append(socket.create_connection(address, timeout=1))
-
-    with ScriptedModel() as model:
-        host, port = model.url.removeprefix("http://").split(":")
-        connecting = threading.Thread(target=connect, args=((host, int(port)),))
-        connecting.start()
-        while not sockets:
-            pass
-    connecting.join()
-    for it in sockets:
-        it.close()
-    gc.collect()
-    assert [str(it.message) for it in recwarn if it.category is ResourceWarning] == []
