@@ -124,7 +124,7 @@ def test_edit_that_cannot_be_sent_is_kept(page: Page, model: ScriptedModel):
     refused = {"error": {"code": "BUDGET_EXCEEDED", "message": "The budget is spent.", "requestId": "r"}}
     page.route("**/messages", lambda route: route.fulfill(status=402, json=refused), times=1)
     edit(page, "q1", "q1 better")
-    expect(page.get_by_role("alert")).to_contain_text("The budget is spent.")
+    expect(page.get_by_role("alert")).to_contain_text("There isn’t enough budget left.")
     expect(box(page)).to_have_value("q1 better")
     expect_path(page, "q1", "a1")
     model.script([Say("b1.")])

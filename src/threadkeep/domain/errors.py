@@ -285,7 +285,7 @@ class ModelNotAllowed(ThreadkeepError):
 
 
 class BudgetExceeded(ThreadkeepError):
-    """A budget has no room for this; the details name it, what it has spent and when it starts anew."""
+    """A budget has no room for this; the details name it, what it has spent and when it resets."""
 
     code = "BUDGET_EXCEEDED"
 

@@ -64,7 +64,7 @@ class User:
 
 
 def user_of_key(key: Key) -> User:
-    """The user whom a key signs in. A key for some agents has no say about anything else."""
+    """The user that a key acts for. A key limited to some agents can change nothing else."""
     is_admin = key.is_admin and key.agents is None
     role = UserRole.ADMIN if is_admin else UserRole.USER
     return User(key.user_id, role, may_run_programs=key.may_run_programs, key=key)

@@ -271,7 +271,7 @@ class Spending:
         period = "month" if budget.is_monthly else "day"
         return BudgetExceeded(
             f"There isn't enough left of {_WHOSE[budget.scope]} of {limit} {self.currency} per {period}. "
-            f"It starts anew at {resets_at}.",
+            f"It resets at {resets_at}.",
             details={
                 "scope": budget.scope,
                 "limit": limit,

@@ -242,7 +242,7 @@ class ScriptedModel:
         if not self.accepts(headers):
             return 401, error_body("openai", 401, "Incorrect API key provided.")
         if self.models is None:
-            return 404, b'{"error": {"message": "There is no such path."}}'
+            return 404, b'{"error": {"message": "Not found."}}'
         return 200, msgspec.json.encode({"object": "list", "data": [{"id": it} for it in self.models]})
 
     def sent(self, request: Recorded, data: bytes, text: str) -> None:
@@ -301,7 +301,7 @@ class _ClientConnection(asyncio.Protocol):
                 self._respond(*self._model.list_models(headers))
                 continue
             if path not in _WIRES:
-                self._respond(404, b'{"error": {"message": "There is no such path."}}')
+                self._respond(404, b'{"error": {"message": "Not found."}}')
                 continue
             request = self._model.record(path, headers, content, _WIRES[path])
             try:

@@ -244,7 +244,7 @@ def forget_spending_of(user_id: UserId) -> Plan[None]:
 
 
 def move_spending(giver: UserId, receiver: UserId) -> Plan[None]:
-    """Gives one user's calls to another, whose budgets are summed up anew."""
+    """Gives one user's calls to another, whose spending is then summed again."""
     yield _MOVE(giver=giver, receiver=receiver)
     yield _MOVE_RESERVATIONS(
         giver=giver,

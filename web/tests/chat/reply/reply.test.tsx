@@ -279,7 +279,7 @@ it.each([
   await act(async () => language.set(chosen));
   await act(loadWords);
   const resets = new Date(2026, 11, 1, 0, 30).toISOString();
-  const error = { code: "BUDGET_EXCEEDED", message: `There isn't enough left. It starts anew at ${resets}.`, retryable: false };
+  const error = { code: "BUDGET_EXCEEDED", message: `There isn't enough left. It resets at ${resets}.`, retryable: false };
   const drawn = draw(last(ended({ ...recording("plain text").message, status: "FAILED", error })));
   const said = drawn.find("[role=alert]").textContent!.replaceAll(/\s/g, " ");
   await act(async () => language.set("en"));
