@@ -17,7 +17,7 @@ from bench.measure import Effort, calls_a_block, race
 from bench.table import Times
 from threadkeep.domain.ids import new_uuid
 from threadkeep.http.paths import Paths
-from threadkeep.http.requests.routing import Endpoint
+from threadkeep.requests.routing import Endpoint
 from threadkeep.http.routes import ROUTES
 
 ASKED = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from threadkeep.domain import errors
 from threadkeep.http.openapi import openapi
-from threadkeep.http.requests.errors import STATUSES
+from threadkeep.requests.errors import STATUSES
 from threadkeep.http.routes import ROUTES
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"

@@ -34,9 +34,21 @@ LAYERS: dict[str, set[str]] = {
     "runtime": {"log", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "jobs": {"context", "ports", "domain"} | COMMON,
     "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
-    "http": {"protocols", "services", "runtime", "context", "wire", "ports", "domain", "settings", "sse"}
+    "requests": {"services", "wire", "ports", "domain", "sse"} | COMMON,
+    "protocols": {"requests", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
+    "http": {
+        "protocols",
+        "requests",
+        "services",
+        "runtime",
+        "context",
+        "wire",
+        "ports",
+        "domain",
+        "settings",
+        "sse",
+    }
     | COMMON,
-    "protocols": {"services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     # Adapters.
     "exchange": {"ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
@@ -103,7 +115,7 @@ SHORT_LIVED = {
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     # A connection; when its task fails, it closes, and the other side reconnects.
-    "threadkeep.http.requests.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.requests.stream.EventStream.__call__": "a stream's client",
     "threadkeep.http.api.reruns._Running.__aenter__": "a rerun; its stream's end cancels it",
     "threadkeep.http.api.reruns._finished": "a rerun; the request waits for it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",

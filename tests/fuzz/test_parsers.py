@@ -25,7 +25,6 @@ from threadkeep.domain.errors import InvalidRequest, RoleNotFound, SignInUnavail
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.exchange.reading import reading
-from threadkeep.http.requests.cursors import Cursors
 from threadkeep.http.sign_in.by_token import SharedSecretSignIn
 from threadkeep.http.sign_in.key_set import KeySet
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
@@ -40,6 +39,7 @@ from threadkeep.mcp.sessions.incoming import (
     refusal,
 )
 from threadkeep.protocols.agentx.cursor import parse_cursor
+from threadkeep.requests.cursors import Cursors
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
 from threadkeep.wire.events import UnreadableEvent, decode_event

@@ -37,8 +37,8 @@ from tests.making import (
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
-from threadkeep.http.requests.errors import STATUSES
 from threadkeep.http.routes import ROUTES
+from threadkeep.requests.errors import STATUSES
 from threadkeep.version import __version__
 
 OPERATIONS = operations()

@@ -23,9 +23,6 @@ from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
 from threadkeep.http.reference.page import reference_page
-from threadkeep.http.requests.bodies import BodyLimits
-from threadkeep.http.requests.errors import error_response
-from threadkeep.http.requests.routing import Endpoint, endpoint
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.method import SignInMethod
@@ -34,6 +31,9 @@ from threadkeep.ports.models import ModelState
 from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.protocols.agentx.socket import SocketLimits
+from threadkeep.requests.bodies import BodyLimits
+from threadkeep.requests.errors import error_response
+from threadkeep.requests.routing import Endpoint, endpoint
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
-from threadkeep.http.requests.errors import error_response
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
+from threadkeep.requests.errors import error_response
 from threadkeep.services.services import Services
 from threadkeep.version import __version__
 

@@ -15,8 +15,8 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
-from threadkeep.http.requests.errors import STATUSES, ErrorResponse
-from threadkeep.http.requests.routing import Route, Shape, shape_of
+from threadkeep.requests.errors import STATUSES, ErrorResponse
+from threadkeep.requests.routing import Route, Shape, shape_of
 from threadkeep.version import __version__
 
 _DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,

@@ -77,8 +77,8 @@ from threadkeep.http.api import (
     user_events,
 )
 from threadkeep.http.reports import handlers as reports
-from threadkeep.http.requests.bodies import MEDIUM_BODY_BYTES
-from threadkeep.http.requests.routing import Route
+from threadkeep.requests.bodies import MEDIUM_BODY_BYTES
+from threadkeep.requests.routing import Route
 
 _AGENT = (AgentNotFound,)
 _SAVING = (

@@ -18,10 +18,10 @@ from threadkeep.domain.text import one_line
 from threadkeep.http.api.agent_settings import AgentSettingsBody
 from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
-from threadkeep.http.requests.etags import etag, expected_version
-from threadkeep.http.requests.merge_patch import merge_patch
-from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.requests.routing import Call, ViewResponse
+from threadkeep.requests.etags import etag, expected_version
+from threadkeep.requests.merge_patch import merge_patch
+from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (

@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.compaction import Compaction
-from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.requests.routing import Call
+from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.routing import Call
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 

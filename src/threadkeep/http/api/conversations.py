@@ -10,12 +10,12 @@ from threadkeep.domain.conversation import Conversation, ConversationStatus, Lis
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
 from threadkeep.http.api.turns import Tip
-from threadkeep.http.requests.idempotency import idempotency_key
-from threadkeep.http.requests.merge_patch import merge_patch
-from threadkeep.http.requests.paging import Limit, PageQuery, Pager
-from threadkeep.http.requests.routing import Call, ViewResponse
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
+from threadkeep.requests.idempotency import idempotency_key
+from threadkeep.requests.merge_patch import merge_patch
+from threadkeep.requests.paging import Limit, PageQuery, Pager
+from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (

@@ -6,9 +6,9 @@ from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.http.reports.handlers import disposition
-from threadkeep.http.requests.ranges import requested_range
-from threadkeep.http.requests.routing import Call, StreamedAttachment
-from threadkeep.http.requests.uploads import UploadedFiles
+from threadkeep.requests.ranges import requested_range
+from threadkeep.requests.routing import Call, StreamedAttachment
+from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.wire.files import UploadedFilesView, file_view
 
 

@@ -11,10 +11,10 @@ from starlette.requests import Request
 
 from threadkeep.domain.errors import GenerationAborted
 from threadkeep.domain.events import TurnEvent
-from threadkeep.http.requests.routing import Call
-from threadkeep.http.requests.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.threadkeep.encode import event_frame
+from threadkeep.requests.routing import Call
+from threadkeep.requests.stream import EventStream
 from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
 from threadkeep.sse import frame
 from threadkeep.tasks import end_tasks

@@ -6,9 +6,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from threadkeep.domain.message import MessageRole
-from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.requests.routing import Call
 from threadkeep.ports.history import SaidHit
+from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.routing import Call
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 

@@ -4,8 +4,8 @@ from functools import partial
 
 import msgspec
 
-from threadkeep.http.requests.routing import Call
-from threadkeep.http.requests.stream import EventStream
+from threadkeep.requests.routing import Call
+from threadkeep.requests.stream import EventStream
 from threadkeep.runtime.user_events import UserEventWithId
 from threadkeep.services.reach import concerns
 from threadkeep.sse import frame

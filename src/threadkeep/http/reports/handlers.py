@@ -14,10 +14,10 @@ from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
-from threadkeep.http.requests.moments import Moment, milliseconds
-from threadkeep.http.requests.paging import PageQuery, Pager
-from threadkeep.http.requests.routing import Attachment, Call, Document
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
+from threadkeep.requests.moments import Moment, milliseconds
+from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.routing import Attachment, Call, Document
 from threadkeep.services.files import Files
 from threadkeep.services.reports import Report
 from threadkeep.wire.messages import tool_call_view

@@ -13,9 +13,9 @@ from uvicorn.server import ServerState
 
 from threadkeep.domain.errors import InvalidRequest, RequestTimeout, ThreadkeepError, TooManyConnections
 from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
-from threadkeep.http.requests.bodies import has_body
-from threadkeep.http.requests.discarding import DISCARD_S, Discarding
-from threadkeep.http.requests.errors import error_response
+from threadkeep.requests.bodies import has_body
+from threadkeep.requests.discarding import DISCARD_S, Discarding
+from threadkeep.requests.errors import error_response
 from threadkeep.wire.inside import CONNECTION
 
 # The parser gets one part at a time: it buffers an unfinished header, which we see only after a part.

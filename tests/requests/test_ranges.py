@@ -3,7 +3,7 @@
 import pytest
 
 from threadkeep.domain.errors import RangeNotSatisfiable
-from threadkeep.http.requests.ranges import requested_range
+from threadkeep.requests.ranges import requested_range
 
 ETAG = '"abc"'
 

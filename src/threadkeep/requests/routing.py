@@ -23,12 +23,12 @@ from starlette.types import Send
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.user import User
-from threadkeep.http.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
-from threadkeep.http.requests.cursors import Cursors
-from threadkeep.http.requests.errors import error_response
-from threadkeep.http.requests.stream import EventStream
-from threadkeep.http.requests.uploads import UploadedFiles
 from threadkeep.ports.sign_in import check_every_s
+from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
+from threadkeep.requests.cursors import Cursors
+from threadkeep.requests.errors import error_response
+from threadkeep.requests.stream import EventStream
+from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import decode_body_aside, decode_query
