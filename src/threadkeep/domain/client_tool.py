@@ -26,7 +26,7 @@ _SAME_VALUE = ("not", "if", "then", "else")
 _SAME_VALUE_EACH = ("allOf", "anyOf", "oneOf")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTool:
     """A tool as the client describes it; `parameters` is a JSON Schema of its arguments."""
 
