@@ -27,6 +27,7 @@ from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
+from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -212,7 +213,7 @@ def _build_services(
         live_gateways=live_gateways,
         history=history,
         turns=turns,
-        sending=Sending(store, node, starts, clock),
+        sending=Sending(store, node, starts, ClientTools(parts.tools), clock),
         approvals=Approvals(store, node, clock, parts.schemas),
         queue=Queue(store, turns, clock, caps),
         branches=Branches(store, turns, history, clock),

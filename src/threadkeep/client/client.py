@@ -45,7 +45,7 @@ MessageRef = str | UnsetType | None
 WhenBusy = Literal["reject", "queue", "steer"]
 """What to do with a message while the agent answers."""
 AnswerAction = Literal["allow", "deny", "edit", "answer", "result"]
-"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a tool of your own: `result` or
+"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a tool of yours: `result` or
 `deny`.
 """
 Rating = Literal["up", "down"]

@@ -167,7 +167,7 @@ class ModelReplies:
         """The tools that a turn can use."""
         turn, session, client_tools = held.turn, None, list[Tool]()
         if model.model.supports_tools:
-            client_tools = offered_client_tools(agent, turn.begun_with.tools)
+            client_tools = offered_client_tools(agent, turn.begun_with.tools if turn.begun_with else ())
             if self._tools:
                 session = self._tools.session(Caller(agent, user, held.conversation), used)
 
