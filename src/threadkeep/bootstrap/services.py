@@ -27,6 +27,7 @@ from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
+from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -200,7 +201,7 @@ def _build_services(
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
     )
-    sending = Sending(store, node, starts, clock)
+    sending = Sending(store, node, starts, ClientTools(parts.tools), clock)
     approvals = Approvals(store, node, clock, parts.schemas)
     return Services(
         agents=agents,
