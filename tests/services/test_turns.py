@@ -47,12 +47,12 @@ from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.model_replies import ModelReplies
-from threadkeep.services.model_requests import ModelRequests
-from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.services.sending import NewMessage, Sending
-from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database

@@ -31,7 +31,7 @@ from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import branch_up_to, own_conversation, own_message, to_message_id
 from threadkeep.services.client_tools import ClientTools
-from threadkeep.services.turn_starts import TurnStarts
+from threadkeep.services.replies.turn_starts import TurnStarts
 
 TRIES = 5
 

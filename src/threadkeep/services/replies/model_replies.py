@@ -38,7 +38,7 @@ from threadkeep.services.client_tools import offered_client_tools
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.model_requests import ModelRequests
+from threadkeep.services.replies.model_requests import ModelRequests
 
 KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""
