@@ -1066,6 +1066,7 @@ export interface ReceiptView {
 export interface RegenerateBody {
   messageId?: string | null;
   tip?: string | null;
+  whenBusy?: "reject" | "stop";
   model?: string | null;
 }
 
@@ -1419,4 +1420,4 @@ export interface WaitingTurnView {
 }
 
 /** What to do with a message that arrives while the agent replies. */
-export type WhenBusy = "queue" | "reject" | "steer";
+export type WhenBusy = "queue" | "reject" | "steer" | "stop";
