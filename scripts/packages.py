@@ -69,7 +69,7 @@ def _built(path: str) -> dict[str, str]:
 
 def _compile(source: Path, staged: Path) -> None:
     """Modules for node and browsers, and their types."""
-    config = {
+    config: dict[str, Any] = {
         "extends": str(SOURCE / "tsconfig.json"),
         "compilerOptions": {
             "noEmit": False,
