@@ -1,12 +1,12 @@
 import "../styles/keys.css";
 
 import { type KeyView, type NewKeyView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useRef, useState } from "react";
 
 import { api } from "../api/api";
 import { useLoaded } from "../hooks/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
-import { useStore } from "../hooks/use-store";
 import { agents, listedAgentName } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { toast } from "../state/toasts";

@@ -1,4 +1,5 @@
 import { type BudgetView, type UsageReportView, type UsageSumView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { ChevronRight, Download } from "lucide-react";
 import { useCallback, useMemo } from "react";
 
@@ -6,7 +7,6 @@ import { api } from "../api/api";
 import { download } from "../api/download";
 import { Chart } from "../chart/chart";
 import { useLoaded } from "../hooks/use-loaded";
-import { useStore } from "../hooks/use-store";
 import { agents, listedAgentName } from "../state/agents";
 import { cachedShare, daysOf, sumOf, sumsBy, type Sum } from "../state/usage";
 import { Fact } from "../ui/fact";

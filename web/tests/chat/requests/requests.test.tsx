@@ -16,7 +16,7 @@ import { begun, recording } from "../../../packages/client/tests/recordings";
 import { loadRequests } from "../../../src/chat/requests/lazy-request";
 import { ThreadMessage } from "../../../src/chat/thread-message";
 import { loadChunk } from "../../../src/hooks/use-chunk";
-import { outbox } from "../../../src/state/outbox";
+import { outbox } from "../../../src/state/front-end";
 import { click, draw, press, type, type Drawn } from "../../draw";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));

@@ -1,7 +1,7 @@
-import { type OutboxEntry } from "@threadkeep/client";
+import { type OutboxEntry } from "../../src/index";
 import { afterEach, expect, it, vi } from "vitest";
 
-import { IndexedDbStore } from "../../src/state/indexed-db-store";
+import { IndexedDbStore } from "../../src/browser/indexed-db-store";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -22,7 +22,7 @@ const entry: OutboxEntry = {
 it("keeps an entry as long as the page is open if the browser's database never answers", async () => {
   vi.useFakeTimers();
   vi.stubGlobal("indexedDB", { open: () => ({}) });
-  const store = new IndexedDbStore();
+  const store = new IndexedDbStore("outbox");
   const lasts = store.put(entry);
   await vi.runAllTimersAsync();
   expect(await lasts).toBe(false);
@@ -37,5 +37,5 @@ it("tells an entry that is gone from one that can't be read", async () => {
       throw new Error("forbidden");
     },
   });
-  await expect(new IndexedDbStore().get("k1")).rejects.toThrow("forbidden");
+  await expect(new IndexedDbStore("outbox").get("k1")).rejects.toThrow("forbidden");
 });

@@ -1,14 +1,11 @@
-import { type ConversationView } from "@threadkeep/client";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import {
-  changeConversation,
-  conversations,
-  dropConversation,
-  forgetConversations,
-  refreshConversations,
-} from "../../src/state/conversations";
-import { respond } from "../draw";
+import { ApiClient } from "../../src/api-client";
+import { ConversationList } from "../../src/lists/conversation-list";
+import { type ConversationView } from "../../src/schema";
+
+const respond = vi.fn<(url: URL, options: { method: string }) => Promise<Response>>();
+const conversations = new ConversationList(new ApiClient({ baseUrl: "http://h", fetch: respond }));
 
 const conversation = (id: string, more: Partial<ConversationView> = {}) =>
   ({ id, title: id, status: "active", pinned: false, updatedAt: `2026-01-0${id.at(-1)}`, ...more }) as ConversationView;
@@ -20,7 +17,7 @@ let held: (() => void)[];
 let holds: boolean;
 
 beforeEach(() => {
-  forgetConversations();
+  conversations.forget();
   [kept, nextCursor, held, holds] = [[], null, [], false];
   respond.mockImplementation(async (url, { method }) => {
     if (method === "PATCH") return Response.json(kept[0]);
@@ -30,14 +27,14 @@ beforeEach(() => {
     return page;
   });
 });
-afterEach(forgetConversations);
+afterEach(() => conversations.forget());
 
-const titles = () => conversations.get().items.map((it) => it.title);
+const titles = () => conversations.state.get().items.map((it) => it.title);
 
 /** Begins to read; what the server says then comes when the returned function is called. */
 async function begin(): Promise<() => Promise<void>> {
   [held, holds] = [[], true];
-  const reading = refreshConversations();
+  const reading = conversations.refresh();
   const responses = held;
   holds = false;
   return async () => {
@@ -48,19 +45,19 @@ async function begin(): Promise<() => Promise<void>> {
 
 it("lets go of the oldest one when it is deleted elsewhere", async () => {
   kept = [conversation("c3"), conversation("c2"), conversation("c1")];
-  await refreshConversations();
+  await conversations.refresh();
   kept = kept.slice(0, 2);
-  await refreshConversations();
+  await conversations.refresh();
   expect(titles()).toEqual(["c3", "c2"]);
 });
 
 it("keeps what was scrolled to below the first page, but not what is known to be deleted", async () => {
   kept = [conversation("c3"), conversation("c2"), conversation("c1")];
-  await refreshConversations();
+  await conversations.refresh();
   [kept, nextCursor] = [[conversation("c3")], "more"];
-  await refreshConversations();
+  await conversations.refresh();
   expect(titles()).toEqual(["c3", "c2", "c1"]);
-  dropConversation("c1");
+  conversations.drop("c1");
   expect(titles()).toEqual(["c3", "c2"]);
 });
 
@@ -68,17 +65,17 @@ it("shows no older response after a newer one", async () => {
   kept = [conversation("c1", { title: "Old" })];
   const late = await begin();
   kept = [conversation("c1", { title: "New" })];
-  await refreshConversations();
+  await conversations.refresh();
   await late();
   expect(titles()).toEqual(["New"]);
 });
 
 it("reads again what was asked for before the user renamed one", async () => {
   kept = [conversation("c1", { title: "Old" })];
-  await refreshConversations();
+  await conversations.refresh();
   const late = await begin();
   kept = [conversation("c1", { title: "New" })];
-  await changeConversation("c1", { title: "New" });
+  await conversations.change("c1", { title: "New" });
   await late();
   expect(titles()).toEqual(["New"]);
 });
@@ -86,7 +83,7 @@ it("reads again what was asked for before the user renamed one", async () => {
 it("shows nothing of a user who has signed out", async () => {
   kept = [conversation("c1")];
   const late = await begin();
-  forgetConversations();
+  conversations.forget();
   await late();
-  expect(conversations.get()).toEqual({ items: [], nextCursor: null, state: "loading" });
+  expect(conversations.state.get()).toEqual({ items: [], nextCursor: null, state: "loading" });
 });

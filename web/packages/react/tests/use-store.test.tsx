@@ -2,8 +2,8 @@ import { Store } from "@threadkeep/client";
 import { act } from "react";
 import { expect, it, vi } from "vitest";
 
-import { useSelected } from "../../src/hooks/use-store";
-import { draw } from "../draw";
+import { useSelected } from "../src";
+import { draw } from "../../../tests/draw";
 
 it("draws again only what shows the part that has changed", () => {
   const store = new Store({ text: "", running: true });

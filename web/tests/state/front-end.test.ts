@@ -1,6 +1,9 @@
+import { FrontEnd } from "@threadkeep/client";
+import { browserPlatform } from "@threadkeep/client/browser";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { startUserEvents, onUserEvent } from "../../src/state/user-events";
+import { api } from "../../src/api/api";
+import { frontEnd, startFrontEnd } from "../../src/state/front-end";
 import { respond } from "../draw";
 
 /** Answers every list with nothing, and every stream with one that the test writes. */
@@ -29,7 +32,7 @@ const happen = (type: string, id: string, more: object = {}) =>
   streams.at(-1)!.enqueue(new TextEncoder().encode(`id: ${id}\nevent: ${type}\ndata: ${JSON.stringify({ id, type, ...more })}\n\n`));
 
 async function connected(): Promise<void> {
-  stop = startUserEvents("alice");
+  stop = startFrontEnd("alice");
   await vi.waitFor(() => expect(streams).toHaveLength(1));
   asked = [];
 }
@@ -82,14 +85,15 @@ it("tells other tabs, which open no stream of their own", async () => {
   });
   await connected();
   const leaveFirst = stop;
-  const second = startUserEvents("alice");
-  stop = () => (leaveFirst(), second());
+  const second = new FrontEnd({ api, platform: browserPlatform() });
+  void second.start("alice");
+  stop = () => (leaveFirst(), second.stop());
   const told: string[] = [];
-  const forget = onUserEvent((event) => told.push(event.id));
+  const forgets = [frontEnd, second].map(({ events }) => events.on((event) => told.push(event.id)));
   happen("turn_started", "a-1");
   // Both tabs are in this window: the one with the stream, and the one that it tells.
   await vi.waitFor(() => expect(told).toEqual(["a-1", "a-1"]));
-  forget();
+  for (const forget of forgets) forget();
   expect(streams).toHaveLength(1);
   expect(waiting).toHaveLength(1);
 });

@@ -1,56 +1,47 @@
-/** The outbox of this page: it sends what the user writes, and returns what the server refuses to its draft. */
+/** What the page keeps for its user: lists, open conversations, and what they send; what is refused returns to its draft. */
 
 import {
   ApiError,
-  Outbox,
+  FrontEnd,
   Unreachable,
-  serverTransport,
   type KeptFile,
   type OutboxEntry,
-  type OutboxTabMessage,
   type OutgoingFile,
   type OutgoingMessage,
+  type Thread,
 } from "@threadkeep/client";
 
-import { api } from "../api/api";
-import { agents, chosenAgent, refreshAgents } from "./agents";
-import { keepFiles } from "./attachments";
+import { api, platform } from "../api/api";
+import { agents, chosenAgent, loadUnknownAgents, refreshAgents } from "./agents";
+import { keepFiles, markExpired } from "./attachments";
+import { briefings, refreshBriefings } from "./briefings";
 import { draftKeyOf, newDraftKey, returnDraft } from "./drafts";
-import { IndexedDbStore } from "./indexed-db-store";
 
-/** Tabs of other servers below another path are not concerned. */
-const server = () => new URL(".", document.baseURI).href;
-const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel(`threadkeep.outbox.${server()}`);
+export const frontEnd = new FrontEnd({ api, platform, upload, defaultAgentId });
+export const { approvals, conversations, outbox } = frontEnd;
 
-export const outbox = new Outbox({
-  store: new IndexedDbStore(),
-  transport: serverTransport(api, { upload, defaultAgentId }),
-  tabs: {
-    alone: (name, work) => (navigator.locks ? navigator.locks.request(`threadkeep.outbox.${server()}${name}`, work) : work()),
-    tell: (message) => channel?.postMessage(message),
-  },
-  pause: api.pause,
-});
-
-channel?.addEventListener("message", ({ data }: MessageEvent) => void outbox.heard(data as OutboxTabMessage));
+conversations.state.subscribe(() => loadUnknownAgents(conversations.state.get().items.map((it) => it.agentId)));
 outbox.on((event) => {
   if (event.type === "refused") returnToDraft(event.entry, event.error);
   if (event.type === "withdrawn") returnToDraft(event.entry);
 });
 
-/** Sends as this user until the returned function is called. */
-export function startOutbox(userId: string): () => void {
-  void outbox.start({ server: server(), userId });
-  const closing = new AbortController();
-  const { signal } = closing;
-  const hurry = () => !document.hidden && outbox.retry();
-  window.addEventListener("online", hurry, { signal });
-  window.addEventListener("focus", hurry, { signal });
-  document.addEventListener("visibilitychange", hurry, { signal });
-  window.addEventListener("beforeunload", warn, { signal });
+/** A conversation as this page opens it. */
+export function openThread(id: string): Thread {
+  return frontEnd.open(id, { onFileMissing: markExpired });
+}
+
+/** Sends as this user and keeps their lists up to date, until the returned function is called. */
+export function startFrontEnd(userId: string): () => void {
+  void frontEnd.start(userId);
+  frontEnd.keepFresh(refreshBriefings, ({ type }) => type.startsWith("briefing_"));
+  window.addEventListener("beforeunload", warn);
   return () => {
-    closing.abort();
-    outbox.stop();
+    window.removeEventListener("beforeunload", warn);
+    frontEnd.stop();
+    // The next user must not see them, not even while theirs load.
+    briefings.set(null);
+    agents.set([]);
   };
 }
 

@@ -1,8 +1,8 @@
 /** The outbox's entries in IndexedDB, files included; entries that it refuses last as long as the page is open. */
 
-import { type EntryStore, type OutboxEntry, type StoredEntry } from "@threadkeep/client";
+import { type OutboxEntry } from "../outbox/entry.ts";
+import { type EntryStore, type StoredEntry } from "../outbox/ports.ts";
 
-const NAME = "threadkeep.outbox";
 const TABLE = "entries";
 /** A stuck database never responds; it must not hold up a message. */
 const OPENS_WITHIN_MS = 5000;
@@ -10,6 +10,8 @@ const OPENS_WITHIN_MS = 5000;
 export class IndexedDbStore implements EntryStore {
   #opening: Promise<IDBDatabase> | null = null;
   #unstored = new Map<string, OutboxEntry>();
+
+  constructor(private readonly name: string) {}
 
   async all(): Promise<StoredEntry[]> {
     const stored = await this.#run<OutboxEntry[]>("readonly", (table) => table.getAll()).catch(() => []);
@@ -53,7 +55,7 @@ export class IndexedDbStore implements EntryStore {
 
   #open(): Promise<IDBDatabase> {
     return (this.#opening ??= new Promise<IDBDatabase>((resolve, reject) => {
-      const request = indexedDB.open(NAME, 1);
+      const request = indexedDB.open(this.name, 1);
       setTimeout(() => reject(new Error("The browser's database does not respond")), OPENS_WITHIN_MS);
       request.onupgradeneeded = () => request.result.createObjectStore(TABLE, { keyPath: "id" });
       request.onerror = () => reject(request.error);
