@@ -266,7 +266,7 @@ async def test_page_of_a_listed_origin_may_call(tmp_path: Path, listed: str):
 
 
 async def test_other_peoples_clients_may_send_and_read_their_headers(tmp_path: Path):
-    sent = "x-api-key, x-stainless-lang, x-stainless-retry-count, mcp-protocol-version, mcp-session-id, mcp-method"
+    sent = "x-api-key, x-stainless-lang, x-stainless-retry-count, mcp-protocol-version, mcp-session-id"
     asking = {
         "Origin": LISTED,
         "Access-Control-Request-Method": "POST",
