@@ -34,7 +34,7 @@ from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.frames import encode_json
-from threadkeep.protocols.ag_ui.messages import messages_of, reply_id
+from threadkeep.protocols.ag_ui.messages import messages_of
 
 RUN = Run(thread_id="thread", run_id="run", is_1_0=True)
 EXPIRES_AT = 1_900_000_000_000
@@ -176,14 +176,6 @@ def test_result_with_more_than_its_content():
     client, _ = received(*BEGINNING[:2], ToolCalled("t1", "draw", "x", {}), result, COMPLETED)
     assert client.messages[-1]["content"] == "No."
     assert client.messages[-1]["metadata"] == {"status": "error", "chart": chart, "artifactIds": ["p1"]}
-
-
-def test_ids_of_a_reply_lead_back_to_it():
-    uuid = "01890a5d-ac96-774b-bcce-b302099a8057"
-    for id_ in (uuid, f"{uuid}-2", f"{uuid}-thought", f"{uuid}-sources-3"):
-        assert reply_id(id_) == uuid
-    for id_ in ("oiLTezeMesboEkN8", f"{uuid}x", "call_1-result", ""):
-        assert reply_id(id_) == id_
 
 
 said = st.sampled_from(["Numbers", " first.", "\n", " ", "", "合同", "👋"])

@@ -21,7 +21,7 @@ from typing import Any, assert_never
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.events import Retrieval, ReturnedImage
-from threadkeep.domain.ids import MessageId, PayloadId, is_uuid
+from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
     CardPart,
@@ -42,8 +42,6 @@ from threadkeep.protocols.ag_ui import frames
 
 SOURCES = "threadkeep.sources"
 SUPERSEDED = "threadkeep.superseded"
-
-_UUID_LENGTH = 36
 
 
 class MessageIds:
@@ -71,12 +69,6 @@ class MessageIds:
 
 def _numbered(id_: str, number: int) -> str:
     return id_ if number == 1 else f"{id_}-{number}"
-
-
-def reply_id(message_id: str) -> str:
-    """The id of the reply that a message belongs to; any other id as it is."""
-    start = message_id[:_UUID_LENGTH]
-    return start if message_id[_UUID_LENGTH:].startswith("-") and is_uuid(start) else message_id
 
 
 def result_id(tool_call_id: str) -> str:
