@@ -54,8 +54,8 @@ def _content(file: SentFile, param: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidRequest(
-            f"{_without_folders(file.name)} isn't base64. Put the file's content in `data`; Threadkeep doesn't "
-            "fetch addresses.",
+            f"{_without_folders(file.name)} isn't base64. Put the file's content in `data`; Threadkeep "
+            "doesn't fetch addresses.",
             param=param,
         ) from None
 

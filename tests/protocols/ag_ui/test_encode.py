@@ -35,6 +35,7 @@ from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.frames import encode_json
 from threadkeep.protocols.ag_ui.messages import messages_of
+from threadkeep.requests.stream import StreamEnd
 
 RUN = Run(thread_id="thread", run_id="run", is_1_0=True)
 EXPIRES_AT = 1_900_000_000_000
@@ -48,7 +49,7 @@ def told(events: list[TurnEvent], run: Run = RUN, after: int = 0) -> bytes:
     """All that a reader gets of a turn; one that has not ended is waiting."""
     encoder = started(run, after)
     told = b"".join(map(encoder.encode, events))
-    return told if events and events[-1].is_terminal else told + encoder.paused()
+    return told if events and events[-1].is_terminal else told + encoder.end(StreamEnd.PAUSED)
 
 
 def received(*bodies: EventBody, run: Run = RUN) -> tuple[Client, list[dict[str, Any]]]:

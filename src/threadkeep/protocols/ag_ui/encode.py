@@ -65,6 +65,7 @@ from threadkeep.protocols.ag_ui.messages import (
     sources_content,
     superseded_content,
 )
+from threadkeep.requests.stream import StreamEnd
 
 NOTICE = "threadkeep.notice"
 TOOL_PROGRESS = "threadkeep.tool_progress"
@@ -155,8 +156,10 @@ class RunEncoder:
         opening, self._opening = self._opening, b""
         return opening + b"".join(map(_sse, self._frames(event.body)))
 
-    def paused(self) -> bytes:
-        """The last frames of a stream that ends because the turn waits for its user."""
+    def end(self, how: StreamEnd) -> bytes:
+        """What follows the last event: if the turn waits for its user, that the run ends here."""
+        if how is StreamEnd.OVER:
+            return b""
         interrupts = [_interrupt(it) for it in self._open_requests.values() if it.kind in _REASONS]
         outcome = frames.Interrupted(interrupts) if interrupts else UNSET
         last = [*self._close(), frames.RunFinished(self._run.thread_id, self._run.run_id, outcome)]

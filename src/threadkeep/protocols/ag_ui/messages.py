@@ -21,7 +21,7 @@ from typing import Any, assert_never
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.events import Retrieval, ReturnedImage
-from threadkeep.domain.ids import MessageId, PayloadId
+from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
     CardPart,
@@ -220,8 +220,3 @@ class _Reply:
 
 def _superseded(id_: str, text: str) -> frames.ActivityMessage:
     return frames.ActivityMessage(id_, SUPERSEDED, superseded_content(text))
-
-
-def file_metadata(file_id: PayloadId, file_name: str) -> dict[str, str]:
-    """What a file in a user's message has besides its content; `GET /api/files/{fileId}` has the whole."""
-    return {"fileId": file_id, "filename": file_name}
