@@ -356,6 +356,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        most_body_bytes=None,
         scope=Scope.CHAT,
     ),
     Route(
