@@ -60,7 +60,7 @@ async function open({ version, ...options }) {
     types: events.map(({ type }) => type),
     last: events.at(-1),
     errors,
-    failure,
+    failure: failure ?? null,
     agents: opened.agents,
   });
   const attempt = async (act) => {

@@ -14,7 +14,13 @@ FILE = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 def sent(*messages: dict[str, Any], **fields: Any) -> RunInput:
-    body = {"threadId": "t", "runId": "r", "context": [], "forwardedProps": {}, "messages": messages}
+    body: dict[str, Any] = {
+        "threadId": "t",
+        "runId": "r",
+        "context": [],
+        "forwardedProps": {},
+        "messages": messages,
+    }
     return msgspec.json.decode(msgspec.json.encode(body | fields), type=RunInput)
 
 

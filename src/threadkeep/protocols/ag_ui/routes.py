@@ -113,10 +113,7 @@ async def _is_answered(call: Call, conversation: Conversation, question: Questio
     """Whether a question was sent before, with the same text, and has its reply: then it is asked again."""
     if conversation.active_turn_id is not None or not question.id:
         return False
-    known = await call.services.outside.message_id(conversation, question.id)
-    if known is None:
-        return False
-    message = await call.services.store.messages.get(conversation.id, known)
+    message = await call.services.outside.message(conversation, question.id)
     return message is not None and message.text == question.text
 
 
