@@ -1,4 +1,4 @@
-"""A turn's requests in the terminal: approval of a tool, a question, a form, an address, another client's tool."""
+"""A turn's requests in the terminal: approval of a tool, a question, a form, an address, a client's tool."""
 
 import json
 import re

@@ -42,10 +42,10 @@ Status = Literal["active", "archived", "deleted"]
 Visibility = Literal["private", "public"]
 MessageRef = str | UnsetType | None
 """A message's id; None for the position before the first message."""
-WhenBusy = Literal["reject", "queue", "steer"]
+WhenBusy = Literal["reject", "queue", "steer", "stop"]
 """What to do with a message while the agent answers."""
 AnswerAction = Literal["allow", "deny", "edit", "answer", "result"]
-"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a tool of your own: `result` or
+"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a tool of yours: `result` or
 `deny`.
 """
 Rating = Literal["up", "down"]

@@ -87,25 +87,33 @@ def _check_references(tool: ClientTool) -> None:
 
     A schema may refer to itself for a part of the value, as that of a tree does.
     """
-    done: set[int] = set()
+    lengths: dict[int, int] = {}
     waiting: list[Any] = [tool.parameters]
     while waiting:
         part = waiting.pop()
         waiting += _parts(part)
         if isinstance(part, Mapping):
-            _check_cycle(tool, cast("Mapping[str, Any]", part), (), done)
+            _follow(tool, cast("Mapping[str, Any]", part), (), lengths)
 
 
-def _check_cycle(
-    tool: ClientTool, schema: Mapping[str, Any], within: tuple[int, ...], done: set[int]
-) -> None:
-    if id(schema) in within or len(within) > MOST_REFERENCES:
-        raise _refused(f"The `parameters` of `{tool.name}` refer to themselves without end.")
-    if id(schema) in done:
-        return
-    for other in _applied_with(tool, schema):
-        _check_cycle(tool, other, (*within, id(schema)), done)
-    done.add(id(schema))
+def _follow(
+    tool: ClientTool, schema: Mapping[str, Any], within: tuple[int, ...], lengths: dict[int, int]
+) -> int:
+    """How many schemas in a row apply to the same value, from this one on; refuses a row without end."""
+    place = id(schema)
+    if place not in lengths:
+        if place in within or len(within) >= MOST_REFERENCES:
+            raise _endless(tool)
+        others = _applied_with(tool, schema)
+        longest = max((_follow(tool, it, (*within, place), lengths) for it in others), default=0)
+        lengths[place] = longest + 1
+    if len(within) + lengths[place] > MOST_REFERENCES:
+        raise _endless(tool)
+    return lengths[place]
+
+
+def _endless(tool: ClientTool) -> InvalidRequest:
+    return _refused(f"The `parameters` of `{tool.name}` refer to themselves without end.")
 
 
 def _applied_with(tool: ClientTool, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

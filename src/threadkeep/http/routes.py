@@ -412,6 +412,7 @@ _TABLE = (
         ),
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
+        most_body_bytes=None,
         also=(202,),
         scope=Scope.CHAT,
     ),

@@ -8,6 +8,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.tool_rules import ToolAccess, access_of
+from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
 from threadkeep.ports.tools import Caller, Tool, ToolProvider
 
@@ -19,11 +20,12 @@ class ClientTools:
         self._provider = provider
 
     async def check(
-        self, user: User, agent: Agent, conversation: Conversation, tools: Sequence[ClientTool]
+        self, user: User, agent: Agent, conversation: Conversation, begun_with: BegunWith | None
     ) -> None:
         """Refuses tools that are malformed, that the agent or the operator doesn't accept, or whose names
         the model knows as the agent's own.
         """
+        tools = begun_with.tools if begun_with else ()
         if not tools:
             return
         if not agent.settings.client_tools:

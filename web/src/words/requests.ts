@@ -1,6 +1,7 @@
 /** The texts of a turn's requests to its user; they load with the first request. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

@@ -1,6 +1,6 @@
 /** Turn events as the `events` dialect writes them: numbered from 1 without a gap. */
 
-import { type ApprovalAction, type ApprovalScope, type CostView } from "../schema";
+import { type ApprovalAction, type ApprovalScope, type CostView } from "../schema.ts";
 
 interface Head {
   turn_id: string;

@@ -1,10 +1,10 @@
 /** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
 
-import { addCosts } from "../money";
-import { type CostView, type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema";
-import { type EventImage, type RetrievalHit, type TurnEvent } from "./events";
-import { type Message, type Part, type PartOf } from "./parts";
-import { requestOf } from "./requests";
+import { addCosts } from "../money.ts";
+import { type CostView, type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema.ts";
+import { type EventImage, type RetrievalHit, type TurnEvent } from "./events.ts";
+import { type Message, type Part, type PartOf } from "./parts.ts";
+import { requestOf } from "./requests.ts";
 
 export interface ToolProgress {
   progress: number;

@@ -1,7 +1,7 @@
 /** A turn's requests to its user and their client, from its parts. Pure. */
 
-import { type CallApprovalView } from "../schema";
-import { type Part, type PartOf } from "./parts";
+import { type CallApprovalView } from "../schema.ts";
+import { type Part, type PartOf } from "./parts.ts";
 
 /** An approval of a tool call, a client's run of one, or a question. */
 export type TurnRequest = CallApprovalView | PartOf<"question">;
