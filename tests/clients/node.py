@@ -36,7 +36,8 @@ class Driver:
 
     async def close(self) -> None:
         """Ends the process."""
-        self._process.kill()
+        if self._process.returncode is None:
+            self._process.kill()
         await self._process.wait()
         await self._reading
 

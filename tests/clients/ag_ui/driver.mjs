@@ -6,6 +6,8 @@ const PACKAGES = { "1.0": "@ag-ui/client", "0.0.59": "ag-ui-client-0.0.59" };
 
 // What the packages say goes where it does not disturb the answers.
 console.log = console.warn = console.info = console.debug = console.error;
+// A browser only reports these; the package leaves one where a socket breaks.
+process.on("unhandledRejection", (error) => console.error("unhandled:", error));
 const answer = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 
 async function openHttpAgent({ version, url, headers, threadId }) {
@@ -15,12 +17,15 @@ async function openHttpAgent({ version, url, headers, threadId }) {
 }
 
 async function openCopilotKit({ url, headers, threadId, agentId = "default", tools = {} }) {
+  // Without a window it takes itself for a page that is being rendered on a server, and asks for nothing.
+  globalThis.window = globalThis;
+  globalThis.location = new URL(url);
   const { CopilotKitCore } = await import("@copilotkit/core");
   const core = new CopilotKitCore({ headers });
   const errors = [];
   core.subscribe({ onError: ({ error, code }) => void errors.push(`${code}: ${error.message}`) });
   const isDecided = new Promise((resolve) =>
-    core.subscribe({ onRuntimeConnectionStatusChanged: ({ status }) => status !== "connecting" && resolve() }),
+    core.subscribe({ onRuntimeConnectionStatusChanged: ({ status }) => /^(connected|error)$/.test(status) && resolve() }),
   );
   core.setRuntimeTransport("rest");
   core.setRuntimeUrl(url);
