@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from enum import Enum
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -22,6 +23,13 @@ SLOWEST_READ_S = 30.0
 # regular end would wait behind unread data. And it would look like a complete stream, which it isn't if the
 # turn's end is unknown.
 broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
+
+
+class StreamEnd(Enum):
+    """How a stream ends: its turn is over, or waits for its user."""
+
+    OVER = "over"
+    PAUSED = "paused"
 
 
 T = TypeVar("T")
