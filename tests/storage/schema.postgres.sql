@@ -392,6 +392,22 @@ CREATE TABLE tk_migrations (
     version bigint NOT NULL,
     CONSTRAINT tk_migrations_pkey PRIMARY KEY (version)
 );
+CREATE TABLE tk_outside_conversations (
+    conversation_id uuid NOT NULL,
+    outside_id text NOT NULL,
+    user_id text NOT NULL,
+    CONSTRAINT tk_outside_conversations_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_outside_conversations_pkey PRIMARY KEY (user_id, outside_id),
+    CONSTRAINT tk_outside_conversations_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
+CREATE TABLE tk_outside_messages (
+    conversation_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    outside_id text NOT NULL,
+    CONSTRAINT tk_outside_messages_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_outside_messages_message_id_fkey FOREIGN KEY (message_id) REFERENCES tk_messages(id) ON DELETE CASCADE,
+    CONSTRAINT tk_outside_messages_pkey PRIMARY KEY (conversation_id, outside_id)
+);
 CREATE TABLE tk_payload_contents (
     content bytea NOT NULL,
     conversation_id uuid NOT NULL,
@@ -419,6 +435,7 @@ CREATE TABLE tk_prompt_texts (
     CONSTRAINT tk_prompt_texts_pkey PRIMARY KEY (sha256)
 );
 CREATE TABLE tk_queued (
+    begun_with text,
     content text NOT NULL,
     conversation_id uuid NOT NULL,
     created_at bigint NOT NULL,
@@ -545,6 +562,7 @@ CREATE TABLE tk_turns (
     abort_requested boolean NOT NULL DEFAULT false,
     assistant_message_id uuid NOT NULL,
     attempts bigint NOT NULL DEFAULT 0,
+    begun_with text,
     cache_read_tokens bigint,
     cache_write_tokens bigint,
     conversation_id uuid NOT NULL,
@@ -677,6 +695,10 @@ CREATE UNIQUE INDEX tk_messages_on_path ON public.tk_messages USING btree (conve
 CREATE UNIQUE INDEX tk_messages_pkey ON public.tk_messages USING btree (id);
 CREATE UNIQUE INDEX tk_meta_pkey ON public.tk_meta USING btree (name);
 CREATE UNIQUE INDEX tk_migrations_pkey ON public.tk_migrations USING btree (version);
+CREATE INDEX tk_outside_conversation ON public.tk_outside_conversations USING btree (conversation_id);
+CREATE UNIQUE INDEX tk_outside_conversations_pkey ON public.tk_outside_conversations USING btree (user_id, outside_id);
+CREATE INDEX tk_outside_message ON public.tk_outside_messages USING btree (message_id);
+CREATE UNIQUE INDEX tk_outside_messages_pkey ON public.tk_outside_messages USING btree (conversation_id, outside_id);
 CREATE UNIQUE INDEX tk_payload_contents_pkey ON public.tk_payload_contents USING btree (conversation_id, sha256);
 CREATE INDEX tk_payloads_by_content ON public.tk_payloads USING btree (conversation_id, sha256);
 CREATE UNIQUE INDEX tk_payloads_pkey ON public.tk_payloads USING btree (id);

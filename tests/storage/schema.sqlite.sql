@@ -42,6 +42,8 @@ CREATE INDEX tk_messages_by_parent ON tk_messages (parent_id, conversation_id);
 CREATE UNIQUE INDEX tk_messages_by_seq ON tk_messages (conversation_id, seq);
 CREATE INDEX tk_messages_by_turn ON tk_messages (turn_id);
 CREATE UNIQUE INDEX tk_messages_on_path ON tk_messages (conversation_id, seq) WHERE on_path;
+CREATE INDEX tk_outside_conversation ON tk_outside_conversations (conversation_id);
+CREATE INDEX tk_outside_message ON tk_outside_messages (message_id);
 CREATE INDEX tk_payloads_by_content ON tk_payloads (conversation_id, sha256);
 CREATE UNIQUE INDEX tk_queued_by_conversation ON tk_queued (conversation_id, position);
 CREATE INDEX tk_queued_by_key ON tk_queued (conversation_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -376,6 +378,18 @@ CREATE TABLE tk_migrations (
     name text NOT NULL,
     applied_at bigint NOT NULL
 );
+CREATE TABLE tk_outside_conversations (
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    outside_id text NOT NULL,
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    PRIMARY KEY (user_id, outside_id)
+);
+CREATE TABLE tk_outside_messages (
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    outside_id text NOT NULL,
+    message_id uuid NOT NULL REFERENCES tk_messages (id) ON DELETE CASCADE,
+    PRIMARY KEY (conversation_id, outside_id)
+);
 CREATE TABLE tk_payload_contents (
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
     sha256 text NOT NULL,
@@ -410,6 +424,7 @@ CREATE TABLE tk_queued (
     taken_at bigint,
     key_id uuid,
     model text,
+    begun_with text,
     CHECK (trim(content, :blank) <> '' OR files IS NOT NULL)
 );
 CREATE TABLE tk_receipt_texts (
@@ -527,7 +542,8 @@ CREATE TABLE tk_turns (
     has_log boolean NOT NULL DEFAULT TRUE,
     held_key text,
     held_request_hash text,
-    key_id uuid
+    key_id uuid,
+    begun_with text
 );
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,

@@ -62,6 +62,16 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": at.message, "conversation_id": at.conversation, "seq": 1, "turn_id": at.turn, "role": "user",
         "content_type": "text", "content": "c", "status": "COMPLETED", "on_path": True, "created_at": NOW,
     },
+    "tk_outside_conversations": lambda at: {
+        "user_id": at.user,
+        "outside_id": "chat-1",
+        "conversation_id": at.conversation,
+    },
+    "tk_outside_messages": lambda at: {
+        "conversation_id": at.conversation,
+        "outside_id": "message-1",
+        "message_id": at.message,
+    },
     "tk_feedback": lambda at: {
         "message_id": at.message, "conversation_id": at.conversation, "agent_id": at.agent, "rating": "up",
         "note": "", "share_text": False, "created_at": NOW, "updated_at": NOW,

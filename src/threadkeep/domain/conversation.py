@@ -12,7 +12,7 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, FilePart, text_parts
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
-from threadkeep.domain.turn import ENDS, Turn, TurnStatus
+from threadkeep.domain.turn import ENDS, BegunWith, Turn, TurnStatus
 
 MOST_TITLE_CHARACTERS = 200
 
@@ -163,6 +163,7 @@ class Conversation:
         title: str | None = None,
         message_id: MessageId | None = None,
         key_id: KeyId | None = None,
+        begun_with: BegunWith | None = None,
     ) -> BegunTurn:
         """Adds the user's message and an empty reply, and starts the turn that fills it.
 
@@ -186,7 +187,7 @@ class Conversation:
         )
         reply = self._empty_reply(turn_id, asked.id, self.last_seq + 2, now, model)
         grown = on_branch._grown(2, reply, active_turn_id=turn_id)
-        turn = self._new_turn(turn_id, asked.id, reply, key_id)
+        turn = self._new_turn(turn_id, asked.id, reply, key_id, begun_with)
         if self.title is None and title is not None:
             grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
         return BegunTurn(grown, turn, reply, self.tip_id, user_message=asked, branch=branch)
@@ -199,6 +200,7 @@ class Conversation:
         *,
         model: str | None = None,
         key_id: KeyId | None = None,
+        begun_with: BegunWith | None = None,
     ) -> BegunTurn:
         """Starts a turn that replies to a question again; its other replies stay.
 
@@ -208,7 +210,7 @@ class Conversation:
         on_branch = self.following(branch)
         turn_id = TurnId(new_uuid())
         fresh = self._empty_reply(turn_id, branch.tip_id or question_id, self.last_seq + 1, now, model)
-        turn = self._new_turn(turn_id, question_id, fresh, key_id)
+        turn = self._new_turn(turn_id, question_id, fresh, key_id, begun_with)
         grown = on_branch._grown(1, fresh, active_turn_id=turn_id)
         return BegunTurn(grown, turn, fresh, self.tip_id, branch=branch)
 
@@ -270,7 +272,12 @@ class Conversation:
             )
 
     def _new_turn(
-        self, turn_id: TurnId, user_message_id: MessageId, reply: Message, key_id: KeyId | None
+        self,
+        turn_id: TurnId,
+        user_message_id: MessageId,
+        reply: Message,
+        key_id: KeyId | None,
+        begun_with: BegunWith | None,
     ) -> Turn:
         return Turn(
             id=turn_id,
@@ -281,6 +288,7 @@ class Conversation:
             started_at=reply.created_at,
             model=reply.model,
             key_id=key_id,
+            begun_with=begun_with,
         )
 
     def _empty_reply(

@@ -6,6 +6,7 @@ from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId, new_uuid
 from threadkeep.domain.parts import FilePart
+from threadkeep.domain.turn import BegunWith
 
 MOST_QUEUED = 50
 
@@ -16,6 +17,7 @@ class WhenBusy(Choice):
     REJECT = "reject"
     QUEUE = "queue"
     STEER = "steer"
+    STOP = "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class QueuedMessage:
     """The model that its sender chose."""
     key_id: KeyId | None = None
     """The API key that queued it; None if its user did so themselves."""
+    begun_with: BegunWith | None = None
+    """What its turn will have been begun with."""
 
     @staticmethod
     def of(
@@ -44,6 +48,7 @@ class QueuedMessage:
         files: tuple[FilePart, ...] = (),
         model: str | None = None,
         key_id: KeyId | None = None,
+        begun_with: BegunWith | None = None,
     ) -> "QueuedMessage":
         """A new queued message."""
         return QueuedMessage(
@@ -55,6 +60,7 @@ class QueuedMessage:
             files=files,
             model=model,
             key_id=key_id,
+            begun_with=begun_with,
         )
 
 

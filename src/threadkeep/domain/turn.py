@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId
 from threadkeep.domain.message import Failure, MessageStatus, Usage
@@ -36,6 +37,21 @@ ENDS: Mapping[MessageStatus, TurnStatus] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunWith:
+    """What the request that began a turn brought with it, for clients that speak other protocols."""
+
+    protocol: str | None = None
+    run_id: str | None = None
+    """The client's own id of this run."""
+    asked_model: str | None = None
+    """The model as the client named it."""
+    tools: tuple[ClientTool, ...] = ()
+    """Tools that the client runs."""
+    stops_unfollowed: bool = False
+    """Whether the turn ends when nobody follows it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One run of the agent. At most one live turn runs in a conversation."""
@@ -54,6 +70,7 @@ class Turn:
     error: Failure | None = None
     key_id: KeyId | None = None
     """The API key that began it; None if its user did so themselves."""
+    begun_with: BegunWith | None = None
 
     @property
     def is_active(self) -> bool:

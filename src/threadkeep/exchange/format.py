@@ -43,7 +43,7 @@ _LEFT_OUT = {
     "agent": {"owner_id": None, "is_default": False, "deleted_at": None},
     "conversation": {"user_id": "", "session_id": Secret(""), "active_turn_id": None, "deleted_at": None},
     "briefing": {"user_id": ""},
-    "turn": {"key_id": None},
+    "turn": {"key_id": None, "begun_with": None},
 }
 _PLAIN: dict[str, type[Record]] = {
     HEADER: ExportHeader,

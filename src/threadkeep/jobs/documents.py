@@ -11,8 +11,13 @@ from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, UserId
 from threadkeep.jobs.hourly import ORPHANED_S
 from threadkeep.jobs.queue import FollowUp, RetryLater
-from threadkeep.ports.document_files import DocumentFiles
-from threadkeep.ports.documents import DocumentStore, ExtractionBroke, ExtractionFailed, Extractor
+from threadkeep.ports.documents import (
+    DocumentFiles,
+    DocumentStore,
+    ExtractionBroke,
+    ExtractionFailed,
+    Extractor,
+)
 from threadkeep.ports.embedder import Embedder, EmbedderError
 from threadkeep.ports.retriever import LARGE_COLLECTION, VectorIndex
 from threadkeep.ports.store import Store

@@ -25,6 +25,7 @@ from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.mcp import SeenTools
 from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.messages import MessageStore
+from threadkeep.ports.outside_ids import OutsideIds
 from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.queue import QueueStore
 from threadkeep.ports.receipts import ReceiptStore
@@ -55,6 +56,7 @@ class Store:
     memories: MemoryStore
     keys: KeyStore
     feedback: FeedbackStore
+    outside_ids: OutsideIds
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex

@@ -58,6 +58,8 @@ class NewTurn:
     queue: QueueChange | None = None
     waiting_end: WaitingEnd | None = None
     """The end of the turn that waited for its user until now."""
+    outside_id: str | None = None
+    """The id that the client gave to the user's message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.jobs.documents import READ_JOB, read_job, remove_chunks
 from threadkeep.jobs.queue import Jobs
-from threadkeep.ports.document_files import DocumentFiles
+from threadkeep.ports.documents import DocumentFiles
 from threadkeep.ports.retriever import FoundPassages, Retriever
 from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents

@@ -20,7 +20,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.idempotency import IdempotencyKey
@@ -53,6 +53,12 @@ class NewMessage:
     model: str | None = None
     """The model that is to reply, among those that the agent offers; by default the agent's own."""
     idempotency_key: str | None = None
+    begun_with: BegunWith | None = None
+    """What the request brings with it, for its turn."""
+    outside_id: str | None = None
+    """The id that the client gave to the message."""
+    may_be_repeated: bool = False
+    """Whether the client may repeat the request without a key: then the same message returns its turn."""
 
     @property
     def key(self) -> IdempotencyKey | None:
@@ -92,6 +98,8 @@ class Sending:
             # Before anything else: what was sent stays sent, whatever the agent accepts by now.
             if key and (found := await self._sent_before(conversation, key)):
                 return found
+            if message.may_be_repeated and (begun := await self._begun_by_same(user, conversation, message)):
+                return begun, conversation
             agent = await self._starts.agent_of(user, conversation)
             most = agent.settings.max_message_chars
             check_user_content(message.content, most=most, has_files=bool(message.files))
@@ -139,6 +147,8 @@ class Sending:
         message_id: str | None = None,
         tip_id: str | UnsetType | None = UNSET,
         model: str | None = None,
+        when_busy: WhenBusy = WhenBusy.REJECT,
+        begun_with: BegunWith | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[Turn, Conversation]:
         """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
@@ -151,6 +161,9 @@ class Sending:
             if key and (found := await self._begun_before(conversation, key)):
                 return found
             agent = await self._starts.agent_of(user, conversation)
+            if when_busy is WhenBusy.STOP and conversation.active_turn_id is not None:
+                await self._stop(conversation.active_turn_id)
+                continue
             conversation.check_idle()
             if tip_id is not UNSET:
                 conversation.check_tip(tip_id)
@@ -165,6 +178,7 @@ class Sending:
                 self._clock(),
                 model=self._starts.chosen_model(agent, model),
                 key_id=user.key_id,
+                begun_with=begun_with,
             )
             try:
                 return await self._starts.begin(user, agent, NewTurn(begun, key))
@@ -184,12 +198,16 @@ class Sending:
         waiting_end = None
         if conversation.active_turn_id is not None:
             waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
+            if waiting_end is None and message.when_busy is WhenBusy.STOP:
+                await self._stop(conversation.active_turn_id)
+                raise StorageConflict("The turn that ran has been stopped.")
             if waiting_end is None:
                 return await self._send_while_busy(user, conversation, message, key)
             conversation = waiting_end.ended.conversation  # a user who continues no longer decides
         branch = await self._branch(conversation, message)
-        # A message with its own position is sent there; held messages come after it.
-        held = await self._store.queue.waiting(conversation.id) if message.parent_id is UNSET else ()
+        # Held messages come after one with its own position, and after one that stops the turn before it.
+        goes_first = message.parent_id is not UNSET or message.when_busy is WhenBusy.STOP
+        held = () if goes_first else await self._store.queue.waiting(conversation.id)
         if held:
             added = self._queued(user, conversation, message)
             begun = self._starts.of_queued(agent, conversation, held[0], key_id=user.key_id)
@@ -204,8 +222,38 @@ class Sending:
             model=self._starts.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
             key_id=user.key_id,
+            begun_with=message.begun_with,
         )
-        return await self._starts.begin(user, agent, NewTurn(begun, key, waiting_end=waiting_end))
+        new = NewTurn(begun, key, waiting_end=waiting_end, outside_id=message.outside_id)
+        return await self._starts.begin(user, agent, new)
+
+    async def _stop(self, turn_id: TurnId) -> None:
+        """Ends the active turn and keeps its text; what is queued behind it is held."""
+        if not await self._node.abort(turn_id):
+            raise TurnInProgress(
+                "The node running this turn isn't responding. Try again in a moment.",
+                details={"turnId": turn_id},
+            )
+
+    async def _begun_by_same(
+        self, user: User, conversation: Conversation, message: NewMessage
+    ) -> Turn | None:
+        """The active turn, if the same message began it: SDKs repeat requests by themselves.
+
+        An edit may keep the message's id, so the text must be the same, too. Without an id, the position must
+        be; at the end of the path, that is before the turn's own messages.
+        """
+        if conversation.active_turn_id is None:
+            return None
+        turn = await self._store.turns.get(user.id, conversation.active_turn_id)
+        asked = turn and await self._store.messages.get(conversation.id, turn.user_message_id)
+        if turn is None or asked is None or asked.turn_id != turn.id or asked.content != message.content:
+            return None
+        if message.outside_id is not None:
+            known = await self._store.outside_ids.of_messages(conversation.id, [asked.id])
+            return turn if known.get(asked.id) == message.outside_id else None
+        is_same_place = message.parent_id is UNSET or message.parent_id == asked.parent_id
+        return turn if is_same_place else None
 
     async def _send_while_busy(
         self, user: User, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None
@@ -243,6 +291,7 @@ class Sending:
             files=message.files,
             model=message.model,
             key_id=user.key_id,
+            begun_with=message.begun_with,
         )
 
     async def _sent_before(self, conversation: Conversation, key: IdempotencyKey) -> Sent | None:

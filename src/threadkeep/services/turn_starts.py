@@ -61,6 +61,7 @@ class TurnStarts:
             message_id=message.id,
             files=message.files,
             key_id=key_id,
+            begun_with=message.begun_with,
         )
 
     async def begin(self, user: User, agent: Agent, new: NewTurn) -> tuple[Turn, Conversation]:

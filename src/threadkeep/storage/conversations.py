@@ -24,6 +24,12 @@ _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is
     message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
     tip_id, is_pinned"""
 
+
+def conversation_columns(table: str) -> str:
+    """The columns of a conversation, for a statement that calls its table so."""
+    return ", ".join(f"{table}.{name}" for name in _COLUMNS.replace("\n", " ").replace(" ", "").split(","))
+
+
 _SESSION_ID = 3
 """Index of the session id in a row."""
 

@@ -6,12 +6,14 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, check_room
+from threadkeep.domain.turn import BegunWith
 from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.storage.database.columns import to_json
+from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Plan, Row, Statement
 from threadkeep.storage.file_rows import mark_sent
 
-QUEUED_COLUMNS = "message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id"
+QUEUED_COLUMNS = """message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id,
+    begun_with"""
 
 HAS_QUEUE = """EXISTS (SELECT 1 FROM tk_queued AS queued
     WHERE queued.conversation_id = :conversation_id AND queued.taken_at IS NULL)"""
@@ -26,10 +28,10 @@ _FIND_KEY = Statement(
 )
 _ADD = Statement(
     """INSERT INTO tk_queued (message_id, conversation_id, position, content, files, steers_turn_id, model,
-        idempotency_key, request_hash, created_at, key_id)
+        idempotency_key, request_hash, created_at, key_id, begun_with)
     VALUES (:message_id, :conversation_id,
         (SELECT COALESCE(MAX(position), 0) + 1 FROM tk_queued WHERE conversation_id = :conversation_id),
-        :content, :files, :steers_turn_id, :model, :key, :request_hash, :now, :key_id)"""
+        :content, :files, :steers_turn_id, :model, :key, :request_hash, :now, :key_id, :begun_with)"""
 )
 # The sender has read it before: it is sent as read, or not at all.
 _TAKE = Statement(
@@ -38,6 +40,7 @@ _TAKE = Statement(
 )
 
 _files = msgspec.json.Decoder(tuple[FilePart, ...])
+_begun_with = msgspec.json.Decoder(BegunWith)
 
 
 def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]:
@@ -58,6 +61,7 @@ def add_queued(message: QueuedMessage, key: IdempotencyKey | None) -> Plan[None]
         request_hash=key.request_hash if key else None,
         now=message.created_at,
         key_id=message.key_id,
+        begun_with=to_json_or_null(message.begun_with),
     )
     yield from mark_sent(message.conversation_id, message.files)
 
@@ -73,7 +77,7 @@ def take_queued(message: QueuedMessage) -> Plan[IdempotencyKey | None]:
 
 def to_queued(row: Row) -> QueuedMessage:
     """A row of `tk_queued`, with QUEUED_COLUMNS."""
-    message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id = row
+    message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id, begun_with = row
     return QueuedMessage(
         id=MessageId(message_id),
         conversation_id=ConversationId(conversation_id),
@@ -83,9 +87,15 @@ def to_queued(row: Row) -> QueuedMessage:
         files=decode_files(files),
         model=model,
         key_id=key_id,
+        begun_with=decode_begun_with(begun_with),
     )
 
 
 def decode_files(files: str | None) -> tuple[FilePart, ...]:
     """The files of a waiting message."""
     return _files.decode(files) if files else ()
+
+
+def decode_begun_with(begun_with: str | None) -> BegunWith | None:
+    """What the request brought with it."""
+    return _begun_with.decode(begun_with) if begun_with else None

@@ -5,6 +5,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange import Moved
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
+from threadkeep.storage.outside_ids import move_outside_ids
 from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
 
@@ -116,6 +117,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
         yield _MOVE_COLLECTION(**whose)
     conversations = yield _MOVE_CONVERSATIONS(**whose)
     yield _MOVE_KEYS(**whose)
+    yield from move_outside_ids(giver, receiver)
     yield _MOVE_TURNS(**whose)
     yield _MOVE_TOOL_CALLS(**whose)
     agents = yield _MOVE_AGENTS(**whose)

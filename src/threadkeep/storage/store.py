@@ -33,6 +33,7 @@ from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.outside_ids import SqlOutsideIds
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
 from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
@@ -171,6 +172,7 @@ async def store_reading(
         memories=SqlMemories(database),
         keys=SqlKeys(database),
         feedback=SqlFeedback(database),
+        outside_ids=SqlOutsideIds(database, rows),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),

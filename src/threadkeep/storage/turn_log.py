@@ -96,7 +96,7 @@ _ADOPT = Statement(
         attempts = :attempts, log_version = :version, lease_until = {now} + :length_ms
     WHERE id = :turn_id
     RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
-        ended_at, last_event_seq, usage, error, key_id, fence"""
+        ended_at, last_event_seq, usage, error, key_id, begun_with, fence"""
 )
 # Without a node the turn counts as released, so that taking it over is no failed attempt.
 _RELEASE = Statement(

@@ -22,8 +22,9 @@ from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
+from threadkeep.storage.outside_ids import bind_message
 from threadkeep.storage.parts import calls_in, to_columns
-from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, take_queued
+from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
@@ -32,7 +33,7 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 _ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
-    user_id, log_version, lease_until, queue_version, key_id)"""
+    user_id, log_version, lease_until, queue_version, key_id, begun_with)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 # Ending the turn then checks what is queued behind it.
@@ -47,7 +48,7 @@ _ADVANCE_FOR_RECORDED = Statement(ADVANCE)
 _ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
-        {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id)"""
+        {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id, :begun_with)"""
 )
 # The question and the empty reply. PostgreSQL must be told the types of values that are not its columns'.
 _EXCHANGE_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
@@ -72,7 +73,7 @@ _BEGIN_IN_ONE = Statement(
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,
-            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}, :key_id::uuid
+            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}, :key_id::uuid, :begun_with
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
@@ -114,7 +115,7 @@ _END_IN_ONE = Statement(
 
 TURN_COLUMNS = """turn.id, turn.conversation_id, turn.user_message_id, turn.assistant_message_id,
     turn.status, turn.started_at, turn.origin, turn.model, turn.ended_at, turn.last_event_seq, turn.usage,
-    turn.error, turn.key_id"""
+    turn.error, turn.key_id, turn.begun_with"""
 # Only in a conversation of the user's that is not deleted.
 _GET = Statement(
     f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
@@ -175,7 +176,7 @@ class SqlTurns:
         """Stores a new turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(new, lease, opening), new.begun.user_message
         is_plain = new.key is None and new.queue is None and new.waiting_end is None
-        is_plain = is_plain and new.begun.branch is None
+        is_plain = is_plain and new.begun.branch is None and new.outside_id is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(Query(_BEGIN_IN_ONE, values)):
                 raise _moved_on()
@@ -253,6 +254,7 @@ def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, An
         "origin": turn.origin,
         "model": turn.model,
         "key_id": turn.key_id,
+        "begun_with": to_json_or_null(turn.begun_with),
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
@@ -303,6 +305,8 @@ def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
     yield Query(_ADD_TURN, values)
     if begun.user_message is not None:
         yield Query(_ADD_EXCHANGE, values)
+        if new.outside_id is not None:
+            yield from bind_message(begun.conversation.id, new.outside_id, begun.user_message.id)
     else:
         yield ADD_MESSAGE(**message_values(begun.assistant_message))
     yield Query(_ADD_CHUNK, values)
@@ -388,6 +392,7 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         origin=turn.origin,
         model=turn.model,
         key_id=turn.key_id,
+        begun_with=None,
         asked_id=asked.id,
         reply_id=reply.id,
         now=turn.started_at,
@@ -411,7 +416,7 @@ def to_turn(row: Row) -> Turn:
     """A row of `tk_turns` as a turn."""
     (
         id_, conversation_id, asked_id, reply_id, status, started_at, origin, model, ended_at, last_event_seq,
-        usage, error, key_id,
+        usage, error, key_id, begun_with,
     ) = row  # fmt: skip
     return Turn(
         id=id_,
@@ -427,4 +432,5 @@ def to_turn(row: Row) -> Turn:
         usage=_decode_usage(usage) if usage else None,
         error=_decode_failure(error) if error else None,
         key_id=key_id,
+        begun_with=decode_begun_with(begun_with),
     )

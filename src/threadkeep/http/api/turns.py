@@ -1,6 +1,6 @@
 """Turns over HTTP: sending, following, stopping, regenerating."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -79,8 +79,9 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
         WhenBusy,
         Meta(
             description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the "
-            "turn has completed) or `steer` (202; joins the turn before its next model call). A queued "
-            "message can't set `parentId`."
+            "turn has completed), `steer` (202; joins the turn before its next model call) or `stop` (ends "
+            "the turn, keeps its text, and sends this message before all that is queued). A queued message "
+            "can't set `parentId`."
         ),
     ] = WhenBusy.REJECT
     model: WantedModel = None
@@ -91,6 +92,10 @@ class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     message_id: Annotated[str | None, Meta(description="The answer; by default, the latest.")] = None
     tip: Tip = UNSET
+    when_busy: Annotated[
+        Literal["reject", "stop"],
+        Meta(description="While the agent answers: `reject` (409, the default) or `stop` (ends that turn)."),
+    ] = "reject"
     model: WantedModel = None
 
 
@@ -124,6 +129,7 @@ async def send_message(
     second turn.
 
     While the agent answers, you can queue a message or steer the turn with it (`whenBusy`): 202 with its id.
+    With `stop`, it ends that turn and starts its own.
     After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
     message sent while a turn waits for its user ends that turn and starts its own.
     """
@@ -154,6 +160,7 @@ async def regenerate(
         message_id=body.message_id,
         tip_id=body.tip,
         model=body.model,
+        when_busy=WhenBusy(body.when_busy),
         idempotency_key=idempotency_key(call.request),
     )
     return await _respond(call, turn, conversation, query)

@@ -17,7 +17,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.document_files import DocumentFiles
+from threadkeep.ports.documents import DocumentFiles
 from threadkeep.ports.exchange import (
     EXPORT_VERSION,
     ConversationEnd,

@@ -20,7 +20,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.engine.json_values import TooDeep
 from threadkeep.jobs.documents import READ_JOB, read_job
-from threadkeep.ports.document_files import DocumentFiles
+from threadkeep.ports.documents import DocumentFiles
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
