@@ -39,6 +39,7 @@ from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.model_replies import ModelReplies
 from threadkeep.services.model_requests import ModelRequests
+from threadkeep.services.outside import Outside
 from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
@@ -199,6 +200,8 @@ def _build_services(
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
     )
+    sending = Sending(store, node, starts, clock)
+    approvals = Approvals(store, node, clock, parts.schemas)
     return Services(
         agents=agents,
         agent_copies=AgentCopies(agents, parts.prompt_files),
@@ -212,10 +215,11 @@ def _build_services(
         live_gateways=live_gateways,
         history=history,
         turns=turns,
-        sending=Sending(store, node, starts, clock),
-        approvals=Approvals(store, node, clock, parts.schemas),
+        sending=sending,
+        approvals=approvals,
         queue=Queue(store, turns, clock, caps),
         branches=Branches(store, turns, history, clock),
+        outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
         running_turns=running_turns,
         prompts=prompts,
         executions=Executions(store, turns, history, clock),

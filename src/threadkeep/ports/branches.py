@@ -22,6 +22,10 @@ class BranchStore(Protocol):
         """The branch through a message that continues with the newest message at each step."""
         ...
 
+    async def newest_reply(self, conversation_id: ConversationId, question_id: MessageId) -> MessageId | None:
+        """The newest reply to a message."""
+        ...
+
     async def follow(self, conversation: Conversation, branch: Branch) -> None:
         """Makes a branch the active path of a conversation.
 

@@ -21,6 +21,10 @@ class OutsideIds(Protocol):
         """Stores a new conversation under an outside id; returns the one that has the id by now."""
         ...
 
+    async def bind(self, conversation: Conversation, outside_id: str) -> Conversation:
+        """Gives a stored conversation a further outside id; returns the one that has the id by now."""
+        ...
+
     async def message(self, conversation_id: ConversationId, outside_id: str) -> MessageId | None:
         """The message with this outside id."""
         ...

@@ -25,6 +25,7 @@ from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
@@ -55,6 +56,7 @@ class Services:
     approvals: Approvals
     queue: Queue
     branches: Branches
+    outside: Outside
     running_turns: RunningTurns
     prompts: Prompts
     executions: Executions

@@ -38,6 +38,11 @@ _ONWARD = Statement(
             WHERE conversation_id = :conversation_id AND parent_id = onward.id))
     SELECT id FROM onward ORDER BY seq"""
 )
+_NEWEST_REPLY = Statement(
+    """SELECT id FROM tk_messages
+    WHERE conversation_id = :conversation_id AND parent_id = :question_id AND role = 'assistant'
+    ORDER BY +seq DESC LIMIT 1"""
+)
 # Read with a branch, and again before the path moves: if the count differs, or the fork is off the path, the
 # branch is outdated.
 _COUNT_AFTER = Statement(
@@ -95,6 +100,13 @@ class SqlBranches:
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
         """The branch through a message that continues with the newest message at each step."""
         return await self._database.read(lambda: through(conversation_id, message_id))
+
+    async def newest_reply(self, conversation_id: ConversationId, question_id: MessageId) -> MessageId | None:
+        """The newest reply to a message."""
+        rows = await self._database.fetch(
+            _NEWEST_REPLY(conversation_id=conversation_id, question_id=question_id)
+        )
+        return rows[0][0] if rows else None
 
     async def follow(self, conversation: Conversation, branch: Branch) -> None:
         """Makes a branch the active path, unless it has changed since it was read or a turn has started."""

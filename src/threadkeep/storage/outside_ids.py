@@ -59,10 +59,17 @@ class SqlOutsideIds:
 
     async def add_conversation(self, fresh: Conversation, outside_id: str) -> Conversation:
         """Stores a new conversation under an outside id, or returns the one that was first."""
+        return await self._bind(fresh, outside_id, is_new=True)
+
+    async def bind(self, conversation: Conversation, outside_id: str) -> Conversation:
+        """Gives a stored conversation a further outside id, or returns the one that was first."""
+        return await self._bind(conversation, outside_id, is_new=False)
+
+    async def _bind(self, conversation: Conversation, outside_id: str, *, is_new: bool) -> Conversation:
         try:
-            return await self._database.write(lambda: self._add(fresh, outside_id))
+            return await self._database.write(lambda: self._add(conversation, outside_id, is_new=is_new))
         except StorageConflict:
-            if (found := await self.conversation(fresh.user_id, outside_id)) is None:
+            if (found := await self.conversation(conversation.user_id, outside_id)) is None:
                 raise
             return found
 
@@ -82,13 +89,14 @@ class SqlOutsideIds:
         )
         return dict(rows)
 
-    def _add(self, fresh: Conversation, outside_id: str) -> Plan[Conversation]:
-        which = {"user_id": fresh.user_id, "outside_id": outside_id}
+    def _add(self, conversation: Conversation, outside_id: str, *, is_new: bool) -> Plan[Conversation]:
+        which = {"user_id": conversation.user_id, "outside_id": outside_id}
         if rows := (yield _FIND(**which)):
             return self._rows.read(rows[0])
-        yield from self._rows.add(fresh, is_main=False)
-        if (yield _BIND(**which, conversation_id=fresh.id)):
-            return fresh
+        if is_new:
+            yield from self._rows.add(conversation, is_main=False)
+        if (yield _BIND(**which, conversation_id=conversation.id)):
+            return conversation
         raise StorageConflict("Another request has used this id just now.")
 
 

@@ -1,0 +1,288 @@
+"""Other people's clients: their ids, where their messages belong, and the answers that they send.
+
+A client of another protocol has its own ids, and most send their whole history with every message. Our store
+is the truth: of that history, only the ids count, and they only say where the new message belongs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.clock import Clock
+from threadkeep.domain.agent import ConversationMode
+from threadkeep.domain.approval import Decision
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import (
+    ApprovalNotFound,
+    Conflict,
+    ConversationNotFound,
+    InvalidRequest,
+    NothingToRegenerate,
+)
+from threadkeep.domain.events import ApprovalResponse
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, derived_uuid, is_uuid
+from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.queued import QueuedMessage, WhenBusy
+from threadkeep.domain.text import check_storable
+from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEventType
+from threadkeep.log.format import decode_chunk
+from threadkeep.ports.approvals import Approval
+from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.store import Store
+from threadkeep.services.agents import Agents
+from threadkeep.services.approvals import Approvals
+from threadkeep.services.conversations import Conversations
+from threadkeep.services.sending import NewMessage, Sending
+from threadkeep.services.turns import Turns
+
+MOST_ID_CHARACTERS = 200
+MESSAGES_AT_ONCE = 500
+_UUID_CHARACTERS = 36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideMessage:
+    """A user's message as a client sends it."""
+
+    content: str
+    id: str | None = None
+    files: tuple[FilePart, ...] = ()
+    before: Sequence[str] = ()
+    """The ids of the messages before it, in order, as far as the client lists them."""
+    starts_over: bool = False
+    """Whether a list that has nothing before the message means the beginning of the conversation, instead of
+    an app that sends only the newest message.
+    """
+
+
+class Outside:
+    """The use cases of clients that speak other protocols."""
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Agents,
+        conversations: Conversations,
+        sending: Sending,
+        approvals: Approvals,
+        turns: Turns,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._conversations = conversations
+        self._sending = sending
+        self._approvals = approvals
+        self._turns = turns
+        self._clock = clock
+
+    async def find(self, user: User, outside_id: str) -> Conversation | None:
+        """The conversation that a client knows by this id: one of the user's own, or by its alias."""
+        _check_id(outside_id)
+        found = None
+        if is_uuid(outside_id):
+            found = await self._store.conversations.get(user.id, ConversationId(outside_id.lower()))
+        found = found or await self._store.outside_ids.conversation(user.id, outside_id)
+        if found is not None and not user.may_use(found.agent_id):
+            raise ConversationNotFound
+        return found
+
+    async def open(self, user: User, outside_id: str, agent_id: str | None = None) -> Conversation:
+        """The same, created if there is none; by default with the user's default agent."""
+        if (found := await self.find(user, outside_id)) is not None:
+            if agent_id is not None and agent_id.lower() != found.agent_id:
+                raise Conflict("This id belongs to a conversation with another agent.")
+            return found
+        agent = await (
+            self._agents.default_of(user) if agent_id is None else self._agents.get(user, agent_id)
+        )
+        if agent.settings.conversation_mode is ConversationMode.SINGLE:
+            main, _ = await self._conversations.main(user, agent.id)
+            return await self._store.outside_ids.bind(main, outside_id)
+        fresh = Conversation.start(user.id, agent.id, self._clock())
+        opened = await self._store.outside_ids.add_conversation(fresh, outside_id)
+        if opened.id == fresh.id:
+            await self._turns.announce(UserEventType.CONVERSATION_CREATED, opened)
+        return opened
+
+    async def send(
+        self,
+        user: User,
+        conversation: Conversation,
+        message: OutsideMessage,
+        begun_with: BegunWith,
+        *,
+        model: str | None = None,
+    ) -> Turn:
+        """Starts the turn that replies to a message, where the client's list places it.
+
+        A running turn ends: these clients send only when they believe that nothing runs. The message that
+        began the running turn returns that turn instead, since SDKs repeat requests by themselves.
+        """
+        if message.id is not None:
+            _check_id(message.id)
+        sent = await self._sending.send(
+            user,
+            conversation.id,
+            NewMessage(
+                message.content,
+                files=message.files,
+                parent_id=await self._place(conversation, message),
+                when_busy=WhenBusy.STOP,
+                model=model,
+                begun_with=begun_with,
+                outside_id=message.id,
+                may_be_repeated=True,
+            ),
+        )
+        assert not isinstance(sent, QueuedMessage)  # one that stops the turn before it never waits
+        return sent[0]
+
+    async def regenerate(
+        self,
+        user: User,
+        conversation: Conversation,
+        begun_with: BegunWith,
+        *,
+        question_id: str | None = None,
+        answer_id: str | None = None,
+        model: str | None = None,
+    ) -> Turn:
+        """Answers a question again: the one with this id, that of an answer, or the latest."""
+        answer = await self.message(conversation, answer_id) if answer_id else None
+        question = await self.message(conversation, question_id) if question_id else None
+        if answer is None and question is not None:
+            if running := await self._answering_again(user, conversation, question):
+                return running
+            answer = await self._newest_reply(question)
+        if answer is None and (question_id or answer_id):
+            raise NothingToRegenerate("This conversation has no such message.")
+        replaced = await self._turn_of(user, answer) if answer else None
+        if replaced is not None and replaced.id != conversation.active_turn_id:
+            question = await self._store.messages.get(conversation.id, replaced.user_message_id)
+            if question and (running := await self._answering_again(user, conversation, question)):
+                return running
+        turn, _ = await self._sending.regenerate(
+            user,
+            conversation.id,
+            message_id=answer.id if answer else None,
+            model=model,
+            when_busy=WhenBusy.STOP,
+            begun_with=begun_with,
+        )
+        return turn
+
+    async def answer(
+        self, user: User, conversation: Conversation, decisions: Mapping[str, Decision]
+    ) -> tuple[Turn, int]:
+        """Decides requests of the newest turn, each by its id or by that of its tool call.
+
+        Also returns the number of the last event that the client has: what follows it is the response.
+        """
+        turn = await self._newest_turn(user, conversation)
+        if turn is None:
+            raise ApprovalNotFound
+        asked: list[tuple[Approval, Decision]] = []
+        for id_, decision in decisions.items():
+            request_id = id_ if is_uuid(id_) else derived_uuid(turn.started_at, turn.id, id_)
+            request = await self._store.approvals.get(turn.id, request_id.lower())
+            if request is None:
+                raise ApprovalNotFound
+            asked.append((request, decision))
+        for request, decision in asked:
+            turn = await self._approvals.decide(user, turn.id, request.request_id, decision)
+        return turn, await self._seen_before(turn.id, {it.request_id for it, _ in asked})
+
+    async def message(self, conversation: Conversation, outside_id: str) -> Message | None:
+        """The message that a client knows by an id: ours, one derived from ours (`<id>-2`), or an alias."""
+        own, rest = outside_id[:_UUID_CHARACTERS].lower(), outside_id[_UUID_CHARACTERS:]
+        if is_uuid(own) and (not rest or rest.startswith("-")):
+            found = await self._store.messages.get(conversation.id, MessageId(own))
+            if found is not None:
+                return found
+        if len(outside_id) > MOST_ID_CHARACTERS:
+            return None
+        id_ = await self._store.outside_ids.message(conversation.id, outside_id)
+        return await self._store.messages.get(conversation.id, id_) if id_ else None
+
+    async def ids_of(
+        self, conversation: Conversation, messages: Sequence[Message]
+    ) -> Mapping[MessageId, str]:
+        """The ids by which a client knows messages: its own where it gave one, otherwise ours."""
+        own = {it.id: str(it.id) for it in messages}
+        asked = [it.id for it in messages if it.role is MessageRole.USER]
+        return {**own, **await self._store.outside_ids.of_messages(conversation.id, asked)}
+
+    async def history(self, user: User, conversation: Conversation) -> Sequence[Message]:
+        """All messages on the active path, oldest first; a reply in progress as far as it goes."""
+        found: list[Message] = []
+        while True:
+            window = MessageWindow(after_seq=found[-1].seq if found else 0)
+            page = await self._conversations.messages(
+                user, conversation.id, window, offset=0, limit=MESSAGES_AT_ONCE
+            )
+            found += page.messages
+            if len(page.messages) < MESSAGES_AT_ONCE:
+                return found
+
+    async def _place(
+        self, conversation: Conversation, message: OutsideMessage
+    ) -> MessageId | UnsetType | None:
+        """The message that a new one follows, by the id of the one before it; the end if that is unknown.
+
+        An edited message that keeps its id stays where it was.
+        """
+        if not message.before:
+            edited = await self.message(conversation, message.id) if message.id else None
+            if edited is not None:
+                return edited.parent_id
+            return None if message.starts_over else UNSET
+        before = await self.message(conversation, message.before[-1])
+        if before is not None and before.role is MessageRole.USER:
+            before = await self._newest_reply(before) or before
+        return before.id if before else UNSET
+
+    async def _newest_reply(self, question: Message) -> Message | None:
+        id_ = await self._store.branches.newest_reply(question.conversation_id, question.id)
+        return await self._store.messages.get(question.conversation_id, id_) if id_ else None
+
+    async def _newest_turn(self, user: User, conversation: Conversation) -> Turn | None:
+        """The turn at the end of the active path."""
+        if conversation.active_turn_id is not None:
+            return await self._store.turns.get(user.id, conversation.active_turn_id)
+        if conversation.tip_id is None:
+            return None
+        last = await self._store.messages.get(conversation.id, conversation.tip_id)
+        return await self._turn_of(user, last) if last else None
+
+    async def _turn_of(self, user: User, message: Message) -> Turn | None:
+        return await self._store.turns.get(user.id, message.turn_id) if message.turn_id else None
+
+    async def _answering_again(
+        self, user: User, conversation: Conversation, question: Message
+    ) -> Turn | None:
+        """The running turn, if it answers this question again already."""
+        running = await self._newest_turn(user, conversation)
+        if running is None or not running.is_active or running.user_message_id != question.id:
+            return None
+        return running if question.turn_id != running.id else None
+
+    async def _seen_before(self, turn_id: TurnId, request_ids: set[str]) -> int:
+        """The number of the last event before the decisions on these requests."""
+        last = 0
+        for chunk in await self._store.log.read(turn_id, 0):
+            for event in decode_chunk(chunk.events):
+                if isinstance(event.body, ApprovalResponse) and event.body.request_id in request_ids:
+                    return last
+                last = event.seq
+        return last
+
+
+def _check_id(outside_id: str) -> None:
+    if not 0 < len(outside_id) <= MOST_ID_CHARACTERS:
+        raise InvalidRequest(f"An id can have 1 to {MOST_ID_CHARACTERS} characters.", param="id")
+    check_storable(outside_id, "id")
