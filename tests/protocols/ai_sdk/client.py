@@ -87,7 +87,7 @@ class Client:
     def _grow(self, chunk: Json, kind: str, step: str) -> None:
         key = (kind, chunk["id"])
         if step == "start":
-            id_ = {"id": chunk["id"]} if kind == "reasoning" and self.version == 7 else {}
+            id_ = {"id": chunk["id"]} if kind == "reasoning" else {}
             self._active[key] = {"type": kind, **id_, "text": "", "state": "streaming"}
             self.parts.append(self._active[key])
         elif step == "delta":

@@ -225,9 +225,9 @@ class StepStart(_Tagged, frozen=True, kw_only=True, tag="step-start"):
 
 
 class Reasoning(_Tagged, frozen=True, kw_only=True, tag="reasoning"):
-    """A whole thought; with its id from version 7."""
+    """A whole thought."""
 
-    id: str | UnsetType = UNSET
+    id: str
     text: str
     state: Literal["done"] = "done"
 

@@ -138,9 +138,8 @@ class _Building:
 
     def _thought(self, part: ThoughtPart) -> frames.Reasoning:
         self._grown += 1
-        id_ = f"{self._iteration}.{self._grown}" if self._version == 7 else UNSET
         text = part.text if part.title is None else f"{part.title}: {part.text}"
-        return frames.Reasoning(id=id_, text=text)
+        return frames.Reasoning(id=f"{self._iteration}.{self._grown}", text=text)
 
     def _call(self, part: ToolCallPart) -> frames.Tool:
         call = part.call
