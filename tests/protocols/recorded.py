@@ -30,6 +30,7 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.protocols.dialect import START, Dialect, Position, TurnContext
+from threadkeep.requests.stream import StreamEnd
 
 CONTEXT = TurnContext(
     TurnId("01890a5d-ac96-774b-bcce-b302099a8057"),
@@ -84,7 +85,9 @@ def told(dialect: Dialect, events: list[TurnEvent], after: Position = START) -> 
     """All that a reader gets of a turn that has ended."""
     encoder = dialect.start(CONTEXT, after)
     first_seq = dialect.first_seq(after)
-    return b"".join([encoder.encode(it) for it in events if it.seq >= first_seq]) + encoder.end()
+    return b"".join([encoder.encode(it) for it in events if it.seq >= first_seq]) + encoder.end(
+        StreamEnd.OVER
+    )
 
 
 # A busy machine is no reason to fail.

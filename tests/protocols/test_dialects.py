@@ -13,6 +13,7 @@ from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Position
 from threadkeep.protocols.dialects import DIALECTS, DialectName
+from threadkeep.requests.stream import StreamEnd
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda it: it.name)
 
@@ -34,7 +35,7 @@ def test_stored_chunk_becomes_the_frames_of_its_events(dialect: Dialect, events:
     after = Position(min(seen, len(events)))
     stored = LogChunk(CONTEXT.turn_id, 1, len(events), encode_chunk(events))
     encoder = dialect.start(CONTEXT, after)
-    assert encoder.encode_chunk(stored) + encoder.end() == told(dialect, events, after)
+    assert encoder.encode_chunk(stored) + encoder.end(StreamEnd.OVER) == told(dialect, events, after)
 
 
 @every_dialect
@@ -44,7 +45,9 @@ def test_what_only_the_server_needs_is_never_shown(dialect: Dialect):
     journal = f'\t{{"type":"text","text":"{UNSHOWN}","refs":{{}}}}'
     stored = "\n".join([journal, first, journal, *rest, journal])
     encoder = dialect.start(CONTEXT)
-    shown = encoder.encode_chunk(LogChunk(CONTEXT.turn_id, 1, len(RECORDED), stored)) + encoder.end()
+    shown = encoder.encode_chunk(LogChunk(CONTEXT.turn_id, 1, len(RECORDED), stored)) + encoder.end(
+        StreamEnd.OVER
+    )
     assert UNSHOWN.encode() not in shown
     assert shown == told(dialect, RECORDED)
     assert encoder.encode_chunk(LogChunk(CONTEXT.turn_id, 15, 14, journal)) == b""

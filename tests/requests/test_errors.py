@@ -17,7 +17,7 @@ PASSING = {
 
 def is_to_be_tried_again(code: str) -> bool:
     kind: type[ThreadkeepError] = type("Unavailable", (ThreadkeepError,), {"code": code})
-    return "retry-after" in error_response(kind("Not now."), path="/", request_id="1").headers
+    return "retry-after" in error_response(kind("Not now."), request_id="1").headers
 
 
 def test_only_what_passes_by_itself_is_to_be_tried_again():

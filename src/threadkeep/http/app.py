@@ -22,6 +22,7 @@ from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
 from threadkeep.http.page import page_routes
 from threadkeep.http.paths import Paths
+from threadkeep.http.protocols import FOREIGN_ROUTES, error_at, shape_at
 from threadkeep.http.reference.page import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.siblings import Siblings
@@ -32,7 +33,6 @@ from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.protocols.agentx.socket import SocketLimits
 from threadkeep.requests.bodies import BodyLimits
-from threadkeep.requests.errors import error_response
 from threadkeep.requests.routing import Endpoint, endpoint
 from threadkeep.services.services import Services
 from threadkeep.settings import Settings
@@ -40,6 +40,24 @@ from threadkeep.settings import Settings
 # The page needs its own style and nothing else.
 _DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _NOBODY = User(UserId("nobody"))
+# OpenAI's SDKs send these headers with every request, `X-Stainless-…`.
+_STAINLESS = (
+    "Arch",
+    "Async",
+    "Custom-Poll-Interval",
+    "Helper-Method",
+    "Lang",
+    "OS",
+    "Package-Version",
+    "Poll-Helper",
+    "Raw-Response",
+    "Read-Timeout",
+    "Retry-Count",
+    "Runtime",
+    "Runtime-Version",
+    "Stream-Helper",
+    "Timeout",
+)
 
 
 class Threadkeep:
@@ -106,9 +124,9 @@ def _endpoints(
         wait_s=settings.body_timeout_s,
     )
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for route in ROUTES:
+    for route in (*ROUTES, *FOREIGN_ROUTES):
         who = presence.user if route.signed_in else nobody
-        respond = endpoint(route, who, services, limits, still_signed_in)
+        respond = endpoint(route, who, services, limits, still_signed_in, shape_at(route.path))
         by_path.setdefault(route.path, {})[route.method] = respond
     return by_path
 
@@ -164,8 +182,25 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
             "If-Match",
             "Last-Event-ID",
             "X-Api-Key",
+            # What other people's clients send.
+            "Mcp-Method",
+            "Mcp-Name",
+            "Mcp-Protocol-Version",
+            "Mcp-Session-Id",
+            "User-Agent",
+            "X-Copilotkit-Runtime-Client-Gql-Version",
+            *(f"X-Stainless-{name}" for name in _STAINLESS),
         ],
-        expose_headers=["ETag", "Location", "Threadkeep-Version", "X-Request-Id", "Retry-After"],
+        expose_headers=[
+            "Content-Location",
+            "ETag",
+            "Location",
+            "Mcp-Session-Id",
+            "Retry-After",
+            "Threadkeep-Version",
+            "WWW-Authenticate",
+            "X-Request-Id",
+        ],
     )
 
 
@@ -173,6 +208,6 @@ async def _respond_to_http_exception(request: Request, exc: Exception) -> Respon
     """Starlette's own errors, in our format."""
     status = exc.status_code if isinstance(exc, HTTPException) else 500
     error: ThreadkeepError = RouteNotFound() if status == 404 else MethodNotAllowed("Use GET for this path.")
-    response = error_response(error, path=request.url.path, request_id=request.state.request_id)
+    response = error_at(request.scope, error, request.state.request_id)
     response.headers.update(getattr(exc, "headers", None) or {})  # `Allow` of a 405
     return response

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden, HeadersTooLarge, ThreadkeepError
+from threadkeep.http.protocols import error_at
 from threadkeep.logs import Subject, begin_subject
 from threadkeep.loopback import is_loopback
 from threadkeep.requests.bodies import Incoming, has_body
 from threadkeep.requests.discarding import Discarding
-from threadkeep.requests.errors import error_response
 from threadkeep.settings import Settings
 from threadkeep.version import __version__
 
@@ -79,7 +79,7 @@ class Edge:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message})
         else:
-            response = error_response(refusal, path=scope["path"], request_id=request_id)
+            response = error_at(scope, refusal, request_id)
             await response(scope, receive, send_with_headers)
         if log.isEnabledFor(logging.INFO):
             took = round((time.perf_counter() - started) * 1000, 1)

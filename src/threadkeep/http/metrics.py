@@ -29,7 +29,7 @@ def metrics_endpoint(
                 raise Forbidden("Metrics are available to admins and on this machine.")
             text = "".join(render(await services())) if siblings is None else merge(await siblings.ask())
         except ThreadkeepError as exc:
-            return error_response(exc, path="/metrics", request_id=request.state.request_id)
+            return error_response(exc, request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
 
     return respond

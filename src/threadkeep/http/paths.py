@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from threadkeep.domain.errors import MethodNotAllowed
 from threadkeep.domain.ids import is_uuid
+from threadkeep.http.protocols import error_at
 from threadkeep.logs import add_to_subject
-from threadkeep.requests.errors import error_response
 from threadkeep.requests.routing import Endpoint
 
 _LOGGED = ("conversation_id", "turn_id")
@@ -101,6 +101,6 @@ class _PathEndpoint:
             response = Response(status_code=204, headers={"Allow": self._allow})
         else:
             error = MethodNotAllowed(f"This path accepts {self._allow}.")
-            response = error_response(error, path=scope["path"], request_id=request.state.request_id)
+            response = error_at(scope, error, request.state.request_id)
             response.headers["Allow"] = self._allow
         await response(scope, receive, send)

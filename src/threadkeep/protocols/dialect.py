@@ -17,6 +17,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.requests.stream import StreamEnd
 
 _SEQ = re.compile(r"[0-9]{1,15}")
 
@@ -99,7 +100,7 @@ class Encoder:
             frames = frames[self._after.frames :]
         return b"".join(frames)
 
-    def end(self) -> bytes:
+    def end(self, how: StreamEnd) -> bytes:
         """What follows the turn's last event."""
         return self._closing
 

@@ -27,6 +27,12 @@ class BodyLimits:
     wait_s: float
     """How long to wait for a body, plus a second for each `SLOWEST_BYTES_A_SECOND` received."""
 
+    def of_body(self, most: int | None, *, with_files: bool) -> int:
+        """The most bytes of a route's JSON, which may contain files as base64."""
+        if with_files:
+            return self.most_bytes + self.most_upload_bytes * 4 // 3
+        return min(most or self.most_bytes, self.most_bytes)
+
 
 async def read_json(request: Request, most: int, wait_s: float) -> bytes:
     """A request's JSON; refuses it as soon as it proves too large, too deep or to have too many values."""

@@ -1,5 +1,7 @@
 """Errors as clients see them: one shape, and one status per code."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -100,19 +102,44 @@ _PASSING = {
 _encode = msgspec.json.Encoder().encode
 
 
-def error_response(error: ThreadkeepError, *, path: str, request_id: str) -> Response:
-    """An error as a response. On `/api/domains` paths, an agent is called a domain."""
-    code = error.code
-    if code == errors.AgentNotFound.code and path.startswith("/api/domains"):
-        code = "DOMAIN_NOT_FOUND"
+@dataclass(frozen=True, slots=True)
+class ShapedError:
+    """An error in the words of a protocol."""
+
+    body: bytes
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+ErrorShape = Callable[[ThreadkeepError, int, str], ShapedError]
+"""How a protocol tells an error, given its status and the request's id."""
+
+
+def our_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
+    """The shape of errors in our own API."""
     body = ErrorBody(
-        code=code, message=error.message, request_id=request_id, param=error.param, details=error.details
+        code=error.code,
+        message=error.message,
+        request_id=request_id,
+        param=error.param,
+        details=error.details,
     )
-    response = Response(
-        _encode(ErrorResponse(body)) + b"\n",
-        status_code=STATUSES.get(code, 500),
-        media_type="application/json",
-    )
+    return ShapedError(_encode(ErrorResponse(body)) + b"\n")
+
+
+def domain_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
+    """The same under `/api/domains`, where an agent is called a domain."""
+    if isinstance(error, errors.AgentNotFound):
+        body = ErrorBody(code="DOMAIN_NOT_FOUND", message=error.message, request_id=request_id)
+        return ShapedError(_encode(ErrorResponse(body)) + b"\n")
+    return our_shape(error, status, request_id)
+
+
+def error_response(error: ThreadkeepError, *, request_id: str, shape: ErrorShape = our_shape) -> Response:
+    """An error as a response in a protocol's shape."""
+    code, status = error.code, STATUSES.get(error.code, 500)
+    shaped = shape(error, status, request_id)
+    response = Response(shaped.body, status, shaped.headers, media_type=shaped.media_type)
     if isinstance(error, errors.Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.RateLimited):

@@ -26,7 +26,7 @@ from threadkeep.domain.user import User
 from threadkeep.ports.sign_in import check_every_s
 from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.requests.cursors import Cursors
-from threadkeep.requests.errors import error_response
+from threadkeep.requests.errors import ErrorShape, error_response, our_shape
 from threadkeep.requests.stream import EventStream
 from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
@@ -102,6 +102,7 @@ class Route:
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
+    `body_has_files` also allows for the largest upload in it, as base64.
     """
 
     method: str
@@ -115,6 +116,7 @@ class Route:
     within_agents: bool | None = None
     signed_in: bool = True
     most_body_bytes: int | None = SMALL_BODY_BYTES
+    body_has_files: bool = False
     alias_of: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     gives: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -200,14 +202,16 @@ def endpoint(
     services: Callable[[], Awaitable[Services]],
     limits: BodyLimits,
     still_signed_in: Callable[[Request, User], Callable[[], Awaitable[None]]],
+    shape: ErrorShape = our_shape,
 ) -> Endpoint:
     """The function that responds to a route's requests, whatever happens.
 
-    `still_signed_in` makes what checks, while a stream is open, that its user may still read it.
+    `still_signed_in` makes what checks, while a stream is open, that its user may still read it; `shape` is
+    how errors look.
     """
-    shape = shape_of(route)
-    body_decoder = msgspec.json.Decoder(shape.body) if shape.body else None
-    most_bytes = min(route.most_body_bytes or limits.most_bytes, limits.most_bytes)
+    handled = shape_of(route)
+    body_decoder = msgspec.json.Decoder(handled.body) if handled.body else None
+    most_bytes = limits.of_body(route.most_body_bytes, with_files=route.body_has_files)
 
     async def respond(request: Request) -> Response:
         # The headers say who sends the request: we read no body from a user who is not signed in.
@@ -216,15 +220,15 @@ def endpoint(
             route.check_key(user.key)
             await check_reach((await services()).store, user, request.path_params)
         # Files are read by their handler, once it knows that they are wanted.
-        reads = route.method != "GET" and not shape.files
+        reads = route.method != "GET" and not handled.files
         raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
         call = Call(user, await services(), request)
         arguments: dict[str, Any] = dict(request.path_params)
-        if shape.query:
-            arguments["query"] = decode_query(request.scope["query_string"], shape.query)
+        if handled.query:
+            arguments["query"] = decode_query(request.scope["query_string"], handled.query)
         if body_decoder:
             arguments["body"] = await decode_body_aside(raw, body_decoder)
-        if shape.files:
+        if handled.files:
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)
         if isinstance(result, EventStream):
@@ -250,6 +254,6 @@ def endpoint(
         except Exception:
             log.exception("%s %s failed", route.method, route.path)
             error = ThreadkeepError("Something went wrong on our side. The error has been logged.")
-        return error_response(error, path=route.path, request_id=request.state.request_id)
+        return error_response(error, request_id=request.state.request_id, shape=shape)
 
     return respond_always

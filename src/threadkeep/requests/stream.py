@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from enum import Enum
+from enum import Enum, auto
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -23,13 +23,6 @@ SLOWEST_READ_S = 30.0
 # regular end would wait behind unread data. And it would look like a complete stream, which it isn't if the
 # turn's end is unknown.
 broken_off: ContextVar[bool] = ContextVar("broken_off", default=False)
-
-
-class StreamEnd(Enum):
-    """How a stream ends: its turn is over, or waits for its user."""
-
-    OVER = "over"
-    PAUSED = "paused"
 
 
 T = TypeVar("T")
@@ -55,9 +48,22 @@ class Source(Protocol[ReadT_co]):
         """Whether what was read is all there is."""
         ...
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing follows until a user decides."""
+        ...
+
     def wake(self) -> None:
         """Wakes the reader, if it waits."""
         ...
+
+
+class StreamEnd(Enum):
+    """How a stream ends. One that is cut says nothing at its end: its connection breaks."""
+
+    OVER = auto()
+    PAUSED = auto()
+    """A turn waits for its user, who answers with another request."""
 
 
 class Encoding(Protocol[ReadT_contra]):
@@ -67,7 +73,7 @@ class Encoding(Protocol[ReadT_contra]):
         """The frames of what was read."""
         ...
 
-    def end(self) -> bytes:
+    def end(self, how: StreamEnd, /) -> bytes:
         """What is said at the end."""
         ...
 
@@ -77,12 +83,23 @@ async def _nothing() -> None:
 
 
 class EventStream(Response):
-    """Sends what a source yields, until it ends or the reader disconnects."""
+    """Sends what a source yields, until it ends or the reader disconnects.
+
+    If it `ends_when_paused`, also until a turn waits for its user; by default it stays open meanwhile.
+    """
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, source: Source[T], encoding: Encoding[T], headers: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        source: Source[T],
+        encoding: Encoding[T],
+        headers: Mapping[str, str],
+        *,
+        ends_when_paused: bool = False,
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **headers})
+        self._ends_when_paused = ends_when_paused
         del self.headers["content-length"]
         self._source: Source[Any] = source
         self._encoding: Encoding[Any] = encoding
@@ -123,8 +140,11 @@ class EventStream(Response):
                 await reader.send(b"".join(map(self._encoding.encode_chunk, chunks)))
             elif reader.needs_sign_of_life:
                 await reader.send(HEARTBEAT)
+            if self._ends_when_paused and self._source.is_paused:
+                await reader.send(self._encoding.end(StreamEnd.PAUSED), more=False)
+                return
         if self._source.has_ended:
-            await reader.send(self._encoding.end(), more=False)
+            await reader.send(self._encoding.end(StreamEnd.OVER), more=False)
         else:
             broken_off.set(True)
             log.info("closing a stream: this node can't tell how the turn ends")

@@ -135,6 +135,7 @@ class UserEventReader:
 
     has_ended = True
     """An end isn't an error: the reader reconnects."""
+    is_paused = False
 
     def __init__(
         self, events: UserEvents, user_id: UserId, after: str | None, concerns: Concerns | None

@@ -14,7 +14,7 @@ from threadkeep.domain.events import TurnEvent
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.threadkeep.encode import event_frame
 from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
+from threadkeep.requests.stream import EventStream, StreamEnd
 from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
 from threadkeep.sse import frame
 from threadkeep.tasks import end_tasks
@@ -89,6 +89,8 @@ async def _has_left(request: Request) -> None:
 class _Running:
     """A rerun that goes on while somebody reads its events."""
 
+    is_paused = False
+
     def __init__(self, rerun: Rerun) -> None:
         self._rerun = rerun
         self._task: asyncio.Task[None] | None = None
@@ -144,7 +146,7 @@ class _Frames:
             return event_frame(chunk)
         return frame(_encode(chunk), event=RESULT)
 
-    def end(self) -> bytes:
+    def end(self, how: StreamEnd) -> bytes:
         """Nothing: the result ends it."""
         return b""
 

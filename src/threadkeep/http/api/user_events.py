@@ -5,7 +5,7 @@ from functools import partial
 import msgspec
 
 from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
+from threadkeep.requests.stream import EventStream, StreamEnd
 from threadkeep.runtime.user_events import UserEventWithId
 from threadkeep.services.reach import concerns
 from threadkeep.sse import frame
@@ -21,7 +21,7 @@ class _Frames:
         view = user_event_view(*entry)
         return frame(_to_json(view), event=view.type, id=view.id)
 
-    def end(self) -> bytes:
+    def end(self, how: StreamEnd) -> bytes:
         return b""
 
 

@@ -217,7 +217,7 @@ class HttpConnection(HttpToolsProtocol):
 def _error_bytes(error: ThreadkeepError) -> bytes:
     """An error as bytes on the wire, without an application."""
     request_id = new_request_id()
-    response = error_response(error, path="", request_id=request_id)
+    response = error_response(error, request_id=request_id)
     headers = [*response.raw_headers, *our_headers(request_id), (b"connection", b"close")]
     lines = b"".join(b"%s: %s\r\n" % header for header in headers)
     return STATUS_LINE[response.status_code] + lines + b"\r\n" + bytes(response.body)

@@ -1,0 +1,27 @@
+"""The protocols besides our own API: their routes, and how errors look under their paths."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.requests.errors import ErrorShape, domain_shape, error_response, our_shape
+from threadkeep.requests.routing import Route
+
+FOREIGN_ROUTES: tuple[Route, ...] = ()
+"""Routes whose requests and responses other people define; they aren't in our OpenAPI document."""
+
+_SHAPES: Mapping[str, ErrorShape] = {"/api/domains": domain_shape}
+"""How errors look, by the beginning of the path."""
+
+
+def shape_at(path: str) -> ErrorShape:
+    """How errors look at a path."""
+    return next((shape for prefix, shape in _SHAPES.items() if path.startswith(prefix)), our_shape)
+
+
+def error_at(scope: Scope, error: ThreadkeepError, request_id: str) -> Response:
+    """An error in the shape of the protocol that the path belongs to."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))  # a host may have mounted us
+    return error_response(error, request_id=request_id, shape=shape_at(path))
