@@ -6,13 +6,17 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.protocols.ai_sdk import routes as ai_sdk
 from threadkeep.requests.errors import ErrorShape, domain_shape, error_response, our_shape
 from threadkeep.requests.routing import Route
 
-FOREIGN_ROUTES: tuple[Route, ...] = ()
+FOREIGN_ROUTES: tuple[Route, ...] = (*ai_sdk.ROUTES,)
 """Routes whose requests and responses other people define; they aren't in our OpenAPI document."""
 
-_SHAPES: Mapping[str, ErrorShape] = {"/api/domains": domain_shape}
+_SHAPES: Mapping[str, ErrorShape] = {
+    "/api/domains": domain_shape,
+    ai_sdk.PREFIX: ai_sdk.error_shape,
+}
 """How errors look, by the beginning of the path."""
 
 

@@ -4,17 +4,32 @@ import { createInterface } from "node:readline";
 const PACKAGES = { 5: "ai-5", 6: "ai-6", 7: "ai" };
 
 class State {
-  messages = [];
-  status = "ready";
-  error = undefined;
+  #shown = { messages: [], status: "ready", error: undefined };
+  #changed;
   constructor(changed) {
-    return new Proxy(this, {
-      set: (target, name, value) => {
-        target[name] = value;
-        changed();
-        return true;
-      },
-    });
+    this.#changed = changed;
+  }
+  #set(changes) {
+    Object.assign(this.#shown, changes);
+    this.#changed();
+  }
+  get messages() {
+    return this.#shown.messages;
+  }
+  set messages(messages) {
+    this.#set({ messages });
+  }
+  get status() {
+    return this.#shown.status;
+  }
+  set status(status) {
+    this.#set({ status });
+  }
+  get error() {
+    return this.#shown.error;
+  }
+  set error(error) {
+    this.#set({ error });
   }
   pushMessage = (message) => (this.messages = [...this.messages, message]);
   popMessage = () => (this.messages = this.messages.slice(0, -1));

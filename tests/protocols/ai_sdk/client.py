@@ -121,11 +121,13 @@ class Client:
         if kind == "tool-approval-request":
             reason = {"requestReason": chunk["reason"]} if "reason" in chunk else {}
             part |= {"state": "approval-requested", "approval": {"id": chunk["approvalId"], **reason}}
-        elif kind == "tool-output-available":
+        elif kind.startswith("tool-output-") and self.version == 5:
+            assert chunk.get("dynamic", False) == (part["type"] == "dynamic-tool")
+        if kind == "tool-output-available":
             part |= {"state": "output-available", "output": chunk["output"]}
         elif kind == "tool-output-error":
             part |= {"state": "output-error", "errorText": chunk["errorText"]}
-        else:
+        elif kind == "tool-output-denied":
             part |= {"state": "output-denied"}
 
     def _data(self, chunk: Json) -> None:

@@ -245,12 +245,16 @@ class _Config(Struct, frozen=True, rename="camel"):
     model_name: str | None = None
 
 
+_tools_decoder = msgspec.json.Decoder(dict[str, _SentTool])
+_config_decoder = msgspec.json.Decoder(_Config)
+
+
 def tools_of(body: ChatBody) -> tuple[ClientTool, ...]:
     """The tools that the client runs, as assistant-ui sends them: by name."""
     if body.tools is UNSET:
         return ()
     try:
-        sent = msgspec.json.decode(body.tools, type=dict[str, _SentTool] | None) or {}
+        sent = _tools_decoder.decode(body.tools)
     except msgspec.ValidationError as exc:
         raise InvalidRequest(f"`tools` must be an object of tools by name: {exc}.", param="tools") from exc
     return tuple(
@@ -264,7 +268,6 @@ def model_of(body: ChatBody) -> str | None:
     if body.model or body.config is UNSET:
         return body.model
     try:
-        config = msgspec.json.decode(body.config, type=_Config | None)
+        return _config_decoder.decode(body.config).model_name
     except msgspec.ValidationError:
         return None
-    return config.model_name if config else None

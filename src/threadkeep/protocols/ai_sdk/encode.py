@@ -30,7 +30,7 @@ Whatever follows a text or a thought ends it. The last frame is `[DONE]`.
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.approval import ApprovalKind, Decision
 from threadkeep.domain.events import (
@@ -123,6 +123,8 @@ class _UIMessageTurn:
         self._has_step = False
         self._needs_step = False
         self._sources = Sources()
+        self._client_calls: set[str] = set()
+        """The calls of tools that the client runs."""
         self._asked_calls: dict[str, str] = {}
         """By request id, the calls that wait or waited for the user."""
         self._questions: dict[str, ApprovalRequest] = {}
@@ -234,7 +236,9 @@ class _UIMessageTurn:
     # Tools
 
     def _called(self, body: ToolCalled) -> frames.ToolInputAvailable:
-        is_ours = True if body.server != CLIENT else UNSET
+        if body.server == CLIENT:
+            self._client_calls.add(body.tool_call_id)
+        is_ours = self._is_ours(body.tool_call_id)
         return frames.ToolInputAvailable(
             tool_call_id=body.tool_call_id,
             tool_name=body.tool_name,
@@ -251,13 +255,18 @@ class _UIMessageTurn:
             chunks.append(parts.chart(body.tool_call_id, body.chart_data))
         return [*map(sse, chunks)]
 
+    def _is_ours(self, tool_call_id: str) -> Literal[True] | UnsetType:
+        return UNSET if tool_call_id in self._client_calls else True
+
     def _outcome(self, body: ToolResultStored) -> Chunk:
         id_ = body.tool_call_id
+        is_ours = self._is_ours(id_)
         if body.status == "ok":
-            return frames.ToolOutputAvailable(tool_call_id=id_, output=body.result)
+            return frames.ToolOutputAvailable(tool_call_id=id_, output=body.result, dynamic=is_ours)
         if body.status == "denied" and self._version > 5 and id_ in self._asked_calls.values():
             return frames.ToolOutputDenied(tool_call_id=id_)
-        return frames.ToolOutputError(tool_call_id=id_, error_text=parts.error_text(body.error, body.status))
+        text = parts.error_text(body.error, body.status)
+        return frames.ToolOutputError(tool_call_id=id_, error_text=text, dynamic=is_ours)
 
     # Requests to the user
 

@@ -141,10 +141,11 @@ class ToolApprovalResponse(_Tagged, frozen=True, kw_only=True, tag="tool-approva
 
 
 class ToolOutputAvailable(_Tagged, frozen=True, kw_only=True, tag="tool-output-available"):
-    """A call's result."""
+    """A call's result. Version 5 finds a dynamic call only if its result is `dynamic`, too."""
 
     tool_call_id: str
     output: Any
+    dynamic: bool | UnsetType = UNSET
 
 
 class ToolOutputError(_Tagged, frozen=True, kw_only=True, tag="tool-output-error"):
@@ -152,6 +153,7 @@ class ToolOutputError(_Tagged, frozen=True, kw_only=True, tag="tool-output-error
 
     tool_call_id: str
     error_text: str
+    dynamic: bool | UnsetType = UNSET
 
 
 class ToolOutputDenied(_Tagged, frozen=True, kw_only=True, tag="tool-output-denied"):

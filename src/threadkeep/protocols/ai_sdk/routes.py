@@ -94,9 +94,7 @@ async def history(call: Call, *, chat_id: str, query: ChatQuery) -> Chat:
     conversation = await outside.find(call.user, chat_id)
     if conversation is None:
         return Chat(id=chat_id, messages=[])
-    messages = [
-        it for it in await outside.history(call.user, conversation) if _is_listed(it.status, query)
-    ]
+    messages = [it for it in await outside.history(call.user, conversation) if _is_listed(it.status, query)]
     ids = await outside.ids_of(conversation, messages)
     return Chat(id=chat_id, messages=[ui_message(it, ids[it.id], reader) for it in messages])
 
@@ -148,7 +146,7 @@ ROUTES = (
         chat,
         _TAG,
         errors=(ConversationNotFound, NothingToRegenerate),
-        most_body_bytes=None,
+        body_has_files=True,
         scope=Scope.CHAT,
     ),
     Route("GET", f"{_CHAT}/{{chat_id}}", history, _TAG),
