@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test compat corpus costs fuzz chaos audit run page screens types bench bench-peers performance conformance lock clean
+.PHONY: help check test compat corpus costs fuzz chaos audit run page packages screens types bench bench-peers performance conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -47,6 +47,10 @@ run: ## start the server
 page: ## build the web page after a change in web/
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page.py
+
+packages: ## build the npm packages of web/packages as tarballs in dist/
+	@sh scripts/env dev
+	@$(PYTHON) -m scripts.packages
 
 screens: ## take pictures of every screen (build/screens/index.html) and accept its outlines
 	@sh scripts/env dev

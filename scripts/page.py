@@ -75,7 +75,7 @@ def install() -> list[str]:
     lock = hashlib.sha256((SOURCE / "package-lock.json").read_bytes()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != lock:
         # No package's own script is run: none is needed.
-        _run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         stamp.write_text(lock)
     return node
 
@@ -86,7 +86,7 @@ def build() -> None:
         return
     made_from = sources()
     node = install()
-    _run([*node, "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"])
+    run([*node, "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"])
     shutil.rmtree(BUILT, ignore_errors=True)
     shutil.copytree(SOURCE / "dist", BUILT)
     STAMP.write_text(made_from)
@@ -95,26 +95,28 @@ def build() -> None:
 def check() -> None:
     """Lints the page, checks its types and runs its own tests."""
     node = install()
-    _run([*node, "node_modules/oxlint/bin/oxlint", "--deny-warnings"])
-    _run([*node, "node_modules/typescript/bin/tsc"])
-    # On its own, without the DOM: the page's tsconfig gives the client more than it may use.
-    _run([*node, "node_modules/typescript/bin/tsc", "--project", "packages/client"])
-    _run([*node, "node_modules/vitest/vitest.mjs", "run"])
+    run([*node, "node_modules/oxlint/bin/oxlint", "--deny-warnings"])
+    run([*node, "node_modules/typescript/bin/tsc"])
+    # Each on its own, the client without the DOM: the page's tsconfig gives them more than they may use.
+    for package in ("packages/client", "packages/client/src/browser", "packages/react"):
+        run([*node, "node_modules/typescript/bin/tsc", "--project", package])
+    run([*node, "node_modules/vitest/vitest.mjs", "run"])
 
 
 def audit() -> int:
     """Asks npm's registry for known vulnerabilities of the locked packages; npm's exit code."""
     _, npm = commands()
-    return _run([*npm, "audit", "--package-lock-only"], check=False)
+    return run([*npm, "audit", "--package-lock-only"], check=False)
 
 
-def _run(command: list[str], *, check: bool = True) -> int:
+def run(command: list[str], *, folder: Path = SOURCE, check: bool = True) -> int:
+    """Runs one of `commands`; its exit code."""
     # npm's programs look for node on PATH.
     node = str(Path(command[0]).parent)
     path = f"{node}{os.pathsep}{os.environ.get('PATH', '')}"
     # The operating system's certificates, so that installing works behind a company proxy too.
     environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
-    return subprocess.run(command, cwd=SOURCE, env=environment, check=check).returncode
+    return subprocess.run(command, cwd=folder, env=environment, check=check).returncode
 
 
 if __name__ == "__main__":

@@ -100,6 +100,7 @@ export default defineConfig({
       },
       // Without a document: the client needs none.
       { extends: true, test: { name: "client", environment: "node", include: ["packages/client/tests/**/*.test.ts"] } },
+      { extends: true, test: { name: "react", environment: "happy-dom", include: ["packages/react/tests/**/*.test.tsx"] } },
     ],
   },
 } as Parameters<typeof defineConfig>[0]);

@@ -200,7 +200,7 @@ def keys(page: Page, _: ScriptedModel) -> None:
     limited = {"agents": [agent], "budgetMonth": "12.50", "expiresAt": "2999-01-01T00:00:00Z"}
     made(page, "/api/keys", {"name": "Web shop", "scopes": ["chat"], **limited})
     page.goto("/#/keys")
-    expect(page.get_by_role("heading", name="Web shop")).to_be_visible()
+    expect(page.get_by_text("Only for Advisor")).to_be_visible()
 
 
 def key_form(page: Page, _: ScriptedModel) -> None:

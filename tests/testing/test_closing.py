@@ -2,6 +2,7 @@
 
 import gc
 import socket
+import sys
 import threading
 from contextlib import suppress
 
@@ -17,7 +18,11 @@ def test_client_that_connects_while_the_model_ends_leaves_no_open_connection(
 ):
     sockets: list[socket.socket] = []
     left: list[str] = []
-    monkeypatch.setattr("sys.unraisablehook", lambda found: left.append(str(found.exc_value)))
+
+    def note(found: "sys.UnraisableHookArgs") -> None:
+        left.append(str(found.exc_value))
+
+    monkeypatch.setattr("sys.unraisablehook", note)
 
     def connect(address: tuple[str, int]) -> None:
         with suppress(OSError):

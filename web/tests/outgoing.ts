@@ -1,7 +1,7 @@
 import { type KeptFile, type OutgoingFile } from "@threadkeep/client";
 import { expect, vi } from "vitest";
 
-import { outbox } from "../src/state/outbox";
+import { outbox } from "../src/state/front-end";
 
 /** Waits until the server has taken or refused what the outbox was given. */
 export async function delivered(given: Promise<boolean>): Promise<void> {

@@ -1,22 +1,20 @@
 import { afterEach, beforeEach, vi } from "vitest";
 
-import { outbox, startOutbox } from "../src/state/outbox";
+import { outbox } from "../src/state/front-end";
 import { respond, undraw } from "./draw";
 
 // What draws charts is large, and needs a real canvas.
 vi.mock("../src/chart/draw", () => ({ draw: () => () => {} }));
 
-let stopOutbox = () => {};
-
-beforeEach(() => {
+beforeEach(async () => {
   respond.mockReset();
   vi.stubGlobal("fetch", respond);
-  stopOutbox = startOutbox("me");
+  await outbox.start({ server: "http://localhost/", userId: "me" });
 });
 
 afterEach(async () => {
   await outbox.discard();
-  stopOutbox();
+  outbox.stop();
   vi.unstubAllGlobals();
   undraw();
 });

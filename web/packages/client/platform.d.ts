@@ -17,7 +17,7 @@ declare class AbortController {
 
 declare class URL {
   constructor(url: string, base?: string);
-  protocol: string;
+  readonly href: string;
   hash: string;
   readonly searchParams: { set(name: string, value: string): void };
 }
@@ -38,26 +38,26 @@ interface Response {
   readonly body: ByteStream | null;
   text(): Promise<string>;
   json(): Promise<unknown>;
+  blob(): Promise<Blob>;
 }
 
 declare function fetch(
   url: URL,
-  options: { method: string; headers: Record<string, string>; body: string | null; signal: AbortSignal | null; cache: "no-store" },
+  options: { method: string; headers: Record<string, string>; body: string | FormData | null; signal: AbortSignal | null; cache: "no-store" },
 ): Promise<Response>;
 
-declare class WebSocket {
-  static readonly OPEN: number;
-  constructor(url: URL);
-  readonly readyState: number;
-  onopen: (() => void) | null;
-  onmessage: ((event: { data: unknown }) => void) | null;
-  onclose: (() => void) | null;
-  send(text: string): void;
+declare class FormData {
+  append(name: string, file: Blob): void;
 }
 
 /** The content of a file: only stored and handed on. */
 interface Blob {
   readonly size: number;
+  readonly type: string;
+}
+
+interface File extends Blob {
+  readonly name: string;
 }
 
 declare const crypto: { getRandomValues(bytes: Uint8Array): Uint8Array };

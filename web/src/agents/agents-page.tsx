@@ -1,9 +1,9 @@
 import { requestProblemOf, type AgentView, type MeView, type Problem } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
 import { useRowFocus } from "../hooks/use-row-focus";
-import { useStore } from "../hooks/use-store";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
 import { Field } from "../ui/field";

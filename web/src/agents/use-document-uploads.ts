@@ -1,8 +1,9 @@
 import { ApiError, freshKey, problemOf, type DocumentView, type Problem } from "@threadkeep/client";
+import { reportingFetch } from "@threadkeep/client/browser";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { removeCancelled } from "../api/cancelled-upload";
-import { upload } from "../api/upload";
+import { api } from "../api/api";
 import { useUnsaved } from "../state/unsaved";
 
 export interface DocumentUpload {
@@ -69,7 +70,7 @@ export function useDocumentUploads(path: string, documents: readonly DocumentVie
     const before = new Set(known.current);
     const isNew = ({ id }: DocumentView) => !before.has(id) && !acknowledged.current.has(id);
     try {
-      const document = await upload<DocumentView>(path, file, onProgress, request.signal);
+      const document = await api.upload<DocumentView>(path, file, { fetch: reportingFetch(onProgress), signal: request.signal });
       const isAdded = isNew(document);
       if (isCancelled) {
         if (isAdded) void remove(({ id }) => id === document.id, removal.signal);

@@ -1,6 +1,7 @@
 /** The page's way to its server. Addresses are relative to the page, which may be mounted below a path. */
 
-import { ApiClient, ConversationSocket, Store, pause } from "@threadkeep/client";
+import { ApiClient, Store } from "@threadkeep/client";
+import { browserPlatform } from "@threadkeep/client/browser";
 
 const TOKEN = "threadkeep.token";
 
@@ -31,24 +32,11 @@ export function whenUnauthorized(listener: () => void): void {
   unauthorized = listener;
 }
 
-export function onUnauthorized(): void {
-  unauthorized();
-}
+export const platform = browserPlatform();
 
 export const api = new ApiClient({
   baseUrl: () => document.baseURI,
   token: token.get,
-  onUnauthorized,
-  pause: pauseUntilOnline,
+  onUnauthorized: () => unauthorized(),
+  pause: platform.pause,
 });
-
-export const socket = new ConversationSocket(api);
-
-/** Waits; shorter when the browser says that the network is back. */
-async function pauseUntilOnline(ms: number, signal?: AbortSignal): Promise<void> {
-  const online = new AbortController();
-  const wake = () => online.abort();
-  window.addEventListener("online", wake);
-  await pause(ms, signal ? AbortSignal.any([signal, online.signal]) : online.signal);
-  window.removeEventListener("online", wake);
-}

@@ -1,6 +1,6 @@
+import { useStore } from "@threadkeep/react";
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { useStore } from "../hooks/use-store";
 import { theme } from "../state/preferences";
 import { LongText } from "../ui/long-text";
 import { useWords } from "../words";

@@ -1,7 +1,7 @@
 import { type AgentView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Plus } from "lucide-react";
 
-import { useStore } from "../hooks/use-store";
 import { agents, publisherOf } from "../state/agents";
 import { go } from "../state/route";
 import { session } from "../state/session";

@@ -1,7 +1,7 @@
 import { isBusy, type Thread } from "@threadkeep/client";
+import { useSelected } from "@threadkeep/react";
 import { GitBranch, X } from "lucide-react";
 
-import { useSelected } from "../hooks/use-store";
 import { rename } from "../state/route";
 import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";

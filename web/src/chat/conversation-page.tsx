@@ -1,15 +1,13 @@
 import { problemOf, type Thread, type OutgoingFile, type Problem } from "@threadkeep/client";
+import { useSelected, useStore, useThread } from "@threadkeep/react";
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { useSelected, useStore } from "../hooks/use-store";
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
 import { LazyMissingPage } from "../pages/lazy-missing-page";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
-import { conversations } from "../state/conversations";
+import { conversations, openThread, outbox } from "../state/front-end";
 import { newDraftKey, readDraft } from "../state/drafts";
 import { chosenModel, modelsFor, moveChoice } from "../state/models";
-import { openThread } from "../state/open-thread";
-import { outbox } from "../state/outbox";
 import { go, type Route } from "../state/route";
 import { ProblemBar } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
@@ -39,18 +37,14 @@ interface OpenProps {
 
 function OpenThread({ at: { id, seq, branchId, turnId }, begun, onMenu }: OpenProps) {
   const thread = useMemo(() => begun ?? openThread(id), [id, begun]);
-  const [joined, setJoined] = useState(false);
-  useEffect(() => {
-    void thread.join().then(() => setJoined(true));
-    return () => thread.leave();
-  }, [thread]);
+  const joined = useThread(thread);
   /** Where the opened message was searched for. */
   const [lookedAt, setLookedAt] = useState<number | undefined>();
   useEffect(() => {
     if (joined && seq !== undefined) void thread.reading.showAt(seq).then(() => setLookedAt(seq));
   }, [thread, joined, seq]);
   // Pass titles set by the model or elsewhere on to the list.
-  const listed = useSelected(conversations, (list) => list.items.find((it) => it.id === id));
+  const listed = useSelected(conversations.state, (list) => list.items.find((it) => it.id === id));
   useEffect(() => {
     if (listed) thread.retitle(listed.title);
   }, [thread, listed]);

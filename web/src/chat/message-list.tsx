@@ -1,9 +1,9 @@
 import { isBusy, isLocalId, isRunning, isWaiting, itemsIn, keyOf, type Thread } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { ArrowDown } from "lucide-react";
 import { Fragment } from "react";
 
-import { useStore } from "../hooks/use-store";
-import { outbox } from "../state/outbox";
+import { outbox } from "../state/front-end";
 import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
 import { QueuedMessages } from "./queued-messages";

@@ -1,4 +1,5 @@
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { minute } from "../state/minute";
 import { useWords } from "../words";
 import { dateTime, relativeTime } from "../words/format";

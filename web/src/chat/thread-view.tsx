@@ -10,18 +10,17 @@ import {
   type OutgoingFile,
   type Thread,
 } from "@threadkeep/client";
+import { useSelected, useStore } from "@threadkeep/react";
 import { useEffect, useState } from "react";
 
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
-import { useSelected, useStore } from "../hooks/use-store";
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
 import { LazyMissingPage } from "../pages/lazy-missing-page";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
-import { refreshConversations } from "../state/conversations";
+import { conversations, outbox } from "../state/front-end";
 import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { chosenModel, modelState, modelsFor } from "../state/models";
-import { outbox } from "../state/outbox";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { toast } from "../state/toasts";
 import { ProblemBar, toastProblem } from "../ui/problem-bar";
@@ -109,7 +108,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const fork = async (message: Message) => {
     try {
       const made = await thread.branches.fork(message.id);
-      void refreshConversations();
+      void conversations.refresh();
       go({ name: "conversation", id: made.id });
       toast(words.forked, { label: words.back, run: () => go({ name: "conversation", id: thread.id }) });
     } catch (error) {

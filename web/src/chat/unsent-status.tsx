@@ -1,7 +1,7 @@
 import { canWithdraw, type OutboxItem } from "@threadkeep/client";
 import { RotateCw, Undo2 } from "lucide-react";
 
-import { outbox } from "../state/outbox";
+import { outbox } from "../state/front-end";
 import { useWords } from "../words";
 
 /** Says that something is being sent or waits for the server, with buttons to retry and to withdraw it. */

@@ -1,6 +1,6 @@
 import { type AgentView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 
-import { useStore } from "../hooks/use-store";
 import { agents, isGuide } from "../state/agents";
 import { modelState } from "../state/models";
 import { go } from "../state/route";

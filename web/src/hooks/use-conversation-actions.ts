@@ -2,7 +2,7 @@ import { type ConversationPatch, type ConversationView } from "@threadkeep/clien
 import { Archive, ArchiveRestore, Download, Pencil, Pin, PinOff, Trash2 } from "lucide-react";
 
 import { download } from "../api/download";
-import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { go, route } from "../state/route";
 import { toast } from "../state/toasts";
 import { type MenuGroup, type MenuItem } from "../ui/menu";
@@ -15,7 +15,7 @@ type Change = (id: string, patch: ConversationPatch) => Promise<unknown>;
 export function useConversationActions(
   conversation: ConversationView,
   onRename: () => void,
-  change: Change = changeConversation,
+  change: Change = (id, patch) => conversations.change(id, patch),
 ): MenuGroup[] {
   const words = useWords();
   const { id, pinned } = conversation;
@@ -39,13 +39,13 @@ export function useConversationActions(
     putAway(
       () => change(id, { status: "archived" }),
       words.archivedOne(title),
-      () => changeConversation(id, { status: "active" }),
+      () => conversations.change(id, { status: "active" }),
     );
   const remove = () =>
     putAway(
-      () => deleteConversation(id),
+      () => conversations.delete(id),
       words.deleted(title),
-      () => restoreConversation(id),
+      () => conversations.restore(id),
     );
   const file = (label: string, view: "report" | "export", format: string): MenuItem => ({
     label,

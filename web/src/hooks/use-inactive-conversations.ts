@@ -4,7 +4,7 @@ import { requestProblemOf, type ConversationView, type PageView_ConversationView
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { onUserEvent } from "../state/user-events";
+import { frontEnd } from "../state/front-end";
 
 export interface InactiveConversations {
   items: readonly ConversationView[];
@@ -49,7 +49,7 @@ export function useInactiveConversations(status: "archived" | "deleted") {
   const again = useCallback(() => read([], null, shown.current), [read]);
   useEffect(() => {
     void again();
-    const unfollow = onUserEvent(({ type }) => {
+    const unfollow = frontEnd.events.on(({ type }) => {
       if (type.startsWith("conversation_")) void again();
     });
     return () => {

@@ -1,7 +1,7 @@
 import { problemOf } from "@threadkeep/client";
 import { useEffect } from "react";
 
-import { outbox, returnsTo } from "../state/outbox";
+import { outbox, returnsTo } from "../state/front-end";
 import { go, route, type Route } from "../state/route";
 import { toast } from "../state/toasts";
 import { describeProblem } from "../ui/problem-bar";

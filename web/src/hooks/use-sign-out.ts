@@ -1,5 +1,5 @@
 import { confirmed } from "../state/confirmation";
-import { outbox } from "../state/outbox";
+import { outbox } from "../state/front-end";
 import { signOut } from "../state/session";
 import { useWords } from "../words";
 

@@ -1,9 +1,9 @@
 import { type AgentView, type NewKeyView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useState } from "react";
 
 import { api } from "../api/api";
 import { useForm } from "../hooks/use-form";
-import { useStore } from "../hooks/use-store";
 import { agents } from "../state/agents";
 import { Field } from "../ui/field";
 import { toastProblem } from "../ui/problem-bar";

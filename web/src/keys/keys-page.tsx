@@ -1,13 +1,13 @@
 import "../styles/keys.css";
 
 import { type KeyView, type NewKeyView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useRef, useState } from "react";
 
 import { api } from "../api/api";
 import { useLoaded } from "../hooks/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
-import { useStore } from "../hooks/use-store";
-import { agentName, agents } from "../state/agents";
+import { agents, listedAgentName } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { toast } from "../state/toasts";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
@@ -119,7 +119,7 @@ function KeyFacts({ value }: { value: ListedKey }) {
   const facts = [
     value.lastUsedAt ? keyWords.lastUsed(time(value.lastUsedAt)) : keyWords.neverUsed,
     value.expiresAt && (value.isExpired ? keyWords.expiredAt(time(value.expiresAt)) : keyWords.expiresAt(time(value.expiresAt))),
-    value.agents && keyWords.onlyFor(value.agents.map((id) => agentName(all, id) || words.deletedAgent).join(", ")),
+    value.agents && keyWords.onlyFor(value.agents.map((id) => listedAgentName(all, id, words.deletedAgent)).join(", ")),
     value.budgetMonth && keyWords.budgetOf(value.budgetMonth),
   ];
   return (

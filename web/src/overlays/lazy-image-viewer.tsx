@@ -1,8 +1,8 @@
 import { type KeptFile } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
 import { useChunk } from "../hooks/use-chunk";
-import { useStore } from "../hooks/use-store";
 import { viewed } from "../state/viewed-image";
 
 const loadViewer = () => import("./image-viewer");

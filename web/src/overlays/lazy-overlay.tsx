@@ -1,5 +1,6 @@
+import { useStore } from "@threadkeep/react";
+
 import { useChunk } from "../hooks/use-chunk";
-import { useStore } from "../hooks/use-store";
 import { confirmation } from "../state/confirmation";
 import { closeOverlay, overlay } from "../state/overlay";
 

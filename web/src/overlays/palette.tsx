@@ -1,15 +1,15 @@
 import "../styles/overlays.css";
 
 import { type SearchHitView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Search } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { token } from "../api/api";
 import { useSearch } from "../hooks/use-search";
 import { useSignOut } from "../hooks/use-sign-out";
-import { useStore } from "../hooks/use-store";
 import { agents } from "../state/agents";
-import { conversations } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
 import { agentChoices, conversationChoices, matching, type Choice, type ChoiceGroup } from "../state/palette";
 import { language, setLanguage, setTheme, theme } from "../state/preferences";
@@ -110,7 +110,7 @@ export function Palette() {
 function useGroups(found: readonly SearchHitView[]): ChoiceGroup[] {
   const words = useWords();
   const signOut = useSignOut();
-  const listed = useStore(conversations).items;
+  const listed = useStore(conversations.state).items;
   const all = useStore(agents);
   const isSignedIn = useStore(token) !== null;
   const now = useStore(theme);

@@ -1,4 +1,5 @@
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { dismissToast, toasts } from "../state/toasts";
 
 export function Toasts() {

@@ -1,6 +1,6 @@
+import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
-import { useStore } from "../hooks/use-store";
 import { loadSession, session } from "../state/session";
 import { PageFrame } from "./page-frame";
 import { ServerUnreachable } from "./server-unreachable";

@@ -1,4 +1,5 @@
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, setLanguage, setTheme, theme, type Language } from "../state/preferences";
 import { useWords } from "../words";
 

@@ -1,7 +1,7 @@
 import { type ConversationView } from "@threadkeep/client";
 
 import { useInactiveConversations } from "../hooks/use-inactive-conversations";
-import { changeConversation, deleteConversation, restoreConversation } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
@@ -26,15 +26,15 @@ export function ArchivePage({ onMenu }: { onMenu: () => void }) {
   const titleOf = ({ title }: ConversationView) => title || words.untitled;
   const unarchive = (it: ConversationView) =>
     run(
-      () => changeConversation(it.id, { status: "active" }),
+      () => conversations.change(it.id, { status: "active" }),
       words.unarchivedOne(titleOf(it)),
-      () => changeConversation(it.id, { status: "archived" }),
+      () => conversations.change(it.id, { status: "archived" }),
     );
   const remove = (it: ConversationView) =>
     run(
-      () => deleteConversation(it.id),
+      () => conversations.delete(it.id),
       words.deleted(titleOf(it)),
-      () => restoreConversation(it.id),
+      () => conversations.restore(it.id),
     );
   return (
     <InactiveList

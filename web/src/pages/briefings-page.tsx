@@ -1,11 +1,11 @@
 import { type BriefingView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
 import { api } from "../api/api";
-import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
 import { briefings, refreshBriefings } from "../state/briefings";
-import { refreshConversations } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { go } from "../state/route";
 import { toastProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
@@ -53,7 +53,7 @@ function Briefing({ briefing }: { briefing: BriefingView }) {
     act(async () => {
       const path = `/api/briefings/${id}/actions/start_conversation`;
       const { conversationId } = await api.send<{ conversationId: string }>("POST", path);
-      void refreshConversations();
+      void conversations.refresh();
       go({ name: "conversation", id: conversationId });
     });
   return (

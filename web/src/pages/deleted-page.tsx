@@ -3,7 +3,7 @@ import { ApiError, type ConversationView } from "@threadkeep/client";
 import { api } from "../api/api";
 import { useInactiveConversations } from "../hooks/use-inactive-conversations";
 import { confirmed } from "../state/confirmation";
-import { restoreConversation } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
@@ -26,7 +26,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
   };
   const titleOf = ({ title }: ConversationView) => title || words.untitled;
   const restore = async (it: ConversationView) => {
-    await restoreConversation(it.id);
+    await conversations.restore(it.id);
     toast(words.restoredOne(titleOf(it)), { label: words.open, run: () => go({ name: "conversation", id: it.id }) });
   };
   const purge = async (it: ConversationView) => {

@@ -1,9 +1,9 @@
 import { type ConversationView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useRef, type ReactNode } from "react";
 
 import { type InactiveConversations } from "../hooks/use-inactive-conversations";
 import { useRowFocus } from "../hooks/use-row-focus";
-import { useStore } from "../hooks/use-store";
 import { agentName, agents } from "../state/agents";
 import { describeProblem } from "../ui/problem-bar";
 import { ScrollSentinel } from "../ui/scroll-sentinel";

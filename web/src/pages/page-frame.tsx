@@ -1,19 +1,18 @@
 import { type MeView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useCallback, useEffect, useState } from "react";
 
 import { ConversationPage } from "../chat/conversation-page";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { useRefusalToast } from "../hooks/use-refusal-toast";
-import { useStore } from "../hooks/use-store";
 import { LazyOverlay } from "../overlays/lazy-overlay";
 import { Toasts } from "../overlays/toasts";
 import { Sidebar } from "../sidebar/sidebar";
 import { refreshAgents } from "../state/agents";
-import { startOutbox } from "../state/outbox";
+import { startFrontEnd } from "../state/front-end";
 import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
-import { startUserEvents } from "../state/user-events";
 import { Tooltip } from "../ui/tooltip";
 import { useWords } from "../words";
 import { LazyPage } from "./lazy-page";
@@ -28,12 +27,10 @@ export function PageFrame({ me }: { me: MeView }) {
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
     refreshAgents().catch(() => {}); // read again when they are needed
-    const stop = startUserEvents(me.id);
-    const stopOutbox = startOutbox(me.id);
+    const stop = startFrontEnd(me.id);
     window.addEventListener("keydown", shortcut);
     return () => {
       stop();
-      stopOutbox();
       window.removeEventListener("keydown", shortcut);
     };
   }, [me.id]);

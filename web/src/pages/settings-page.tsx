@@ -1,9 +1,9 @@
 import { type HealthView, type MeView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 
 import { api, token } from "../api/api";
 import { useLoaded } from "../hooks/use-loaded";
 import { useSignOut } from "../hooks/use-sign-out";
-import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
 import { hrefOf } from "../state/route";

@@ -1,4 +1,5 @@
 import { type BudgetView, type UsageReportView, type UsageSumView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { ChevronRight, Download } from "lucide-react";
 import { useCallback, useMemo } from "react";
 
@@ -6,8 +7,7 @@ import { api } from "../api/api";
 import { download } from "../api/download";
 import { Chart } from "../chart/chart";
 import { useLoaded } from "../hooks/use-loaded";
-import { useStore } from "../hooks/use-store";
-import { agentName, agents } from "../state/agents";
+import { agents, listedAgentName } from "../state/agents";
 import { cachedShare, daysOf, sumOf, sumsBy, type Sum } from "../state/usage";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
@@ -90,7 +90,7 @@ function Budgets({ budgets, keys }: Report) {
   const all = useStore(agents);
   if (!budgets.length) return null;
   const nameOf = ({ scope, id, period }: BudgetView) => {
-    const whose = { user: usageWords.yourBudget, agent: agentName(all, id) || words.deletedAgent, key: keys.get(id) ?? usageWords.deletedKey };
+    const whose = { user: usageWords.yourBudget, agent: listedAgentName(all, id, words.deletedAgent), key: keys.get(id) ?? usageWords.deletedKey };
     return usageWords.budgetOf(whose[scope], usageWords.perPeriod[period]);
   };
   return (
@@ -144,7 +144,7 @@ function Usage({ items, days, keys }: Report) {
   const words = useWords();
   const usageWords = useUsageWords();
   const all = useStore(agents);
-  const nameOf = useCallback((id: string | null) => (id && agentName(all, id)) || words.deletedAgent, [all, words]);
+  const nameOf = useCallback((id: string | null) => listedAgentName(all, id ?? undefined, words.deletedAgent), [all, words]);
   const byAgent = useMemo(() => sumsBy(items, "agentId"), [items]);
   const total = useMemo(() => sumOf(items), [items]);
   const plots = useMemo(() => {

@@ -4,7 +4,7 @@ import { memo, useRef, useState } from "react";
 
 import { useConversationActions } from "../hooks/use-conversation-actions";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
-import { changeConversation } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { hrefOf } from "../state/route";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
@@ -30,7 +30,7 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
   const rename = (next: string | null) => {
     setRenaming(false);
     if (next === null) return;
-    changeConversation(id, { title: next || null }).catch((error: unknown) => toastProblem(words, error));
+    conversations.change(id, { title: next || null }).catch((error: unknown) => toastProblem(words, error));
   };
   if (renaming)
     return (

@@ -1,12 +1,11 @@
 import { type ConversationView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Search } from "lucide-react";
 import { useRef, useState, type KeyboardEvent } from "react";
 
 import { useRowFocus } from "../hooks/use-row-focus";
-import { useStore } from "../hooks/use-store";
 import { agents, otherAgentName } from "../state/agents";
-import { approvals } from "../state/approvals";
-import { conversations, readMoreConversations, refreshConversations } from "../state/conversations";
+import { approvals, conversations } from "../state/front-end";
 import { ScrollSentinel } from "../ui/scroll-sentinel";
 import { useWords } from "../words";
 import { dayGroup } from "../words/format";
@@ -62,8 +61,8 @@ export function ConversationList({ openId }: { openId: string | null }) {
 function GroupedByDay({ openId }: { openId: string | null }) {
   const words = useWords();
   const all = useStore(agents);
-  const { items, nextCursor, state } = useStore(conversations);
-  const waiting = new Set(useStore(approvals).map((it) => it.conversationId));
+  const { items, nextCursor, state } = useStore(conversations.state);
+  const waiting = new Set(useStore(approvals.items).map((it) => it.conversationId));
   const groups = GROUPS.map((name) => ({ name, members: items.filter((it) => groupOf(it) === name) }));
   return (
     <>
@@ -87,12 +86,12 @@ function GroupedByDay({ openId }: { openId: string | null }) {
       {state === "failed" && (
         <p className="hint">
           {words.listFailed}{" "}
-          <button type="button" className="link" onClick={() => void refreshConversations()}>
+          <button type="button" className="link" onClick={() => void conversations.refresh()}>
             {words.retry}
           </button>
         </p>
       )}
-      {nextCursor && <ScrollSentinel onSeen={readMoreConversations} />}
+      {nextCursor && <ScrollSentinel onSeen={conversations.readMore} />}
     </>
   );
 }

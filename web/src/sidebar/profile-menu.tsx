@@ -1,9 +1,9 @@
 import { type MeView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Archive, BarChart3, ChevronsUpDown, Keyboard, LogOut, Settings, Trash2 } from "lucide-react";
 
 import { token } from "../api/api";
 import { useSignOut } from "../hooks/use-sign-out";
-import { useStore } from "../hooks/use-store";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";

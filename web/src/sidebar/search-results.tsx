@@ -1,10 +1,10 @@
 import { type SearchHitView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { GitBranch } from "lucide-react";
 import { type ReactNode } from "react";
 
 import { useSearch } from "../hooks/use-search";
-import { useStore } from "../hooks/use-store";
-import { conversations } from "../state/conversations";
+import { conversations } from "../state/front-end";
 import { hrefOf } from "../state/route";
 import { grouped } from "../state/search";
 import { useWords } from "../words";
@@ -15,7 +15,7 @@ const MOST_BEFORE = 24;
 /** Conversations whose title or messages have the words, each with its hits. */
 export function SearchResults({ query }: { query: string }) {
   const words = useWords();
-  const { items } = useStore(conversations);
+  const { items } = useStore(conversations.state);
   const { hits: all, describeNothing } = useSearch(query);
   const found = grouped(query, items, all);
   return (

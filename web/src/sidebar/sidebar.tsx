@@ -1,8 +1,8 @@
 import { type MeView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Bot, Inbox, PanelLeft, SquarePen, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
-import { useStore } from "../hooks/use-store";
 import { briefings } from "../state/briefings";
 import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";

@@ -37,6 +37,11 @@ export function agentName(all: readonly AgentView[], id: string | undefined): st
   return all.find((it) => it.id === id)?.name ?? "";
 }
 
+/** An agent's name in a list; an ellipsis while the agents load, since none of them is gone until then. */
+export function listedAgentName(all: readonly AgentView[], id: string | undefined, deleted: string): string {
+  return agentName(all, id) || (id && !all.length ? "…" : deleted);
+}
+
 /** Whose agent it is, if somebody else published it; nobody owns the default one. */
 export function publisherOf(agent: AgentView, session: Session): string | null {
   const isOwn = session.state === "in" && agent.ownerId === session.me.id;

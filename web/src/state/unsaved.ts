@@ -1,9 +1,9 @@
 /** Unsaved form input: the user must confirm before leaving the page with it. */
 
 import { Store } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { useEffect, useId } from "react";
 
-import { useStore } from "../hooks/use-store";
 import { type Words } from "../words";
 import { confirmed } from "./confirmation";
 import { askBeforeLeaving } from "./route";

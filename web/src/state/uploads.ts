@@ -1,8 +1,9 @@
 /** Uploads files, each in its own request, so that a rejected one doesn't affect the others. */
 
-import { freshKey, problemOf, type KeptFile, type UploadedFileView } from "@threadkeep/client";
+import { freshKey, problemOf, uploadFile as uploadTo, type KeptFile } from "@threadkeep/client";
+import { reportingFetch } from "@threadkeep/client/browser";
 
-import { upload } from "../api/upload";
+import { api } from "../api/api";
 import { attachmentsOf, type Attachment } from "./attachments";
 import { seedPreview } from "./previews";
 
@@ -33,7 +34,7 @@ export async function arrivalOf(key: string): Promise<KeptFile | null> {
 
 /** Uploads a file that belongs to no draft. */
 export async function uploadFile(source: File): Promise<KeptFile> {
-  return kept(await upload<UploadedFileView>("/api/files", source, () => {}, new AbortController().signal));
+  return uploadTo(api, source);
 }
 
 /** Takes a file out of a draft, also one that is on its way. */
@@ -75,7 +76,7 @@ function enqueue(draftKey: string, { key, source, localUrl }: Attachment): void 
     if (cancel.signal.aborted || !isWanted) return;
     const onProgress = (progress: number) => change(draftKey, key, { status: { state: "uploading", progress } });
     try {
-      const arriving = upload<UploadedFileView>("/api/files", source, onProgress, cancel.signal).then(kept);
+      const arriving = uploadTo(api, source, { fetch: reportingFetch(onProgress), signal: cancel.signal });
       arrivals.set(key, arriving.catch(() => null));
       const file = await arriving;
       if (localUrl && file.width) seedPreview(file.fileId, localUrl);
@@ -96,8 +97,4 @@ async function work(): Promise<void> {
   running++;
   for (let next = waiting.shift(); next; next = waiting.shift()) await next();
   running--;
-}
-
-function kept({ id, ...file }: UploadedFileView): KeptFile {
-  return { fileId: id, ...file };
 }

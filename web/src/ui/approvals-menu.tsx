@@ -1,9 +1,8 @@
 import { type ApprovalView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { BellRing } from "lucide-react";
 
-import { useStore } from "../hooks/use-store";
-import { approvals } from "../state/approvals";
-import { conversations } from "../state/conversations";
+import { approvals, conversations } from "../state/front-end";
 import { go } from "../state/route";
 import { useWords } from "../words";
 import { Menu } from "./menu";
@@ -11,8 +10,8 @@ import { Menu } from "./menu";
 /** How many requests wait for the person, wherever they are, and the way to each. */
 export function ApprovalsMenu() {
   const words = useWords();
-  const open = useStore(approvals);
-  const { items } = useStore(conversations);
+  const open = useStore(approvals.items);
+  const { items } = useStore(conversations.state);
   if (!open.length) return null;
   const follow = ({ conversationId, requestId }: ApprovalView) => {
     go({ name: "conversation", id: conversationId });

@@ -1,6 +1,7 @@
 /** The texts of the pages of agents; they load with them. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

@@ -1,6 +1,7 @@
 /** What judging an answer says. Loaded with the first answer. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

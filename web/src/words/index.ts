@@ -1,6 +1,6 @@
 import { Store } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 
-import { useStore } from "../hooks/use-store";
 import { language } from "../state/preferences";
 import { en, type Words } from "./en";
 

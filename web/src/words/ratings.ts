@@ -1,6 +1,7 @@
 /** What the list of an agent's ratings says. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

@@ -1,6 +1,7 @@
 /** What trying another model says. Loaded when the user does. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

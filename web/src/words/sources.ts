@@ -1,6 +1,7 @@
 /** The texts of an opened source; they load with it. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

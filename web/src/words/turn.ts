@@ -1,6 +1,7 @@
 /** What the details of a turn say. They are loaded when the user opens them, and so are their words. */
 
-import { useStore } from "../hooks/use-store";
+import { useStore } from "@threadkeep/react";
+
 import { language, type Language } from "../state/preferences";
 
 const en = {

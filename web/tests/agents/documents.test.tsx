@@ -59,6 +59,7 @@ class Upload {
   isAborted = false;
   open = () => {};
   setRequestHeader = () => {};
+  getResponseHeader = () => null;
   send = () => void Upload.all.push(this);
   abort = () => {
     this.isAborted = true;

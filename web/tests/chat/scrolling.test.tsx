@@ -3,7 +3,7 @@ import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import { useScrolling } from "../../src/chat/use-scrolling";
-import { openThread } from "../../src/state/open-thread";
+import { openThread } from "../../src/state/front-end";
 import { click, draw, type Drawn } from "../draw";
 
 /** A view of 500 pixels on something that is as high as a test says. */

@@ -6,7 +6,7 @@ import { api } from "../../src/api/api";
 import { Palette } from "../../src/overlays/palette";
 import { SearchResults } from "../../src/sidebar/search-results";
 import { agents } from "../../src/state/agents";
-import { conversations } from "../../src/state/conversations";
+import { conversations } from "../../src/state/front-end";
 import { respond, draw, press, type, type Drawn } from "../draw";
 
 const hit = (title: string): SearchHitView => ({
@@ -27,7 +27,7 @@ const found = new Map<string, SearchHitView[] | "away">();
 
 beforeEach(() => {
   found.clear();
-  conversations.set({ items: [], nextCursor: null, state: "ready" });
+  conversations.state.set({ items: [], nextCursor: null, state: "ready" });
   agents.set([]);
   respond.mockImplementation(async (url) => {
     const hits = found.get(url.searchParams.get("q")!);
@@ -78,7 +78,7 @@ it("keeps what was chosen in the palette when the server finds more", async () =
   await press(field, "ArrowDown");
   const chosen = () => drawn.find("[aria-selected=true]").textContent;
   expect(chosen()).toBe("Chat with Taxman");
-  await act(async () => conversations.set({ items: [{ id: "x", title: "Tax advice" }] as never, nextCursor: null, state: "ready" }));
+  await act(async () => conversations.state.set({ items: [{ id: "x", title: "Tax advice" }] as never, nextCursor: null, state: "ready" }));
   expect(chosen()).toBe("Chat with Taxman");
 });
 

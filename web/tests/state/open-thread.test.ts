@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from "vitest";
 
-import { openThread } from "../../src/state/open-thread";
+import { openThread } from "../../src/state/front-end";
 import { respond } from "../draw";
 
 const thread = openThread("c");

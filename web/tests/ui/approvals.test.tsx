@@ -2,8 +2,7 @@ import { type ApprovalView, type ConversationView } from "@threadkeep/client";
 import { act } from "react";
 import { afterEach, expect, it } from "vitest";
 
-import { approvals, refreshApprovals } from "../../src/state/approvals";
-import { conversations } from "../../src/state/conversations";
+import { approvals, conversations } from "../../src/state/front-end";
 import { ApprovalsMenu } from "../../src/ui/approvals-menu";
 import { respond, click, draw } from "../draw";
 
@@ -20,15 +19,15 @@ const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView
 const responds = (...items: ApprovalView[]) => respond.mockImplementation(async () => Response.json({ items }));
 
 afterEach(() => {
-  act(() => approvals.set([]));
+  act(() => approvals.items.set([]));
 });
 
 it("counts what waits, names it, and leads there", async () => {
-  conversations.update((list) => ({ ...list, items: [{ id: "c1", title: "Tea" } as ConversationView] }));
+  conversations.state.update((list) => ({ ...list, items: [{ id: "c1", title: "Tea" } as ConversationView] }));
   const drawn = draw(<ApprovalsMenu />);
   expect(drawn.text).toBe("");
   responds(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
-  await act(refreshApprovals);
+  await act(approvals.refresh);
   expect(drawn.named("2 requests are waiting for you").textContent).toContain("2");
   await click(drawn.named("2 requests are waiting for you"));
   const [first, second] = [...drawn.place.querySelectorAll<HTMLElement>("[role=menuitem]")];
@@ -45,8 +44,8 @@ it("counts what waits, names it, and leads there", async () => {
 
 it("keeps what is known when it cannot be read", async () => {
   responds(open("r1"));
-  await refreshApprovals();
+  await approvals.refresh();
   respond.mockImplementation(async () => new Response("{}", { status: 500 }));
-  await refreshApprovals();
-  expect(approvals.get()).toHaveLength(1);
+  await approvals.refresh();
+  expect(approvals.items.get()).toHaveLength(1);
 });

@@ -1,26 +1,41 @@
 /** Sends requests to a Threadkeep server. */
 
-import { Unreachable, errorFrom } from "./errors";
-import { pause, type Pause } from "./pause";
+import { Unreachable, errorFrom } from "./errors.ts";
+import { pause, type Pause } from "./pause.ts";
+
+/** The part of `fetch` that the client uses. */
+export type Fetch = (url: URL, options: FetchOptions) => Promise<Response>;
+
+export interface FetchOptions {
+  method: string;
+  headers: Record<string, string>;
+  body: string | FormData | null;
+  signal: AbortSignal | null;
+  cache: "no-store";
+}
 
 export interface ApiClientOptions {
-  /** The server's address; every path is relative to it, since a server may be mounted below a path. */
-  baseUrl: () => string;
-  /** The user's token; null if nobody has signed in. */
-  token?: () => string | null;
+  /** The server's address; every path is below it, since a server may be mounted below a path. */
+  baseUrl: string | (() => string);
+  /** The user's token, or an API key; null if nobody has signed in. */
+  token?: string | (() => string | null);
   /** The server no longer accepts the token. */
   onUnauthorized?: () => void;
   /** How to wait before a retry: a browser's wait ends when the network is back. */
   pause?: Pause;
+  /** Used in place of the global `fetch`. */
+  fetch?: Fetch;
 }
 
 export interface ApiRequest {
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   query?: Record<string, string | number | boolean | null | undefined>;
-  /** Sent as JSON. */
+  /** Sent as it is if it is a form, otherwise as JSON. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Used for this request only, as by an upload that reports its progress. */
+  fetch?: Fetch;
 }
 
 export class ApiClient {
@@ -30,8 +45,13 @@ export class ApiClient {
     this.pause = options.pause ?? pause;
   }
 
+  /** The folder in which the server's paths are: it identifies the server. */
+  get address(): string {
+    return new URL(".", this.#baseUrl()).href;
+  }
+
   url(path: string, query: ApiRequest["query"] = {}): URL {
-    const url = new URL(path.replace(/^\//, ""), this.options.baseUrl());
+    const url = new URL(path.replace(/^\//, ""), this.#baseUrl());
     url.hash = "";
     for (const [name, value] of Object.entries(query))
       if (value !== null && value !== undefined) url.searchParams.set(name, String(value));
@@ -39,17 +59,19 @@ export class ApiClient {
   }
 
   /** The response to a request; throws an `ApiError` if the server refuses it, and `Unreachable` if none arrives. */
-  async request(path: string, { method = "GET", query, body, headers: extra, signal }: ApiRequest = {}): Promise<Response> {
+  async request(path: string, { method = "GET", query, body, headers: extra, signal, fetch: special }: ApiRequest = {}): Promise<Response> {
     const headers: Record<string, string> = { Accept: "application/json", ...extra };
     const token = this.#token();
     if (token) headers["Authorization"] = `Bearer ${token}`;
-    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const isForm = body instanceof FormData;
+    if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
     let response: Response;
     try {
-      response = await fetch(this.url(path, query), {
+      const send = special ?? this.options.fetch ?? fetch;
+      response = await send(this.url(path, query), {
         method,
         headers,
-        body: body === undefined ? null : JSON.stringify(body),
+        body: isForm ? body : body === undefined ? null : JSON.stringify(body),
         signal: signal ?? null,
         cache: "no-store",
       });
@@ -81,8 +103,32 @@ export class ApiClient {
     return response.status === 204 ? (undefined as T) : jsonOf<T>(response, signal);
   }
 
+  /** Uploads a file; what the server says of it. */
+  async upload<T>(path: string, file: Blob, { signal, fetch }: Pick<ApiRequest, "signal" | "fetch"> = {}): Promise<T> {
+    const body = new FormData();
+    body.append("files", file);
+    const response = await this.request(path, { method: "POST", body, signal, fetch });
+    return (await jsonOf<{ items: [T] }>(response, signal)).items[0];
+  }
+
+  /** Every item of a list, page after page. */
+  async *list<T>(path: string, query: ApiRequest["query"] = {}): AsyncGenerator<T, undefined> {
+    let cursor: string | null = null;
+    do {
+      const page: { items: T[]; nextCursor?: string | null } = await this.get(path, { limit: 100, ...query, cursor });
+      yield* page.items;
+      cursor = page.nextCursor ?? null;
+    } while (cursor !== null);
+  }
+
+  #baseUrl(): string {
+    const { baseUrl } = this.options;
+    return typeof baseUrl === "string" ? baseUrl.replace(/\/?$/, "/") : baseUrl();
+  }
+
   #token(): string | null {
-    return this.options.token?.() ?? null;
+    const { token } = this.options;
+    return (typeof token === "function" ? token() : token) ?? null;
   }
 }
 

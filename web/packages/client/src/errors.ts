@@ -1,6 +1,6 @@
 /** How a request fails: the server refuses it, or cannot be reached. */
 
-import { type ErrorResponse } from "./schema";
+import { type ApprovalView, type ErrorResponse } from "./schema.ts";
 
 /** The server refused, and says why. */
 export class ApiError extends Error {
@@ -20,6 +20,23 @@ export class ApiError extends Error {
 
 /** The server cannot be reached. */
 export class Unreachable extends Error {}
+
+/** The turn asks its user, and goes on when all its requests are answered. */
+export class TurnWaiting extends Error {
+  constructor(
+    readonly turnId: string,
+    readonly approvals: readonly ApprovalView[],
+  ) {
+    super(`The turn waits for its user: ${approvals.map(({ message }) => message).join("; ")}`);
+  }
+}
+
+/** The message began no turn: it waits until others have had theirs. */
+export class MessageQueued extends Error {
+  constructor(readonly messageId: string) {
+    super("The message is queued.");
+  }
+}
 
 /** The code of an error response without one: a proxy sent it, or a network that wants a sign-in. */
 export const NO_CODE = "INTERNAL_ERROR";

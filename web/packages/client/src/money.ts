@@ -1,6 +1,6 @@
 /** Money: amounts are decimal strings, and sums are exact. */
 
-import { type CostView } from "./schema";
+import { type CostView } from "./schema.ts";
 
 /** Amounts have at most this many decimals. */
 const DECIMALS = 12;

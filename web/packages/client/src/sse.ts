@@ -1,7 +1,7 @@
 /** Reads server-sent events with `fetch`, since `EventSource` cannot send a token. */
 
-import { type ApiClient } from "./api-client";
-import { ApiError, Unreachable } from "./errors";
+import { type ApiClient } from "./api-client.ts";
+import { ApiError, Unreachable } from "./errors.ts";
 
 /** The server sends something every 15 s at least; a connection that is silent for longer is dead. */
 const LONGEST_SILENCE_MS = 40_000;

@@ -1,15 +1,16 @@
 /** `/api/me/events`: what happens to the user's data, in any tab or program. */
 
-import { type ApiClient } from "./api-client";
-import { ApiError } from "./errors";
-import { RECONNECT_WAITS_MS, waitAfter } from "./pause";
-import { readEvents } from "./sse";
+import { type ApiClient } from "./api-client.ts";
+import { ApiError } from "./errors.ts";
+import { RECONNECT_WAITS_MS, waitAfter } from "./pause.ts";
+import { readEvents } from "./sse.ts";
 
 export interface UserEvent {
   id: string;
   /** What has happened; `reset`: events may be missing, so all lists must be read again. */
   type: "reset" | `${"conversation" | "turn" | "approval" | "briefing"}_${string}`;
   conversationId?: string;
+  turnId?: string;
 }
 
 export type UserEventListener = (event: UserEvent) => void;
@@ -31,5 +32,36 @@ export async function followUserEvents(api: ApiClient, listener: UserEventListen
     }
     if (signal.aborted) return;
     await api.pause(waitAfter(failures++, RECONNECT_WAITS_MS), signal);
+  }
+}
+
+/** How one reader's events reach all: a browser's tabs share a stream. */
+export type FollowUserEvents = (api: ApiClient, userId: string, listener: UserEventListener, signal: AbortSignal) => void;
+
+/** The events of the user who is signed in, for all who listen. */
+export class UserEvents {
+  #listeners = new Set<UserEventListener>();
+  #closing = new AbortController();
+
+  constructor(
+    private readonly api: ApiClient,
+    private readonly follow: FollowUserEvents = (api, _, listener, signal) => void followUserEvents(api, listener, signal),
+  ) {}
+
+  start(userId: string): void {
+    this.stop();
+    this.#closing = new AbortController();
+    const tell = (event: UserEvent) => this.#listeners.forEach((listener) => listener(event));
+    this.follow(this.api, userId, tell, this.#closing.signal);
+  }
+
+  stop(): void {
+    this.#closing.abort();
+  }
+
+  /** Calls `listener` with each event until the returned function is called. */
+  on(listener: UserEventListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }

@@ -1,8 +1,8 @@
 import { type OutgoingFile } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, type KeyboardEvent, type ReactNode } from "react";
 
-import { useStore } from "../../hooks/use-store";
 import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../state/attachments";
 import { dropSent, keepDraft, useDraft } from "../../state/drafts";
 import { useWords } from "../../words";

@@ -1,7 +1,7 @@
 import { type ModelView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { ChevronDown } from "lucide-react";
 
-import { useStore } from "../../hooks/use-store";
 import { chooseModel, choices, modelsFor, refreshModelsOf } from "../../state/models";
 import { Menu, type MenuGroup } from "../../ui/menu";
 import { useWords, type Words } from "../../words";

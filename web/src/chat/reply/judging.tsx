@@ -1,7 +1,7 @@
 import { type FeedbackBody, type Message } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Columns2 } from "lucide-react";
 
-import { useStore } from "../../hooks/use-store";
 import { modelsFor } from "../../state/models";
 import { IconButton } from "../../ui/icon-button";
 import { useFeedbackWords } from "../../words/feedback";

@@ -1,6 +1,6 @@
+import { useStore } from "@threadkeep/react";
 import { RefreshCw } from "lucide-react";
 
-import { useStore } from "../../hooks/use-store";
 import { modelsFor, refreshModelsOf } from "../../state/models";
 import { IconButton } from "../../ui/icon-button";
 import { Menu } from "../../ui/menu";

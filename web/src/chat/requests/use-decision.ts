@@ -1,8 +1,8 @@
 import { requestProblemOf, type AnswerBody, type Problem } from "@threadkeep/client";
+import { useSelected } from "@threadkeep/react";
 import { useEffect, useRef, useState } from "react";
 
-import { useSelected } from "../../hooks/use-store";
-import { outbox } from "../../state/outbox";
+import { outbox } from "../../state/front-end";
 
 /** Sends a decision; false if the user withdrew it before it could be sent. */
 export type Decide = (requestId: string, body: AnswerBody) => Promise<boolean>;

@@ -13,7 +13,7 @@ import {
 import { useEffect, useState } from "react";
 
 import { api } from "../../api/api";
-import { atNextFrame } from "../../state/next-frame";
+import { atNextFrame } from "@threadkeep/client/browser";
 import { replyBefore } from "../../turn/replay";
 
 /** What is known about a turn so far. */

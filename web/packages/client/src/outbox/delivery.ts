@@ -1,11 +1,11 @@
 /** One attempt to bring an entry to the server, and what follows from its outcome. */
 
-import { ApiError, missingFileIn } from "../errors";
-import { type ConversationView } from "../schema";
-import { type Entries } from "./entries";
-import { laneOf, withoutCopy, type OutboxEntry, type OutgoingMessage } from "./entry";
-import { type OtherTabs, type OutboxTransport, type SentView } from "./ports";
-import { verdictOn } from "./verdict";
+import { ApiError, missingFileIn } from "../errors.ts";
+import { type ConversationView } from "../schema.ts";
+import { type Entries } from "./entries.ts";
+import { laneOf, withoutCopy, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
+import { type OtherTabs, type OutboxTransport, type SentView } from "./ports.ts";
+import { verdictOn } from "./verdict.ts";
 
 export type OutboxEvent =
   | { type: "waiting"; entry: OutboxEntry; unreachable: boolean }

@@ -1,8 +1,8 @@
 /** The user's entries: in memory, in the store, and as they are shown. */
 
-import { Store } from "../store";
-import { compareEntries, laneOf, type OutboxEntry } from "./entry";
-import { type EntryStore, type OtherTabs, type StoredEntry } from "./ports";
+import { Store } from "../store.ts";
+import { compareEntries, laneOf, type OutboxEntry } from "./entry.ts";
+import { type EntryStore, type OtherTabs, type StoredEntry } from "./ports.ts";
 
 /** An entry as it is shown. */
 export interface OutboxItem extends StoredEntry {

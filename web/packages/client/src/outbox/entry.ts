@@ -1,7 +1,7 @@
 /** What the user has sent and the server has not acknowledged. Pure. */
 
-import { type AnswerBody } from "../schema";
-import { type KeptFile } from "../turn/files";
+import { type AnswerBody } from "../schema.ts";
+import { type KeptFile } from "../turn/files.ts";
 
 /** Whose entry it is, and on which server: it is never sent as somebody else, or elsewhere. */
 export interface Account {
@@ -89,4 +89,10 @@ export function withoutCopy(entry: OutboxEntry, fileId: string | null): Outgoing
 /** A file as it is shown before the server has it: by name. */
 export function shownFile({ key, fileName, size, kept }: OutgoingFile): KeptFile {
   return kept ?? { fileId: key, fileName, mediaType: "", size, width: null, height: null };
+}
+
+/** A file that the user has chosen, as a message takes it. */
+export function outgoingFile(source: File, key: string): OutgoingFile {
+  const { name: fileName, type: mediaType, size } = source;
+  return { key, fileName, mediaType, size, kept: null, source };
 }

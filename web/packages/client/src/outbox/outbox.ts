@@ -1,11 +1,11 @@
 /** Sends what the user has written, once, however long it takes. */
 
-import { freshKey } from "../api-client";
-import { pause, type Pause } from "../pause";
-import { Delivery, type OutboxEvent } from "./delivery";
-import { Entries } from "./entries";
-import { isOf, laneOf, type Account, type NewEntry, type NewMessage, type OutboxEntry, type OutgoingMessage } from "./entry";
-import { type EntryStore, type OtherTabs, type OutboxTabMessage, type OutboxTransport } from "./ports";
+import { freshKey } from "../api-client.ts";
+import { pause, type Pause } from "../pause.ts";
+import { Delivery, type OutboxEvent } from "./delivery.ts";
+import { Entries } from "./entries.ts";
+import { isOf, laneOf, type Account, type NewEntry, type NewMessage, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
+import { NO_OTHER_TABS, type EntryStore, type OtherTabs, type OutboxTabMessage, type OutboxTransport } from "./ports.ts";
 
 /** How long another tab may take to send what it has stored, before this one helps. */
 const HELP_AFTER_MS = 5000;
@@ -19,7 +19,7 @@ export interface OutboxOptions {
   now?: () => number;
 }
 
-const DEFAULTS = { tabs: { alone: (_, work) => work(), tell: () => {} } as OtherTabs, pause, freshId: freshKey, now: Date.now };
+const DEFAULTS = { tabs: NO_OTHER_TABS, pause, freshId: freshKey, now: Date.now };
 
 export class Outbox {
   #account: Account | null = null;
@@ -37,6 +37,7 @@ export class Outbox {
     const { store, transport, tabs } = this.#options;
     this.#entries = new Entries(store, tabs);
     this.#delivery = new Delivery(this.#entries, transport, tabs, (event) => this.#emit(event));
+    tabs.listen((message) => void this.#heard(message));
   }
 
   /** What is not sent yet, in the order in which it was written. */
@@ -130,7 +131,7 @@ export class Outbox {
   }
 
   /** Takes in what another tab tells. */
-  async heard(message: OutboxTabMessage): Promise<void> {
+  async #heard(message: OutboxTabMessage): Promise<void> {
     if (message.type === "gone") return this.#delivery.sentElsewhere(message.id);
     if (message.type === "stored") await this.#options.pause(HELP_AFTER_MS, this.#closing.signal);
     await this.reload();

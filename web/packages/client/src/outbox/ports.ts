@@ -1,8 +1,8 @@
 /** What the outbox needs from where it runs. */
 
-import { type ConversationView, type QueuedView, type StartedTurnView, type SteeredView } from "../schema";
-import { type KeptFile } from "../turn/files";
-import { type OutboxEntry, type OutgoingFile } from "./entry";
+import { type ConversationView, type QueuedView, type StartedTurnView, type SteeredView } from "../schema.ts";
+import { type KeptFile } from "../turn/files.ts";
+import { type OutboxEntry, type OutgoingFile } from "./entry.ts";
 
 /** Where entries outlive the page. */
 export interface EntryStore {
@@ -35,9 +35,12 @@ export type SentView = StartedTurnView | QueuedView | SteeredView;
 export interface OtherTabs {
   /** Runs `work` while no other tab runs work of the same name. */
   alone<T>(name: string, work: () => Promise<T>): Promise<T>;
-  /** Calls `Outbox.heard` in the other tabs. */
   tell(message: OutboxTabMessage): void;
+  /** Calls `hear` with what the other tabs tell. */
+  listen(hear: (message: OutboxTabMessage) => void): void;
 }
+
+export const NO_OTHER_TABS: OtherTabs = { alone: (_, work) => work(), tell: () => {}, listen: () => {} };
 
 export type OutboxTabMessage =
   | { type: "stored" }

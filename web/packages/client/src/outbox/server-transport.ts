@@ -1,21 +1,24 @@
 /** Brings the outbox's entries to the server. */
 
-import { type ApiClient } from "../api-client";
-import { type ConversationView, type MessageBody } from "../schema";
-import { type KeptFile } from "../turn/files";
-import { type OutboxEntry, type OutgoingFile } from "./entry";
-import { type OutboxTransport, type SentView } from "./ports";
+import { type ApiClient } from "../api-client.ts";
+import { ApiError } from "../errors.ts";
+import { type AgentView, type ConversationView, type MessageBody } from "../schema.ts";
+import { uploadFile, type KeptFile } from "../turn/files.ts";
+import { type OutboxEntry, type OutgoingFile } from "./entry.ts";
+import { type OutboxTransport, type SentView } from "./ports.ts";
 
 /** A server accepts a message within milliseconds; a connection that is silent for this long is dead. */
 const PATIENCE_MS = 40_000;
 
 export interface ServerTransportOptions {
-  upload: (file: OutgoingFile) => Promise<KeptFile>;
-  /** The agent of a new conversation for which the user chose none. */
-  defaultAgentId: () => Promise<string>;
+  /** Uploads a file; a front end may have begun to. */
+  upload?: (file: OutgoingFile) => Promise<KeptFile>;
+  /** The agent of a new conversation for which the user chose none; the server's default one if missing. */
+  defaultAgentId?: () => Promise<string>;
 }
 
-export function serverTransport(api: ApiClient, { upload, defaultAgentId }: ServerTransportOptions): OutboxTransport {
+export function serverTransport(api: ApiClient, options: ServerTransportOptions = {}): OutboxTransport {
+  const { upload = ({ source }) => uploadFile(api, source!), defaultAgentId = () => serversDefaultAgentId(api) } = options;
   /** A request that can be repeated, and is if nothing comes back in time. */
   const once = <T>(path: string, body: object, key: string): Promise<T> =>
     api.send<T>("POST", path, body, { "Idempotency-Key": key }, AbortSignal.timeout(PATIENCE_MS));
@@ -25,6 +28,11 @@ export function serverTransport(api: ApiClient, { upload, defaultAgentId }: Serv
       once<ConversationView>(`/api/agents/${agentId ?? (await defaultAgentId())}/conversations`, {}, key),
     send: (entry) => once<SentView>(pathOf(entry), bodyOf(entry), entry.id),
   };
+}
+
+async function serversDefaultAgentId(api: ApiClient): Promise<string> {
+  for await (const { id, isDefault } of api.list<AgentView>("/api/agents")) if (isDefault) return id;
+  throw new ApiError(404, "AGENT_NOT_FOUND", "");
 }
 
 function pathOf(entry: OutboxEntry): string {

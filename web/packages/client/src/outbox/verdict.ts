@@ -1,7 +1,7 @@
 /** What a failed attempt means for an entry. Pure. */
 
-import { ApiError, NO_CODE } from "../errors";
-import { waitAfter } from "../pause";
+import { ApiError, NO_CODE } from "../errors.ts";
+import { waitAfter } from "../pause.ts";
 
 export type Verdict =
   /** It stays, and the next attempt comes no earlier than this. */

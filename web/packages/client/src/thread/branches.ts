@@ -1,13 +1,13 @@
 /** The versions of a conversation: another reply, another branch, a fork. */
 
-import { requestProblemOf } from "../errors";
-import { type ConversationView, type StartedTurnView } from "../schema";
-import { type Message } from "../turn/parts";
-import { type ThreadContext } from "./context";
-import { type Outgoing } from "./outgoing";
-import { messagesBefore } from "./path";
-import { type Reading } from "./reading";
-import { PATH_CHANGED, isBusy, tipOf } from "./state";
+import { requestProblemOf } from "../errors.ts";
+import { type ConversationView, type StartedTurnView } from "../schema.ts";
+import { type Message } from "../turn/parts.ts";
+import { type ThreadContext } from "./context.ts";
+import { type Outgoing } from "./outgoing.ts";
+import { messagesBefore } from "./path.ts";
+import { type Reading } from "./reading.ts";
+import { PATH_CHANGED, isBusy, tipOf } from "./state.ts";
 
 export class Branches {
   constructor(

@@ -1,17 +1,14 @@
 /** What the parts of a thread share: its state, the server, and whether it is shown. */
 
-import { freshKey, type ApiClient } from "../api-client";
-import { ApiError, Unreachable, problemOf, type Problem } from "../errors";
-import { Store } from "../store";
-import { reduce, type ThreadAction } from "./reduce";
-import { EMPTY_THREAD, type ThreadState } from "./state";
+import { type ApiClient } from "../api-client.ts";
+import { Unreachable, problemOf, type Problem } from "../errors.ts";
+import { postOnce } from "../post-once.ts";
+import { Store } from "../store.ts";
+import { reduce, type ThreadAction } from "./reduce.ts";
+import { EMPTY_THREAD, type ThreadState } from "./state.ts";
 
 /** How long to wait before the latest messages are asked for again. */
 const REREAD_AFTER_MS = 2000;
-
-const TRIES = 4;
-/** A server that shuts down restarts, or another takes its place, within a minute. */
-const TRIES_IN_A_DEPLOY = 12;
 
 export class ThreadContext {
   readonly state = new Store<ThreadState>(EMPTY_THREAD);
@@ -56,21 +53,9 @@ export class ThreadContext {
     this.dispatch({ type: "failed", problem });
   }
 
-  /** Posts with a key and repeats the request if its response is lost: it takes effect once. */
+  /** Posts to the conversation; repeated if the response is lost, it takes effect once. */
   async postOnce<T>(rest: string, body?: object): Promise<T> {
-    const headers = { "Idempotency-Key": freshKey() };
-    let tries = TRIES;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.api.send<T>("POST", this.path(rest), body, headers);
-      } catch (error) {
-        const shutsDown = error instanceof ApiError && error.code === "SHUTTING_DOWN";
-        if (shutsDown) tries = TRIES_IN_A_DEPLOY;
-        if (!(shutsDown || error instanceof Unreachable) || attempt >= tries) throw error;
-        this.showConnection("lost");
-        await this.api.pause(Math.min(attempt, 5) * 1000, this.signal);
-      }
-    }
+    return postOnce<T>(this.api, this.path(rest), body, { onLost: () => this.showConnection("lost"), signal: this.signal });
   }
 
   /** Shows what went wrong; if the server cannot be reached, waits and does it `again`, if it can be repeated. */

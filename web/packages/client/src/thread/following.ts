@@ -1,20 +1,18 @@
 /** Keeps a thread up to date: follows the turn that runs, and hears what other clients change. */
 
-import { type ConversationChange, type ConversationSocket } from "../socket";
-import { type TurnEvent } from "../turn/events";
-import { followTurn } from "../turn/follow";
-import { Batches } from "./batches";
-import { type ThreadContext } from "./context";
-import { MOVED } from "./reading";
-import { tipOf } from "./state";
+import { type OnReturn } from "../platform.ts";
+import { type TurnEvent } from "../turn/events.ts";
+import { followTurn } from "../turn/follow.ts";
+import { type UserEvent, type UserEvents } from "../user-events.ts";
+import { Batches } from "./batches.ts";
+import { type ThreadContext } from "./context.ts";
 
 /** How fast a block of Markdown is parsed and drawn. */
 const CHARACTERS_A_MS = 40;
 
 export interface FollowingOptions {
-  socket: ConversationSocket;
-  /** Calls `look` when the conversation may have changed unnoticed, until the returned function is called. */
-  watch?: (conversationId: string, look: () => void) => () => void;
+  events: UserEvents;
+  onReturn?: OnReturn;
   /** Calls `draw` when the screen is drawn next. */
   atNextFrame?: (draw: () => void) => void;
   /** A turn has ended, and no queued message continues the conversation. */
@@ -23,7 +21,6 @@ export interface FollowingOptions {
 
 export class Following {
   #turnId: string | null = null;
-  #unsubscribe: (() => void) | null = null;
 
   constructor(
     private readonly thread: ThreadContext,
@@ -31,38 +28,29 @@ export class Following {
     private readonly refresh: () => Promise<void>,
   ) {}
 
-  /** Changes that nobody reported, as while the socket was closed, are loaded when the user returns. */
+  /** Loads what others change: they may start a turn here, or choose a branch. What nobody reported is loaded when the
+  user returns. */
   watch(): void {
     const { signal } = this.thread;
-    const stop = this.options.watch?.(this.thread.id, () => {
-      const { loading, sending, choosing } = this.thread.current;
-      if (!loading && !sending && !choosing) void this.refresh();
-    });
-    if (stop) signal.addEventListener("abort", stop);
+    const unlisten = this.options.events.on((event) => this.#hear(event));
+    signal.addEventListener("abort", unlisten);
+    this.options.onReturn?.(() => this.#look(), signal);
   }
 
   stop(): void {
-    this.#unsubscribe?.();
-    this.#unsubscribe = null;
     this.#turnId = null;
   }
 
-  /** Subscribes to the changes that other clients make: they may start a turn here or choose a branch. */
-  subscribe(sessionId: string | undefined): void {
-    if (!sessionId || this.#unsubscribe || this.thread.signal.aborted) return;
-    this.#unsubscribe = this.options.socket.subscribe(sessionId, (change) => this.#hear(change));
+  #hear({ type, conversationId, turnId }: UserEvent): void {
+    if (type === "reset") return this.#look();
+    if (conversationId !== this.thread.id) return;
+    const isTurn = type === "turn_started" || type === "turn_ended";
+    if (type === "conversation_changed" || (isTurn && turnId !== this.#turnId)) this.#look();
   }
 
-  #hear(change: ConversationChange): void {
-    const state = this.thread.current;
-    if (change.type === "path") {
-      if (state.choosing || change.tip === tipOf(state)) return;
-      // Ask first if the user reads an older part.
-      if (state.hasNewer) this.thread.showProblem(MOVED);
-      else void this.refresh();
-    } else if ((change.type === "missed" || change.turnId !== this.#turnId) && !state.sending) {
-      void this.refresh();
-    }
+  #look(): void {
+    const { loading, sending, choosing } = this.thread.current;
+    if (!loading && !sending && !choosing) void this.refresh();
   }
 
   /** Follows the turn that runs, if one does and it is not followed already. */

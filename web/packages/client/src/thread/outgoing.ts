@@ -1,14 +1,14 @@
 /** Shows what the user has sent where it will be once the server has it, and takes it back if the server refuses. */
 
-import { ApiError, problemOf, type Problem } from "../errors";
-import { type OutboxEvent } from "../outbox/delivery";
-import { itemsIn } from "../outbox/entries";
-import { shownFile, type OutgoingMessage } from "../outbox/entry";
-import { type Outbox } from "../outbox/outbox";
-import { type StartedTurnView } from "../schema";
-import { filePart } from "../turn/files";
-import { type ThreadContext } from "./context";
-import { localId } from "./state";
+import { ApiError, problemOf, type Problem } from "../errors.ts";
+import { type OutboxEvent } from "../outbox/delivery.ts";
+import { itemsIn } from "../outbox/entries.ts";
+import { shownFile, type OutgoingMessage } from "../outbox/entry.ts";
+import { type Outbox } from "../outbox/outbox.ts";
+import { type StartedTurnView } from "../schema.ts";
+import { filePart } from "../turn/files.ts";
+import { type ThreadContext } from "./context.ts";
+import { localId } from "./state.ts";
 
 export interface OutgoingOptions {
   outbox: Outbox;

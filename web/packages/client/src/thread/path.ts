@@ -1,7 +1,7 @@
 /** The active path of a conversation: a chain of messages, each of which follows its parent. Pure. */
 
-import { type SiblingsView } from "../schema";
-import { type Message } from "../turn/parts";
+import { type SiblingsView } from "../schema.ts";
+import { type Message } from "../turn/parts.ts";
 
 /** The same for all siblings: switching between them keeps the rendered elements and the focus in them. */
 export function keyOf({ id, siblings }: Message): string {

@@ -1,7 +1,7 @@
 /** The messages that wait for their turn. */
 
-import { type ThreadContext } from "./context";
-import { type Reading } from "./reading";
+import { type ThreadContext } from "./context.ts";
+import { type Reading } from "./reading.ts";
 
 export class Queue {
   constructor(

@@ -1,16 +1,12 @@
 /** Reads a conversation's messages: the latest, and older parts of its path. */
 
-import { type Problem } from "../errors";
-import { type ConversationDetailView, type PageView_MessageView } from "../schema";
-import { type ThreadContext } from "./context";
-import { PATH_CHANGED, tipOf } from "./state";
+import { type ConversationDetailView, type PageView_MessageView } from "../schema.ts";
+import { type ThreadContext } from "./context.ts";
+import { MOVED, tipOf } from "./state.ts";
 
 const PAGE = 50;
 /** How many messages of a page come after the one that the user opened. */
 const AFTER = 20;
-
-/** Another client has chosen or continued another path. */
-export const MOVED: Problem = { code: PATH_CHANGED, message: "" };
 
 export class Reading {
   /** Counts path changes here: a response to a request from before such a change is outdated. */
@@ -20,8 +16,7 @@ export class Reading {
 
   constructor(
     private readonly thread: ThreadContext,
-    /** Follows what was read; the session is known when the conversation itself was. */
-    private readonly follow: (sessionId?: string) => void,
+    private readonly followActiveTurn: () => void,
   ) {}
 
   /** Makes responses to earlier requests outdated, since the user is changing the conversation. */
@@ -39,7 +34,7 @@ export class Reading {
       if (signal.aborted || changes !== this.#changes || reading < this.#readings.taken) return;
       this.#readings.taken = reading;
       this.thread.dispatch({ type: "read", conversation, whole });
-      this.follow(conversation.sessionId);
+      this.followActiveTurn();
     } catch (error) {
       await this.thread.fail(error, () => this.refresh(whole));
     }
@@ -91,7 +86,7 @@ export class Reading {
       const { items, nextCursor } = await this.page(window);
       const hasNewer = window.beforeSeq !== undefined && items[0]?.id !== tipOf(this.thread.current);
       this.thread.dispatch({ type: "jumped", messages: items.reverse(), hasOlder: nextCursor !== null, hasNewer });
-      this.follow();
+      this.followActiveTurn();
     } catch (error) {
       await this.thread.fail(error);
     }

@@ -1,13 +1,13 @@
 /** How each thing that happens in a conversation changes what is known of it. Pure. */
 
-import { type Problem } from "../errors";
-import { type ConversationDetailView, type ConversationView, type FeedbackView, type QueuedMessageView, type StartedTurnView } from "../schema";
-import { type TurnEvent } from "../turn/events";
-import { filePart, type KeptFile } from "../turn/files";
-import { foldAll, startReply, type LiveReply } from "../turn/fold";
-import { type Message } from "../turn/parts";
-import { appended, messagesBefore, withSibling } from "./path";
-import { EMPTY_THREAD, PATH_CHANGED, isLocalId, localId, tipOf, type PendingMessage, type ThreadState } from "./state";
+import { type Problem } from "../errors.ts";
+import { type ConversationDetailView, type ConversationView, type FeedbackView, type QueuedMessageView, type StartedTurnView } from "../schema.ts";
+import { type TurnEvent } from "../turn/events.ts";
+import { filePart, type KeptFile } from "../turn/files.ts";
+import { foldAll, startReply, type LiveReply } from "../turn/fold.ts";
+import { type Message } from "../turn/parts.ts";
+import { appended, messagesBefore, withSibling } from "./path.ts";
+import { EMPTY_THREAD, MOVED, PATH_CHANGED, isLocalId, localId, tipOf, type PendingMessage, type ThreadState } from "./state.ts";
 
 export type ThreadAction =
   | { type: "opening" }
@@ -55,8 +55,12 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "read": {
       const { messages, nextCursor, summary, queued = [], ...conversation } = action.conversation;
       const next = { ...state, conversation, summary, queued: pending(state, action.conversation, queued), loading: null };
-      // What is newest does not follow on the older part that the user reads.
-      if ((state.hasNewer && !action.whole) || state.sending) return withLive(next);
+      if (state.sending) return withLive(next);
+      // What is newest does not follow on the older part that the user reads; if it is on another path, they are asked.
+      if (state.hasNewer && !action.whole) {
+        const isMoved = state.tip !== null && messages.every((it) => it.id !== state.tip);
+        return withLive(isMoved ? { ...next, problem: MOVED } : next);
+      }
       const all = nextCursor === null ? null : appended(state.messages, messages);
       const problem = state.problem?.code === PATH_CHANGED ? null : state.problem;
       return withLive({

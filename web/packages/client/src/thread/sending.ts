@@ -1,14 +1,14 @@
 /** What the user tells a conversation: messages, decisions, and to stop. */
 
-import { canWithdraw } from "../outbox/entries";
-import { type OutgoingFile } from "../outbox/entry";
-import { type Outbox } from "../outbox/outbox";
-import { type AbortView, type AnswerBody } from "../schema";
-import { type Message } from "../turn/parts";
-import { type ThreadContext } from "./context";
-import { type Outgoing } from "./outgoing";
-import { type Reading } from "./reading";
-import { isRunning, isWaiting, mustQueue, tipOf } from "./state";
+import { canWithdraw } from "../outbox/entries.ts";
+import { type OutgoingFile } from "../outbox/entry.ts";
+import { type Outbox } from "../outbox/outbox.ts";
+import { type AbortView, type AnswerBody } from "../schema.ts";
+import { type Message } from "../turn/parts.ts";
+import { type ThreadContext } from "./context.ts";
+import { type Outgoing } from "./outgoing.ts";
+import { type Reading } from "./reading.ts";
+import { isRunning, isWaiting, mustQueue, tipOf } from "./state.ts";
 
 export interface SendOptions {
   /** The message that it replaces. */

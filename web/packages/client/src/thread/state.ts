@@ -1,10 +1,10 @@
 /** What a front end knows of one conversation. */
 
-import { type Problem } from "../errors";
-import { type ConversationView, type QueuedMessageView } from "../schema";
-import { type LiveReply } from "../turn/fold";
-import { type Message } from "../turn/parts";
-import { waitsForUser } from "../turn/requests";
+import { type Problem } from "../errors.ts";
+import { type ConversationView, type QueuedMessageView } from "../schema.ts";
+import { type LiveReply } from "../turn/fold.ts";
+import { type Message } from "../turn/parts.ts";
+import { waitsForUser } from "../turn/requests.ts";
 
 export interface ThreadState {
   conversation: ConversationView | null;
@@ -63,6 +63,9 @@ export const EMPTY_THREAD: ThreadState = {
 const LOCAL = "local:";
 
 export const PATH_CHANGED = "PATH_CHANGED";
+
+/** Another client has chosen or continued another path. */
+export const MOVED: Problem = { code: PATH_CHANGED, message: "" };
 
 export function isRunning(state: ThreadState): boolean {
   return state.sending || state.live !== null;

@@ -1,18 +1,18 @@
 /** One open conversation: its state, and what the user can do in it. */
 
-import { type ApiClient } from "../api-client";
-import { type OutgoingMessage } from "../outbox/entry";
-import { type ConversationPatch, type ConversationView, type FeedbackBody, type FeedbackView } from "../schema";
-import { type Message } from "../turn/parts";
-import { type Store } from "../store";
-import { Branches } from "./branches";
-import { ThreadContext } from "./context";
-import { Following, type FollowingOptions } from "./following";
-import { Outgoing, type OutgoingOptions } from "./outgoing";
-import { Queue } from "./queue";
-import { Reading } from "./reading";
-import { Sending } from "./sending";
-import { type ThreadState } from "./state";
+import { type ApiClient } from "../api-client.ts";
+import { type OutgoingMessage } from "../outbox/entry.ts";
+import { type ConversationPatch, type ConversationView, type FeedbackBody, type FeedbackView } from "../schema.ts";
+import { type Message } from "../turn/parts.ts";
+import { type Store } from "../store.ts";
+import { Branches } from "./branches.ts";
+import { ThreadContext } from "./context.ts";
+import { Following, type FollowingOptions } from "./following.ts";
+import { Outgoing, type OutgoingOptions } from "./outgoing.ts";
+import { Queue } from "./queue.ts";
+import { Reading } from "./reading.ts";
+import { Sending } from "./sending.ts";
+import { type ThreadState } from "./state.ts";
 
 export interface ThreadOptions extends FollowingOptions, OutgoingOptions {
   api: ApiClient;
@@ -36,10 +36,7 @@ export class Thread {
     const refresh = () => this.reading.refresh();
     const followActiveTurn = () => this.#following.followActiveTurn();
     this.state = context.state;
-    this.reading = new Reading(context, (sessionId) => {
-      this.#following.subscribe(sessionId);
-      followActiveTurn();
-    });
+    this.reading = new Reading(context, followActiveTurn);
     this.#following = new Following(context, options, refresh);
     this.#outgoing = new Outgoing(context, options, refresh, followActiveTurn);
     this.sending = new Sending(context, options.outbox, this.reading, this.#outgoing);

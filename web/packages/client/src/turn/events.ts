@@ -1,6 +1,6 @@
 /** Turn events as the `events` dialect writes them: numbered from 1 without a gap. */
 
-import { type ApprovalAction, type ApprovalScope, type CostView } from "../schema";
+import { type ApprovalAction, type ApprovalScope, type CostView } from "../schema.ts";
 
 interface Head {
   turn_id: string;
@@ -45,7 +45,7 @@ export type EventBody =
   | {
       type: "approval_request";
       request_id: string;
-      kind: "tool" | "question" | "elicitation";
+      kind: "tool" | "question" | "elicitation" | "client_tool";
       message: string;
       /** Milliseconds since the epoch. */
       expires_at: number;

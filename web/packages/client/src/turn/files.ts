@@ -1,7 +1,8 @@
-/** Files that a message has. Pure. */
+/** Files that a message has. */
 
-import { type FilePartView } from "../schema";
-import { type Message, type Part } from "./parts";
+import { type ApiClient, type ApiRequest } from "../api-client.ts";
+import { type FilePartView, type UploadedFileView } from "../schema.ts";
+import { type Message, type Part } from "./parts.ts";
 
 /** A file that the server has: as much of it as a page shows. */
 export type KeptFile = Pick<FilePartView, "fileId" | "fileName" | "mediaType" | "size" | "width" | "height">;
@@ -9,6 +10,12 @@ export type KeptFile = Pick<FilePartView, "fileId" | "fileName" | "mediaType" | 
 /** Where the server has it. */
 export function filePath(fileId: string): string {
   return `/api/files/${fileId}`;
+}
+
+/** Uploads a file for a message. */
+export async function uploadFile(api: ApiClient, file: Blob, options?: Pick<ApiRequest, "signal" | "fetch">): Promise<KeptFile> {
+  const { id, ...kept } = await api.upload<UploadedFileView>("/api/files", file, options);
+  return { fileId: id, ...kept };
 }
 
 export function filesOf(parts: readonly Part[]): FilePartView[] {

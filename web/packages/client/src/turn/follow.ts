@@ -1,35 +1,40 @@
 /** Follows a turn to its end, whatever the network does: each event once, in order. */
 
-import { type ApiClient } from "../api-client";
-import { ApiError } from "../errors";
-import { waitAfter } from "../pause";
-import { readEvents } from "../sse";
-import { isTerminal, type TurnEvent } from "./events";
+import { type ApiClient } from "../api-client.ts";
+import { ApiError } from "../errors.ts";
+import { waitAfter } from "../pause.ts";
+import { readEvents } from "../sse.ts";
+import { isTerminal, type TurnEvent } from "./events.ts";
 
 const WAITS_MS = [300, 700, 1500, 3000, 5000];
 
-export interface TurnFollower {
+export interface TurnFollower extends ConnectionListener {
   onEvents(events: TurnEvent[]): void;
-  /** The connection is lost; `followTurn` reconnects. */
-  onLost(): void;
-  onBack(): void;
 }
 
-/** Returns when the turn has ended; `expired` if its events were deleted and the message must be loaded. */
+export interface ConnectionListener {
+  /** The connection is lost; it is opened again, and the stream goes on where it broke off. */
+  onLost?(): void;
+  onBack?(): void;
+}
+
+/** Passes on the events after `after`. Returns when the turn has ended; `expired` if its events were deleted and the
+message must be loaded. */
 export async function followTurn(
   api: ApiClient,
   turnId: string,
   follower: TurnFollower,
   signal: AbortSignal,
+  after = 0,
 ): Promise<"ended" | "expired"> {
-  let lastSeq = 0;
+  let lastSeq = after;
   let failures = 0;
   while (!signal.aborted) {
     try {
       const lastId = lastSeq ? String(lastSeq) : null;
       const ended = await readEvents<TurnEvent>(api, `/api/turns/${turnId}/events`, lastId, signal, (events) => {
         const fresh = events.filter((event) => event.seq > lastSeq);
-        if (failures) follower.onBack();
+        if (failures) follower.onBack?.();
         failures = 0;
         lastSeq = fresh.at(-1)?.seq ?? lastSeq;
         if (fresh.length) follower.onEvents(fresh);
@@ -42,9 +47,48 @@ export async function followTurn(
       if (error instanceof ApiError && error.status < 500) throw error;
     }
     if (signal.aborted) break;
-    follower.onLost();
+    follower.onLost?.();
     await api.pause(waitAfter(failures, WAITS_MS), signal);
     failures += 1;
   }
   return "ended";
+}
+
+export interface FollowOptions extends ConnectionListener {
+  /** The number of the last event that is known. */
+  after?: number;
+  signal?: AbortSignal;
+}
+
+/** The events of a turn one by one, as they arrive. Whoever leaves the loop stops following; the turn goes on. */
+export async function* turnEvents(
+  api: ApiClient,
+  turnId: string,
+  { after = 0, signal, ...listener }: FollowOptions = {},
+): AsyncGenerator<TurnEvent, undefined> {
+  const leaving = new AbortController();
+  const stop = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
+  const arrived: TurnEvent[] = [];
+  let wake = () => {};
+  let isOver = false;
+  const onEvents = (events: TurnEvent[]) => {
+    arrived.push(...events);
+    wake();
+  };
+  const following = followTurn(api, turnId, { ...listener, onEvents }, stop, after).finally(() => {
+    isOver = true;
+    wake();
+  });
+  following.catch(() => {}); // thrown below, to whoever reads
+  try {
+    for (;;) {
+      const next = arrived.shift();
+      if (next) yield next;
+      else if (isOver) break;
+      else await new Promise<void>((resolve) => (wake = resolve));
+    }
+    await following;
+  } finally {
+    leaving.abort();
+  }
 }

@@ -1,6 +1,6 @@
 /** Parts: what a message is made of, in the order in which it arrived. Whatever else it shows is a view of them. */
 
-import { type CitationView, type MessageView, type RetrievalHitView } from "../schema";
+import { type CitationView, type MessageView, type RetrievalHitView } from "../schema.ts";
 
 export type Part = MessageView["parts"][number];
 export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;

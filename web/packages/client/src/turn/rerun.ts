@@ -1,10 +1,10 @@
 /** A turn's request, run again: its events while it runs, then the result. It ends when the signal is aborted. */
 
-import { type ApiClient } from "../api-client";
-import { Unreachable } from "../errors";
-import { type RerunBody, type RerunView } from "../schema";
-import { eventsOf } from "../sse";
-import { type TurnEvent } from "./events";
+import { type ApiClient } from "../api-client.ts";
+import { Unreachable } from "../errors.ts";
+import { type RerunBody, type RerunView } from "../schema.ts";
+import { eventsOf } from "../sse.ts";
+import { type TurnEvent } from "./events.ts";
 
 export async function rerunTurn(
   api: ApiClient,

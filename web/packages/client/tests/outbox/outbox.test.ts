@@ -100,6 +100,8 @@ class Tab {
   /** What the tab waits for; `wake` ends all of it. */
   pauses: { ms: number; end: () => void }[] = [];
   isCrashed = false;
+  /** Takes in what another tab tells. */
+  hear: (message: OutboxTabMessage) => void = () => {};
   readonly outbox: Outbox;
 
   constructor(readonly userId = "alice", readonly address = "http://h/") {
@@ -116,7 +118,10 @@ class Tab {
       tabs: {
         alone: locks.alone,
         tell: (message: OutboxTabMessage) => {
-          for (const tab of tabs) if (tab !== this && !tab.isCrashed) void tab.outbox.heard(message);
+          for (const tab of tabs) if (tab !== this && !tab.isCrashed) tab.hear(message);
+        },
+        listen: (hear) => {
+          this.hear = hear;
         },
       },
     });
@@ -360,7 +365,7 @@ describe("two tabs", () => {
     server.fails = [UNREACHABLE];
     const entry = one.outbox.prepare({ kind: "message", conversationId: "c", agentId: null, content: "hi", files: [] });
     await disk.put(entry);
-    void two.outbox.heard({ type: "stored" });
+    two.hear({ type: "stored" });
     one.crash();
     await quiet();
     expect(two.items).toEqual([]);

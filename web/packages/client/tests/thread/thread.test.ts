@@ -5,9 +5,9 @@ import { Outbox } from "../../src/outbox/outbox";
 import { type EntryStore } from "../../src/outbox/ports";
 import { serverTransport } from "../../src/outbox/server-transport";
 import { type ConversationView, type MessageView } from "../../src/schema";
-import { type ConversationChange, ConversationSocket } from "../../src/socket";
 import { tipOf } from "../../src/thread/state";
 import { Thread } from "../../src/thread/thread";
+import { UserEvents, type UserEvent } from "../../src/user-events";
 import { recording } from "../recordings";
 
 /** A path of messages, numbered; those of another branch carry a letter. */
@@ -30,7 +30,6 @@ const numbers = (from: number, to: number, letter = "") =>
 class Server {
   path: MessageView[] = [];
   asked: { call: string; body: unknown }[] = [];
-  sessionId: string | undefined;
   refuse: { status: number; code: string } | null = null;
   branches: Record<string, MessageView[]> = {};
 
@@ -46,8 +45,7 @@ class Server {
     if (call === "messages") return Response.json(this.page(url.searchParams));
     const messages = this.path.slice(-50);
     const nextCursor = this.path.length > 50 ? "older" : null;
-    const { sessionId } = this;
-    return Response.json({ id: "c", title: "Title", activeTurnId: null, summary: null, messages, nextCursor, sessionId });
+    return Response.json({ id: "c", title: "Title", activeTurnId: null, summary: null, messages, nextCursor });
   };
 
   private page(query: URLSearchParams): { items: MessageView[]; nextCursor: string | null } {
@@ -67,29 +65,26 @@ let outbox: Outbox;
 let thread: Thread;
 /** Tells the thread that it may have missed something. */
 let look: () => void;
-/** Reports a change as the socket does. */
-let report: (change: ConversationChange) => void;
+/** Reports a change as the server does. */
+let report: (event: UserEvent) => void;
 
 beforeEach(async () => {
   server = new Server();
   ask.mockImplementation(server.respond);
   vi.stubGlobal("fetch", ask);
   const api = new ApiClient({ baseUrl: () => "http://h/" });
-  const socket = new ConversationSocket(api);
-  vi.spyOn(socket, "subscribe").mockImplementation((_, listener) => {
+  const events = new UserEvents(api, (_, __, listener) => {
     report = listener;
-    return () => {};
   });
-  const upload = () => Promise.reject(new Error("no test uploads"));
-  outbox = new Outbox({ store: noStore, transport: serverTransport(api, { upload, defaultAgentId: async () => "g" }) });
+  events.start("alice");
+  outbox = new Outbox({ store: noStore, transport: serverTransport(api) });
   await outbox.start({ server: "http://h/", userId: "alice" });
   thread = new Thread("c", {
     api,
-    socket,
+    events,
     outbox,
-    watch: (_, listener) => {
+    onReturn: (listener) => {
       look = listener;
-      return () => {};
     },
   });
 });
@@ -256,14 +251,29 @@ it("looks again when it may have missed something", async () => {
   await vi.waitFor(() => expect(ids()).toEqual(["1", "3b"]));
 });
 
-it("follows what another tab has chosen, and reads nothing where it shows that already", async () => {
-  server.sessionId = "s";
+it("follows what another client has chosen or begun here, and nothing else", async () => {
   await opened("1", "2");
   server.path = chain("1", "3b");
   const asked = ask.mock.calls.length;
-  report({ type: "path", tip: "2" });
+  report({ id: "1", type: "conversation_changed", conversationId: "another" });
+  report({ id: "2", type: "conversation_renamed", conversationId: "c" });
   expect(ask.mock.calls.length).toBe(asked);
-  report({ type: "path", tip: "3b" });
-  expect(ask.mock.calls.length).toBe(asked + 1);
+  report({ id: "3", type: "conversation_changed", conversationId: "c" });
   await vi.waitFor(() => expect(ids()).toEqual(["1", "3b"]));
+  server.path = chain("1", "3b", "4b");
+  report({ id: "4", type: "turn_started", conversationId: "c", turnId: "t" });
+  await vi.waitFor(() => expect(ids()).toEqual(["1", "3b", "4b"]));
+});
+
+it("asks the user who reads an older part before it shows what another client has chosen", async () => {
+  await opened(...numbers(1, 90));
+  await thread.reading.showAt(10);
+  const shown = ids();
+  report({ id: "1", type: "conversation_changed", conversationId: "c" });
+  await thread.reading.refresh();
+  expect(state().problem).toBeNull();
+  server.path = chain(...numbers(1, 60), ...numbers(61, 70, "b"));
+  report({ id: "2", type: "conversation_changed", conversationId: "c" });
+  await vi.waitFor(() => expect(state().problem?.code).toBe("PATH_CHANGED"));
+  expect(ids()).toEqual(shown);
 });

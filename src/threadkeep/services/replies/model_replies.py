@@ -1,0 +1,224 @@
+"""Model replies: everything an agent does in a turn, from the model's request to the follow-up work."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
+
+from threadkeep.clock import Clock
+from threadkeep.context.attachments import NO_FILES, FileRules
+from threadkeep.context.request import BuiltRequest
+from threadkeep.domain.agent import Agent, OnCrash
+from threadkeep.domain.conversation import Conversation, TitleSource
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, ThreadkeepError
+from threadkeep.domain.events import Done, Failed, TurnResumed
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
+from threadkeep.engine.ending import failed, stopped
+from threadkeep.engine.large_values import LargeValues
+from threadkeep.engine.loop import HandOff, TurnLimits, TurnStep, TurnTools, run_turn
+from threadkeep.engine.replay import NEW_TURN, TurnState
+from threadkeep.engine.stop import Stopped
+from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.turn_models import TurnModels
+from threadkeep.jobs.queue import Jobs
+from threadkeep.jobs.titles import TITLE_JOB, title_job
+from threadkeep.log.writer import persist
+from threadkeep.ports.gateway import ToolSpec
+from threadkeep.ports.models import ConnectedModel, Models
+from threadkeep.ports.schemas import Schemas
+from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.spending import Spending
+from threadkeep.services.approvals import TurnApprovals
+from threadkeep.services.client_tools import offered_client_tools
+from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
+from threadkeep.services.history import History
+from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.replies.model_requests import ModelRequests
+
+KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
+"""Stores an image that a tool returned; None if it can't be shown."""
+
+
+class ModelReplies:
+    """Runs models and their tools. Without a model, no turn can start."""
+
+    def __init__(
+        self,
+        store: Store,
+        models: Models,
+        choice: ModelChoice,
+        requests: ModelRequests,
+        history: History,
+        tools: ToolProvider | None,
+        schemas: Schemas,
+        jobs: Jobs,
+        clock: Clock,
+        keep_image: KeepReturnedImage,
+        spending: Spending,
+    ) -> None:
+        self._spending = spending
+        self._store = store
+        self._models = models
+        self._choice = choice
+        self._requests = requests
+        self._history = history
+        self._tools = tools
+        self._schemas = schemas
+        self._keep_image = keep_image
+        self._jobs = jobs
+        self._clock = clock
+
+    def chosen_model(self, agent: Agent, wanted: str | None = None) -> str:
+        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
+        return self._choice.chosen(agent, wanted).id
+
+    def model_of(self, turn: Turn, state: TurnState) -> ConnectedModel:
+        """The model that a turn asked for or, if that is gone, the one that it has fallen back to.
+
+        Raises GatewayNotConfigured or ModelNotFound if no model is left.
+        """
+        try:
+            return self._models.get(turn.model)
+        except ModelNotFound:
+            if state.model is None:
+                raise
+            return self._models.get(state.model)
+
+    async def steps(
+        self,
+        user: User,
+        agent: Agent,
+        held: HeldTurn,
+        control: TurnControl,
+        *,
+        state: TurnState = NEW_TURN,
+        opening: Sequence[TurnResumed] = (),
+    ) -> AsyncGenerator[TurnStep]:
+        """Yields a turn's steps from its current state. The caller stores each step before the next."""
+        turn, stop = held.turn, control.stop
+        try:
+            asked = self.model_of(turn, state)
+        except ThreadkeepError as exc:  # removed since the turn began
+            yield failed(exc, is_prepared=False)
+            return
+        hands_off = agent.settings.on_crash is OnCrash.CONTINUE
+        prepared = None
+        if state.is_new:
+            try:
+                prepared = await stop.guard(lambda: self._requests.prepare(agent, held, asked, state))
+            except Stopped as exc:
+                is_handed_off = exc.reason == "hand_off" and hands_off
+                yield HandOff() if is_handed_off else stopped(turn, exc.reason)
+                return
+            except ThreadkeepError as exc:
+                yield failed(exc, is_prepared=False)
+                return
+
+        async def build(tools: Sequence[ToolSpec]) -> BuiltRequest:
+            assert prepared is not None
+            return await prepared.build(tools)
+
+        run = run_turn(
+            turn,
+            build,
+            self._turn_models(agent, asked, state),
+            self._turn_tools(
+                user,
+                agent,
+                held,
+                control,
+                asked,
+                found=prepared.sources.found if prepared else state.found,
+                used=state.used_servers,
+            ),
+            TurnLimits(
+                agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=hands_off
+            ),
+            stop,
+            state=state,
+            load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
+            steering=control.steering,
+            spending=await self._spending.of_turn(user, held, agent, control.calling),
+            opening=(*opening, *(prepared.opening if prepared else ())),
+        )
+        step = None
+        async with aclosing(run):
+            async for step in run:
+                yield step
+        if isinstance(step, Done | Failed):  # the caller has stored it by now
+            await self._follow_up(agent, held, asked)
+
+    def _turn_tools(
+        self,
+        user: User,
+        agent: Agent,
+        held: HeldTurn,
+        control: TurnControl,
+        model: ConnectedModel,
+        *,
+        found: Sequence[RetrievalHit],
+        used: Collection[str],
+    ) -> TurnTools:
+        """The tools that a turn can use."""
+        turn, session, client_tools = held.turn, None, list[Tool]()
+        if model.model.supports_tools:
+            client_tools = offered_client_tools(agent, turn.begun_with.tools if turn.begun_with else ())
+            if self._tools:
+                session = self._tools.session(Caller(agent, user, held.conversation), used)
+
+        async def keep_payload(payload: Payload, content: bytes) -> None:
+            await persist(lambda: self._store.payloads.add(payload, content))
+
+        return TurnTools(
+            Toolbox(
+                session,
+                LargeValues(turn.conversation_id, self._clock, keep_payload),
+                self._schemas,
+                client_tools=client_tools,
+                found=found,
+                turn_id=turn.id,
+                user_id=user.id,
+                keep_image=lambda file: self._keep_image(held.conversation, file),
+                file_rules=_file_rules(model),
+            ),
+            TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
+            agent.settings.tools,
+            lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
+        )
+
+    async def _follow_up(self, agent: Agent, held: HeldTurn, model: ConnectedModel) -> None:
+        """Queues background work that follows from a reply, and that its key pays for."""
+        conversation, key_id = held.conversation, held.turn.key_id
+        self._history.note(conversation.id)
+        is_first = conversation.title_source is TitleSource.DERIVED and conversation.last_seq <= 4
+        if is_first and model.model.supports_tools:
+            await self._jobs.add(TITLE_JOB, title_job(conversation, key_id))
+        if is_due(agent, conversation):
+            await self._jobs.add(COMPACTION_JOB, compaction_job(conversation, key_id))
+
+    def _turn_models(self, agent: Agent, asked: ConnectedModel, state: TurnState) -> TurnModels:
+        """The model that replies and those after it; a turn stays with the one that it fell back to."""
+        fallbacks = self._choice.fallbacks(agent, asked)
+        if state.model is None:
+            return TurnModels(asked, fallbacks)
+        tried = [it.id for it in fallbacks]
+        if state.model not in tried:  # removed since
+            return TurnModels(asked, fallbacks)
+        at = tried.index(state.model)
+        return TurnModels(fallbacks[at], fallbacks[at + 1 :])
+
+    def file_rules(self, model: str | None) -> FileRules:
+        """The files that a model receives as is; none of a model that is gone."""
+        try:
+            return _file_rules(self._models.get(model))
+        except (GatewayNotConfigured, ModelNotFound):
+            return NO_FILES
+
+
+def _file_rules(model: ConnectedModel) -> FileRules:
+    return FileRules(model.files, model.model.context_tokens, can_recall=True)

@@ -1,0 +1,131 @@
+"""Turns that resume from their logs: after a crash, a deploy, or their user's decision."""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+
+from threadkeep.context.request import rebuild_request
+from threadkeep.domain.agent import Agent, OnCrash
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
+from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound
+from threadkeep.domain.events import (
+    EventBody,
+    Failed,
+    Terminal,
+    ToolCalled,
+    ToolResultStored,
+    TurnEvent,
+    TurnResumed,
+)
+from threadkeep.domain.user import User, UserRole
+from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
+from threadkeep.engine.journal import BegunByAdmin
+from threadkeep.engine.loop import TurnStep
+from threadkeep.engine.replay import TurnState, replay
+from threadkeep.log.format import LogEntry
+from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import HeldTurn
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.prepared_turn import PrepareNextTurn
+from threadkeep.runtime.spending import Spending
+from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.services.replies.turn_starts import TurnStarts
+
+MOST_ATTEMPTS = 3
+"""After this many losses of its node without a finished model call, a turn is not resumed."""
+
+HOUR_MS = 60 * 60 * 1000
+
+
+class ResumedTurns:
+    """Resumes turns if that is allowed."""
+
+    def __init__(
+        self,
+        store: Store,
+        replies: ModelReplies,
+        starts: TurnStarts,
+        spending: Spending,
+        *,
+        within_hours: float,
+        caps: OperatorCaps = NO_CAPS,
+    ) -> None:
+        self._store = store
+        self._replies = replies
+        self._starts = starts
+        self._spending = spending
+        self._within_ms = within_hours * HOUR_MS
+        self._caps = caps
+
+    async def steps(
+        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
+    ) -> AsyncGenerator[TurnStep]:
+        """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
+        state = await self._state(held, entries)
+        user = _user_of(held, entries)
+        agent = await self._store.agents.get(held.conversation.agent_id)
+        if agent is None or not agent.is_visible_to(user):
+            end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
+        else:
+            end = self._refusal(held, agent, state, is_takeover=is_takeover)
+        if agent is None or end is not None:
+            reason = control.stop.reason
+            end = stopped(held.turn, reason) if reason else end or ABANDONED
+            for event in self._last_events(held, end, state):
+                yield event
+            return
+        opening = (TurnResumed(held.attempts),) if is_takeover else ()
+        agent = self._caps.limited(agent)
+        steps = self._replies.steps(user, agent, held, control, state=state, opening=opening)
+        async with aclosing(steps):
+            async for step in steps:
+                yield step
+
+    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
+        """Prepares the turns of messages that are queued behind a resumed turn."""
+        return self._starts.prepare_next_of(_user_of(held, entries))
+
+    def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
+        """Why a turn ends; None if it resumes."""
+        is_too_late = held.attempts > MOST_ATTEMPTS or held.ownerless_ms > self._within_ms
+        if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
+            return ABANDONED
+        try:
+            self._replies.model_of(held.turn, state)
+        except (GatewayNotConfigured, ModelNotFound) as exc:
+            return Failed("INTERRUPTED", exc.message, retryable=True)
+        return None
+
+    async def _state(self, held: HeldTurn, entries: Sequence[LogEntry]) -> TurnState:
+        """The turn's state. A turn that died before its receipt was stored is prepared again."""
+        turn = held.turn
+        sent = await self._store.receipts.get(turn.conversation_id, turn.id)
+        if sent is None:
+            return replay(entries, None, {})
+        bodies = [entry.body for entry in entries if isinstance(entry, TurnEvent)]
+        refs = [
+            ref
+            for body in bodies
+            if isinstance(body, ToolCalled | ToolResultStored)
+            for ref in body.refs.values()
+        ]
+        payloads = await self._store.payloads.load(turn.conversation_id, refs)
+        files = self._replies.file_rules(turn.model)
+        return replay(entries, rebuild_request(*sent), payloads, files)
+
+    def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
+        model = state.model or held.turn.model
+        return last_events(
+            end,
+            open_calls=state.open_calls,
+            why=PROCESS_ENDED,
+            reported=state.usage,
+            unreported=state.unreported and self._spending.priced(model, state.unreported),
+            model=model,
+            waiting=state.waiting,
+        )
+
+
+def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
+    """The turn's user, with the role they had when it started."""
+    is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
+    return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)

@@ -1,0 +1,1 @@
+"""The npm packages as others get them: installed from their tarballs."""

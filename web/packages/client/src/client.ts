@@ -1,0 +1,225 @@
+/** Conversations for programs: each call is one request, or a stream that resumes by itself.
+
+A front end uses `FrontEnd`, which keeps what a person sees. The names are those of the Python client. */
+
+import { ApiClient, type ApiClientOptions } from "./api-client.ts";
+import { MessageQueued, TurnWaiting } from "./errors.ts";
+import { type SentView } from "./outbox/ports.ts";
+import { postOnce } from "./post-once.ts";
+import {
+  type AbortView,
+  type AgentBody,
+  type AgentView,
+  type AnswerBody,
+  type ApprovalsView,
+  type ApprovalView,
+  type ConversationBody,
+  type ConversationDetailView,
+  type ConversationPatch,
+  type ConversationView,
+  type MessageBody,
+  type MessageView,
+  type MeView,
+  type ModelsView,
+  type ModelView,
+  type QueuedMessageView,
+  type RegenerateBody,
+  type StartedTurnView,
+  type TurnView,
+} from "./schema.ts";
+import { type TurnEvent } from "./turn/events.ts";
+import { filePath, uploadFile, type KeptFile } from "./turn/files.ts";
+import { turnEvents, type FollowOptions } from "./turn/follow.ts";
+
+export interface ClientSendOptions extends Omit<MessageBody, "content" | "files"> {
+  /** Uploaded before the message is sent; or what `uploadFile` returned. */
+  files?: readonly (Blob | KeptFile)[];
+  /** The same key and message never begin a second turn. */
+  key?: string;
+}
+
+export class Client {
+  readonly api: ApiClient;
+
+  constructor(options: ApiClientOptions) {
+    this.api = new ApiClient(options);
+  }
+
+  me(): Promise<MeView> {
+    return this.api.get("/api/me");
+  }
+
+  // Agents and models.
+
+  agents(): AsyncGenerator<AgentView, undefined> {
+    return this.api.list("/api/agents");
+  }
+
+  createAgent(body: AgentBody): Promise<AgentView> {
+    return this.api.send("POST", "/api/agents", body);
+  }
+
+  /** The models that an agent lets its users choose; without one, all that the server offers. */
+  async models(agentId?: string): Promise<ModelView[]> {
+    return (await this.api.get<ModelsView>("/api/models", { agentId })).items;
+  }
+
+  // Conversations.
+
+  conversations(query: { agentId?: string; status?: "active" | "archived" | "deleted" } = {}): AsyncGenerator<ConversationView, undefined> {
+    return this.api.list("/api/conversations", query);
+  }
+
+  createConversation(agentId: string, body: ConversationBody = {}): Promise<ConversationView> {
+    return postOnce(this.api, `/api/agents/${agentId}/conversations`, body);
+  }
+
+  /** The user's main conversation with an agent; created if there is none. */
+  mainConversation(agentId: string): Promise<ConversationView> {
+    return this.api.send("PUT", `/api/agents/${agentId}/conversation`);
+  }
+
+  /** A conversation with its latest messages and its queue. */
+  conversation(id: string): Promise<ConversationDetailView> {
+    return this.api.get(conversationPath(id));
+  }
+
+  updateConversation(id: string, patch: ConversationPatch): Promise<ConversationView> {
+    return this.api.send("PATCH", conversationPath(id), patch);
+  }
+
+  deleteConversation(id: string): Promise<void> {
+    return this.api.send("DELETE", conversationPath(id));
+  }
+
+  /** The messages of the active path, oldest first. */
+  messages(id: string, query: { order?: "asc" | "desc"; include?: "overwritten" } = {}): AsyncGenerator<MessageView, undefined> {
+    return this.api.list(`${conversationPath(id)}/messages`, query);
+  }
+
+  // Turns.
+
+  /** Sends a message and yields the turn's events until it ends. If the connection breaks, it goes on where it was.
+
+  A turn that asks its user sends `approval_request`: `answer` it, and further events follow. Leaving the loop does not
+  stop the turn; `abort` does. */
+  async *send(conversationId: string, content: string, options?: ClientSendOptions): AsyncGenerator<TurnEvent, undefined> {
+    const { turnId } = await this.start(conversationId, content, options);
+    yield* this.follow(turnId);
+  }
+
+  /** Sends a message and waits for the whole answer, however it ends: check its `status`.
+
+  Throws `TurnWaiting` if the turn asks its user: `answer` its requests, then `reply` returns the answer. */
+  async ask(conversationId: string, content: string, options?: ClientSendOptions): Promise<MessageView> {
+    const { turnId } = await this.start(conversationId, content, options);
+    return this.reply(turnId);
+  }
+
+  /** Sends a message without waiting; `follow` yields its events. Throws `MessageQueued` if others go first. */
+  async start(conversationId: string, content: string, options?: ClientSendOptions): Promise<StartedTurnView> {
+    const sent = await this.post(conversationId, content, options);
+    if ("messageId" in sent) throw new MessageQueued(sent.messageId);
+    return sent;
+  }
+
+  /** Sends a message, with `whenBusy` also while a turn runs; whether it began a turn, is queued, or steers one. */
+  async post(conversationId: string, content: string, { files = [], key, ...options }: ClientSendOptions = {}): Promise<SentView> {
+    const kept = await Promise.all(files.map((file) => ("fileId" in file ? file : this.uploadFile(file))));
+    const body: MessageBody = { content, ...(kept.length && { files: kept.map(({ fileId }) => fileId) }), ...options };
+    return postOnce(this.api, `${conversationPath(conversationId)}/messages`, body, { key });
+  }
+
+  /** Answers again, beside the old answer: the latest one, or `messageId`. */
+  async *regenerate(conversationId: string, body: RegenerateBody = {}): AsyncGenerator<TurnEvent, undefined> {
+    const { turnId } = await postOnce<StartedTurnView>(this.api, `${conversationPath(conversationId)}/regenerate`, body);
+    yield* this.follow(turnId);
+  }
+
+  /** The events of a turn, from the first one or `after` one, until it ends. */
+  follow(turnId: string, options?: FollowOptions): AsyncGenerator<TurnEvent, undefined> {
+    return turnEvents(this.api, turnId, options);
+  }
+
+  /** The whole answer of a turn once it has ended. Throws `TurnWaiting` if the turn asks its user. */
+  async reply(turnId: string): Promise<MessageView> {
+    for await (const event of this.follow(turnId)) {
+      if (event.type !== "approval_request") continue;
+      const open = (await this.approvals()).filter((it) => it.turnId === turnId);
+      if (open.some((it) => it.requestId === event.request_id)) throw new TurnWaiting(turnId, open);
+    }
+    const { conversationId, assistantMessageId } = await this.turn(turnId);
+    for await (const message of this.messages(conversationId, { order: "desc", include: "overwritten" }))
+      if (message.id === assistantMessageId) return message;
+    throw new Error(`turn ${turnId} has no message`);
+  }
+
+  turn(turnId: string): Promise<TurnView> {
+    return this.api.get(`/api/turns/${turnId}`);
+  }
+
+  /** Stops the turn that runs in a conversation; what it has written stays. */
+  abort(conversationId: string): Promise<AbortView> {
+    return this.api.send("POST", `${conversationPath(conversationId)}/abort`);
+  }
+
+  // What turns ask their user.
+
+  /** The open requests in all conversations, oldest first. */
+  async approvals(): Promise<ApprovalView[]> {
+    return (await this.api.get<ApprovalsView>("/api/approvals")).items;
+  }
+
+  /** Answers a request; the turn continues. The same answer again changes nothing. */
+  answer({ turnId, requestId }: Pick<ApprovalView, "turnId" | "requestId">, body: AnswerBody): Promise<TurnView> {
+    return postOnce(this.api, `/api/turns/${turnId}/approvals/${requestId}`, body);
+  }
+
+  // Branches.
+
+  /** Makes the branch through a message the active path. */
+  choosePath(conversationId: string, messageId: string): Promise<void> {
+    return this.api.send("POST", `${conversationPath(conversationId)}/path`, { messageId });
+  }
+
+  /** A new conversation with everything up to a message. */
+  fork(conversationId: string, messageId: string): Promise<ConversationView> {
+    return this.api.send("POST", `${conversationPath(conversationId)}/fork`, { messageId });
+  }
+
+  // The queue.
+
+  /** The messages that wait for their turn, the next one first. */
+  async queued(conversationId: string): Promise<QueuedMessageView[]> {
+    return (await this.conversation(conversationId)).queued ?? [];
+  }
+
+  editQueued(conversationId: string, messageId: string, content: string): Promise<QueuedMessageView> {
+    return this.api.send("PATCH", `${conversationPath(conversationId)}/queued/${messageId}`, { content });
+  }
+
+  removeQueued(conversationId: string, messageId: string): Promise<void> {
+    return this.api.send("DELETE", `${conversationPath(conversationId)}/queued/${messageId}`);
+  }
+
+  /** Sends a held message now; the others follow it. */
+  sendHeld(conversationId: string, messageId: string): Promise<StartedTurnView> {
+    return postOnce(this.api, `${conversationPath(conversationId)}/queued/${messageId}/send`);
+  }
+
+  // Files.
+
+  /** Uploads a file for messages; a `File` brings its name. */
+  uploadFile(file: Blob): Promise<KeptFile> {
+    return uploadFile(this.api, file);
+  }
+
+  /** A file's content. */
+  async readFile(fileId: string): Promise<Blob> {
+    return (await this.api.request(filePath(fileId), { headers: { Accept: "*/*" } })).blob();
+  }
+}
+
+function conversationPath(id: string): string {
+  return `/api/conversations/${id}`;
+}

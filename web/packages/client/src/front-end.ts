@@ -1,0 +1,102 @@
+/** What a front end keeps while somebody uses it: their lists, what they have sent, and the conversations they open. */
+
+import { ApiClient, type ApiClientOptions } from "./api-client.ts";
+import { ApiError } from "./errors.ts";
+import { coalesced } from "./lists/coalesced.ts";
+import { ConversationList } from "./lists/conversation-list.ts";
+import { OpenApprovals } from "./lists/open-approvals.ts";
+import { MemoryStore } from "./outbox/memory-store.ts";
+import { Outbox } from "./outbox/outbox.ts";
+import { serverTransport, type ServerTransportOptions } from "./outbox/server-transport.ts";
+import { type Platform } from "./platform.ts";
+import { type MeView } from "./schema.ts";
+import { Store } from "./store.ts";
+import { Thread, type ThreadOptions } from "./thread/thread.ts";
+import { UserEvents, type UserEvent } from "./user-events.ts";
+
+const ASK_AGAIN_AFTER_MS = 2000;
+
+export type FrontEndOptions = (ApiClientOptions | { api: ApiClient }) & ServerTransportOptions & { platform?: Platform };
+
+export class FrontEnd {
+  readonly api: ApiClient;
+  readonly events: UserEvents;
+  readonly outbox: Outbox;
+  readonly conversations: ConversationList;
+  readonly approvals: OpenApprovals;
+  /** Whether who the user is is known, so that something can be sent. */
+  readonly isStarted = new Store(false);
+  #platform: Platform;
+  #closing = new AbortController();
+
+  constructor({ platform = {}, ...options }: FrontEndOptions) {
+    const { store = new MemoryStore(), tabs, pause, followUserEvents } = platform;
+    this.#platform = platform;
+    this.api = "api" in options ? options.api : new ApiClient({ ...(pause && { pause }), ...options });
+    this.events = new UserEvents(this.api, followUserEvents);
+    this.outbox = new Outbox({ store, ...(tabs && { tabs }), transport: serverTransport(this.api, options), pause: this.api.pause });
+    this.conversations = new ConversationList(this.api);
+    this.approvals = new OpenApprovals(this.api);
+  }
+
+  /** Sends what the user writes and keeps the lists up to date, until `stop`; who the user is is asked if not given. */
+  async start(userId?: string): Promise<void> {
+    this.stop();
+    this.#closing = new AbortController();
+    const { signal } = this.#closing;
+    const id = userId ?? (await this.#myId(signal));
+    if (id === null || signal.aborted) return;
+    this.keepFresh(this.conversations.refresh, ({ type, conversationId = "" }) => {
+      if (type === "conversation_deleted") this.conversations.drop(conversationId);
+      return type.startsWith("conversation_") || type.startsWith("turn_");
+    });
+    this.keepFresh(this.approvals.refresh, ({ type }) => type.startsWith("approval_") || type.startsWith("turn_"));
+    this.events.start(id);
+    this.#platform.onReturn?.(() => this.outbox.retry(), signal);
+    await this.outbox.start({ server: this.api.address, userId: id });
+    if (!signal.aborted) this.isStarted.set(true);
+  }
+
+  /** Forgets the user's lists; what was not sent stays stored. */
+  stop(): void {
+    this.#closing.abort();
+    this.isStarted.set(false);
+    this.events.stop();
+    this.outbox.stop();
+    this.conversations.forget();
+    this.approvals.forget();
+  }
+
+  /** Reads something now, again when an event concerns it, and when the user returns; until `stop`. */
+  keepFresh(refresh: () => Promise<void>, concerns: (event: UserEvent) => boolean): void {
+    const { signal } = this.#closing;
+    const read = coalesced(refresh, signal);
+    const unlisten = this.events.on((event) => {
+      if (concerns(event) || event.type === "reset") read();
+    });
+    signal.addEventListener("abort", unlisten);
+    this.#platform.onReturn?.(read, signal);
+    read();
+  }
+
+  /** A conversation to show: `join` it when it appears, `leave` it when it disappears. */
+  open(id: string, options: Pick<ThreadOptions, "onFileMissing"> = {}): Thread {
+    const { onReturn, atNextFrame } = this.#platform;
+    const { api, events, outbox } = this;
+    const onTurnEnded = (turnId: string) => this.conversations.markTurnEnded(turnId);
+    return new Thread(id, { api, events, outbox, onReturn, atNextFrame, onTurnEnded, ...options });
+  }
+
+  /** The user's id, as soon as the server tells; null if nobody is signed in. */
+  async #myId(signal: AbortSignal): Promise<string | null> {
+    while (!signal.aborted) {
+      try {
+        return (await this.api.get<MeView>("/api/me", {}, signal)).id;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null;
+        await this.api.pause(ASK_AGAIN_AFTER_MS, signal);
+      }
+    }
+    return null;
+  }
+}
