@@ -119,6 +119,11 @@ const commands = {
     await until(() => isThere() && (status === "any" || state.status === status));
     return shown();
   },
+  async called({ name }) {
+    const { until, state, seen, shown } = chats.get(name);
+    await until(() => seen.toolCalls.length > 0 && state.status === "ready");
+    return shown();
+  },
   async read({ version, streams }) {
     const ai = await import(PACKAGES[version]);
     const transport = new ai.DefaultChatTransport({});

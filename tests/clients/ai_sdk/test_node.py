@@ -159,7 +159,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 "name": "Desk",
                 "settings": {
                     "mcpServers": {"desk": {**tools.settings, "trustAnnotations": True}},
-                    "tools": {"desk.send": {"access": "ask"}},
+                    "tools": {"desk.send": {"access": "ask"}, "client.erase": {"access": "ask"}},
                 },
             }
             world.agent_id = http.post("/api/agents", json=agent).raise_for_status().json()["id"]
@@ -324,6 +324,60 @@ async def test_approval_allowed_and_denied(driver: Driver, world: World, version
         assert (call["state"], text(answer)) == (state, f"I write.|Done with {to}.")
         assert world.history(id_, version)[-1] == answer
     assert [it.arguments for it in world.tools.uses[used:]] == [{"to": "Bob"}]
+
+
+TOOLS = {
+    name: {
+        "description": f"To {name}.",
+        "parameters": {"type": "object", "properties": {"it": {"type": "string"}}},
+    }
+    for name in ("locate", "erase")
+}
+
+
+def calls_in(message: Json, name: str) -> list[Json]:
+    return [it for it in message["parts"] if it["type"] == f"tool-{name}"]
+
+
+@every_version
+async def test_client_runs_its_own_tools(driver: Driver, world: World, version: Version):
+    chat, id_ = await opened(driver, world, version, body={"agentId": world.agent_id, "tools": TOOLS})
+    world.model.script(
+        [Say("Where?"), UseTool("locate", {"it": "me"}), UseTool("locate", {"it": "you"})], [Say("Here.")]
+    )
+    shown = await chat.say("Where are we?")
+    assert [it["input"] for it in shown["toolCalls"]] == [{"it": "me"}, {"it": "you"}]
+    here, there = calls_in(shown["messages"][-1], "locate")
+    assert world.history(id_, 6)[-1] == shown["messages"][-1]
+    await chat.do("output", tool="locate", toolCallId=here["toolCallId"], output={"at": [52, 13]})
+    await chat.do(
+        "output", tool="locate", toolCallId=there["toolCallId"], state="output-error", errorText="No signal."
+    )
+    shown = await chat.until("Here.")
+    answer = shown["messages"][-1]
+    assert [it["state"] for it in calls_in(answer, "locate")] == ["output-available", "output-error"]
+    assert world.history(id_, version)[-1] == answer
+    assert len(shown["toolCalls"]) == 2
+    told = json.dumps(world.model.told)
+    assert "52" in told
+    assert "No signal." in told
+
+
+@since_6
+async def test_client_runs_its_tool_only_when_the_user_allows_it(
+    driver: Driver, world: World, version: Version
+):
+    chat, id_ = await opened(driver, world, version, body={"agentId": world.agent_id, "tools": TOOLS})
+    world.model.script([UseTool("erase", {"it": "all"})], [Say("Erased.")])
+    shown = await chat.say("Erase all.")
+    (call,) = calls_in(shown["messages"][-1], "erase")
+    assert (call["state"], call["input"], shown["toolCalls"]) == ("approval-requested", {"it": "all"}, [])
+    await chat.do("approve", id=call["approval"]["id"], approved=True)
+    await until(lambda: calls_in(world.history(id_, version)[-1], "erase")[0]["state"] == "input-available")
+    await chat.do("called")
+    await chat.do("output", tool="erase", toolCallId=call["toolCallId"], output="gone")
+    shown = await chat.until("Erased.")
+    assert calls_in(shown["messages"][-1], "erase")[0]["output"] == "gone"
 
 
 @since_6

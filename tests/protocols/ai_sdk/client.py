@@ -13,7 +13,8 @@ SINCE_7 = {"reset-step", "steering-message", "tool-approval-response"}
 KNOWN = {
     *("start", "start-step", "finish-step", "finish", "abort", "error"),
     *("text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta", "reasoning-end"),
-    *("tool-input-available", "tool-output-available", "tool-output-error"),
+    *("tool-input-start", "tool-input-delta", "tool-input-available"),
+    *("tool-output-available", "tool-output-error"),
     *("source-url", "source-document", "file"),
 }
 ADDED_AS_THEY_ARE = {"source-url", "source-document", "file", "steering-message"}
@@ -96,6 +97,20 @@ class Client:
             self._active.pop(key)["state"] = "done"
 
     def _tool(self, kind: str, chunk: Json) -> None:
+        if kind == "tool-input-start":
+            id_ = chunk["toolCallId"]
+            part = {"type": f"tool-{chunk['toolName']}", "toolCallId": id_, "state": "input-streaming"}
+            self.parts.append(part)
+            return
+        known = next((it for it in self.parts if it.get("toolCallId") == chunk.get("toolCallId", "")), None)
+        if kind == "tool-input-delta":
+            assert known
+            known["input"] = json.loads(chunk["inputTextDelta"])
+            return
+        if kind == "tool-input-available" and known is not None:
+            metadata = {"callProviderMetadata": chunk["providerMetadata"]}
+            known |= {"state": "input-available", "input": chunk["input"], **metadata}
+            return
         if kind == "tool-input-available":
             is_dynamic = chunk.get("dynamic", False)
             name = chunk["toolName"]

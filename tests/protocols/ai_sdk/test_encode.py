@@ -202,6 +202,24 @@ def test_tool_of_the_client_is_left_to_the_client():
     assert "dynamic" not in got
 
 
+def test_tool_of_the_client_waits_for_the_user_before_the_client_may_run_it():
+    asked = (
+        ToolCalled("t1", "erase", "client", {"all": True}, asks=True),
+        ApprovalRequest("r1", ApprovalKind.TOOL, "Erase?", 9, "t1"),
+    )
+    client = Client(6)
+    (part,) = client.read(streamed(turn(START, *asked), 6, StreamEnd.PAUSED))["parts"]
+    assert (part["state"], part["input"]) == ("approval-requested", {"all": True})
+    allowed = (
+        ApprovalResponse("r1", ApprovalAction.ALLOW),
+        ApprovalRequest("r2", ApprovalKind.CLIENT_TOOL, "Run it.", 9, "t1"),
+    )
+    events = turn(START, *asked, *allowed)
+    client.read(streamed(events, 6, StreamEnd.PAUSED, after=3))
+    assert part["state"] == "input-available"
+    assert history(events, 6)["parts"][0]["state"] == "input-available"
+
+
 def test_repeated_call_takes_back_its_text_where_the_version_can():
     bodies = (
         IterationStart(1),
@@ -286,6 +304,9 @@ def decided(draw: st.DrawFn, call: ToolCalled) -> list[EventBody]:
         action = ApprovalAction.ALLOW if allowed else ApprovalAction.DENY
         bodies.append(ApprovalResponse(f"r-{call.tool_call_id}", action))
         status = "ok" if allowed else "denied"
+    elif call.server == "client":
+        status = draw(st.sampled_from(["ok", "error"]))
+        bodies.append(ApprovalResponse(f"c-{call.tool_call_id}", ApprovalAction.RESULT))
     elif draw(st.booleans()):
         bodies.append(ToolProgress(call.tool_call_id, 1.0))
     if draw(st.booleans()):
@@ -333,6 +354,11 @@ def any_turn(draw: st.DrawFn) -> list[TurnEvent]:
             )
             for it in calls
             if it.asks
+        ]
+        bodies += [
+            ApprovalRequest(f"c-{it.tool_call_id}", ApprovalKind.CLIENT_TOOL, "Run it.", 9, it.tool_call_id)
+            for it in calls
+            if it.server == "client"
         ]
         if draw(st.booleans()):
             id_ = f"q-{iteration}"

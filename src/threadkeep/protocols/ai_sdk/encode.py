@@ -7,11 +7,13 @@ that it adds to the message.
 |---|---|
 | turn_start | start |
 | text, thought | text-start or reasoning-start once, text-delta or reasoning-delta |
-| tool_call | tool-input-available: `dynamic` and `providerExecuted`, unless the client runs the tool |
+| tool_call | tool-input-available: `dynamic` and `providerExecuted`, unless the client runs the tool; |
+| | if the client does and the user is asked first, tool-input-start and tool-input-delta |
 | tool_progress | data-tool-progress, transient |
 | tool_result | tool-output-available, -error or -denied (from 6, if the user was asked); a file for |
 | | each image; data-chart |
-| approval_request | of a call: tool-approval-request (5: a text); a question: data-question (5: a text) |
+| approval_request | of a call: tool-approval-request (5: a text); a question: data-question (5: a text); |
+| | for the client's result: tool-input-available, if it has been held back |
 | approval_response | of a call: tool-approval-response (7); a question: data-question with the answer |
 | retrieval | source-url or source-document for each new source, data-retrieval |
 | notice | data-notice |
@@ -54,11 +56,12 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.mcp import CLIENT
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse
-from threadkeep.protocols.ai_sdk.parts import CLIENT, Reader, Sources
+from threadkeep.protocols.ai_sdk.parts import Reader, Sources
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.requests.stream import StreamEnd
 
@@ -123,8 +126,8 @@ class _UIMessageTurn:
         self._has_step = False
         self._needs_step = False
         self._sources = Sources()
-        self._client_calls: set[str] = set()
-        """The calls of tools that the client runs."""
+        self._client_calls: dict[str, ToolCalled] = {}
+        """By their ids, the calls of tools that the client runs."""
         self._asked_calls: dict[str, str] = {}
         """By request id, the calls that wait or waited for the user."""
         self._questions: dict[str, ApprovalRequest] = {}
@@ -137,7 +140,7 @@ class _UIMessageTurn:
             case Thought(text):
                 return self._grow("reasoning", text)
             case ToolCalled():
-                return self._add(self._called(body))
+                return self._add(*self._called(body))
             case ToolResultStored():
                 return self._resulted(body)
             case ToolProgress():
@@ -235,9 +238,20 @@ class _UIMessageTurn:
 
     # Tools
 
-    def _called(self, body: ToolCalled) -> frames.ToolInputAvailable:
+    def _called(self, body: ToolCalled) -> Sequence[Chunk]:
         if body.server == CLIENT:
-            self._client_calls.add(body.tool_call_id)
+            self._client_calls[body.tool_call_id] = body
+            if body.asks:
+                # A client runs its tool as soon as the input is available.
+                id_, name = body.tool_call_id, body.tool_name
+                arguments = encode_json(body.arguments).decode()
+                return (
+                    frames.ToolInputStart(tool_call_id=id_, tool_name=name),
+                    frames.ToolInputDelta(tool_call_id=id_, input_text_delta=arguments),
+                )
+        return (self._available(body),)
+
+    def _available(self, body: ToolCalled) -> frames.ToolInputAvailable:
         is_ours = self._is_ours(body.tool_call_id)
         return frames.ToolInputAvailable(
             tool_call_id=body.tool_call_id,
@@ -283,6 +297,9 @@ class _UIMessageTurn:
                         reason=body.message if self._version == 7 else UNSET,
                     )
                 )
+            case ApprovalKind.CLIENT_TOOL:
+                called = self._client_calls.get(body.tool_call_id or "")
+                return self._add(*([self._available(called)] if called and called.asks else ()))
             case ApprovalKind.TOOL | ApprovalKind.QUESTION | ApprovalKind.ELICITATION:
                 self._questions[body.request_id] = body
                 return self._say(body.message) if self._version == 5 else self._add(parts.question(body))

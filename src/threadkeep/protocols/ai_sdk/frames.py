@@ -114,6 +114,20 @@ class ReasoningEnd(_Tagged, frozen=True, kw_only=True, tag="reasoning-end"):
 # Tools
 
 
+class ToolInputStart(_Tagged, frozen=True, kw_only=True, tag="tool-input-start"):
+    """A tool is about to be called."""
+
+    tool_call_id: str
+    tool_name: str
+
+
+class ToolInputDelta(_Tagged, frozen=True, kw_only=True, tag="tool-input-delta"):
+    """What it will be called with, as JSON."""
+
+    tool_call_id: str
+    input_text_delta: str
+
+
 class ToolInputAvailable(_Tagged, frozen=True, kw_only=True, tag="tool-input-available"):
     """A tool is called. The client runs it unless it is `provider_executed`."""
 
@@ -300,6 +314,8 @@ Chunk = (
     | ReasoningStart
     | ReasoningDelta
     | ReasoningEnd
+    | ToolInputStart
+    | ToolInputDelta
     | ToolInputAvailable
     | ToolApprovalRequest
     | ToolApprovalResponse

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.approval import CallApproval
 from threadkeep.domain.file import is_image
+from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import (
     CardPart,
@@ -28,7 +29,7 @@ from threadkeep.domain.parts import Part as OurPart
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Part, ToolState, UIMessage
-from threadkeep.protocols.ai_sdk.parts import CLIENT, Reader, Sources
+from threadkeep.protocols.ai_sdk.parts import Reader, Sources
 
 
 def ui_message(message: Message, id_: str, reader: Reader) -> UIMessage:
@@ -162,7 +163,7 @@ class _Building:
     def _state(self, part: ToolCallPart) -> ToolState:
         is_asked = part.approval is not None and self._version > 5
         match part.call.status:
-            case ToolCallStatus.RUNNING if is_asked and part.approval is not None:
+            case ToolCallStatus.RUNNING if is_asked and part.approval and not part.client_request:
                 return "approval-requested" if part.approval.decision is None else "approval-responded"
             case ToolCallStatus.RUNNING:
                 return "input-available"

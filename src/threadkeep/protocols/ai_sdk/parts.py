@@ -16,9 +16,6 @@ from threadkeep.domain.retrieval import Citation, PassageNumbers, RetrievalHit
 from threadkeep.protocols.ai_sdk import frames
 from threadkeep.protocols.ai_sdk.frames import Data, Metadata, SharedPart, Version
 
-CLIENT = "client"
-"""The server of tools that the client runs."""
-
 _MEDIA_TYPES = {
     ".pdf": PDF, ".docx": DOCX, ".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".csv": CSV,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`/api/ai-sdk/chat`: what `useChat` calls, and the history and the stop that the AI SDK leaves to servers."""
+"""`/api/ai-sdk/chat`: what `useChat` calls, and what the AI SDK leaves to servers: history and stop."""
 
 from typing import assert_never
 
