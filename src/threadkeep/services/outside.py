@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
 )
 from threadkeep.domain.events import ApprovalResponse
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, derived_uuid, is_uuid
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
@@ -188,8 +188,7 @@ class Outside:
             raise ApprovalNotFound
         asked: list[tuple[Approval, Decision]] = []
         for id_, decision in decisions.items():
-            request_id = id_ if is_uuid(id_) else derived_uuid(turn.started_at, turn.id, id_)
-            request = await self._store.approvals.get(turn.id, request_id.lower())
+            request = await self._approvals.about(turn, id_, decision.action)
             if request is None:
                 raise ApprovalNotFound
             asked.append((request, decision))
