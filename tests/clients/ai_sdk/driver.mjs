@@ -66,11 +66,12 @@ async function makeChat({ version, api, id, headers = {}, body, messages = [], a
   const chat = new Chat(state);
   const shown = () => ({ status: state.status, error: state.error?.message, messages: state.messages, ...seen });
   const until = (holds) =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       const look = () => {
-        if (!holds()) return;
+        if (!holds() && state.status !== "error") return;
         waiting.delete(look);
-        resolve();
+        if (holds()) resolve();
+        else reject(state.error);
       };
       waiting.add(look);
       look();

@@ -36,7 +36,7 @@ class Driver:
         assert self._process.stdin
         line = json.dumps({"command": command, "number": number, **options})
         self._process.stdin.write(f"{line}\n".encode())
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             return await answer
 
     async def close(self) -> None:
