@@ -28,7 +28,7 @@ from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.ports.store import Store
-from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import open_database, store_on

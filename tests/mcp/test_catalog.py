@@ -65,7 +65,7 @@ def test_good_servers_are_taken():
         "six": RemoteServer("http://[2001:4860:4860::8888]/mcp"),
     }
     USUAL.check(ADMIN, servers, {})
-    assert [USUAL.problem(server) for server in servers.values()] == [None] * len(servers)
+    assert [USUAL.problem(*it) for it in servers.items()] == [None] * len(servers)
 
 
 @pytest.mark.parametrize("name", ["promptx", "PromptX", "PROMPTX", "retriever", "Retriever", "threadkeep"])
@@ -106,13 +106,13 @@ def test_every_command_but_the_allowed_bare_names_is_refused(command: str):
     error = refused(StdioServer(command, ("x",)))
     assert isinstance(error, McpCommandNotAllowed)
     assert error.param == "settings.mcpServers.web.command"
-    assert USUAL.problem(StdioServer(command, ("x",))) == error.message
+    assert USUAL.problem("own", StdioServer(command, ("x",))) == error.message
 
 
 def test_command_that_the_operator_has_forbidden_since_does_not_run():
     stricter = Catalog(("uvx",), stdio_needs_admin=True, allow_private=False)
-    assert USUAL.problem(SEARCH) is None
-    assert stricter.problem(SEARCH)
+    assert USUAL.problem("search", SEARCH) is None
+    assert stricter.problem("search", SEARCH)
     nothing = Catalog((), stdio_needs_admin=True, allow_private=False)
     assert isinstance(refused(SEARCH, catalog=nothing), McpCommandNotAllowed)
 
@@ -182,7 +182,7 @@ def test_npx_runs_one_package_and_nothing_else(args: tuple[str, ...]):
     error = refused(StdioServer("npx", args))
     assert isinstance(error, McpConfigInvalid)
     assert (error.param or "").startswith("settings.mcpServers.web.args[")
-    assert USUAL.problem(StdioServer("npx", args)) == error.message  # also where it was saved before
+    assert USUAL.problem("own", StdioServer("npx", args)) == error.message  # also where it was saved before
 
 
 @pytest.mark.parametrize(

@@ -44,14 +44,15 @@ from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
+from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.model_replies import ModelReplies
-from threadkeep.services.model_requests import ModelRequests
-from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.services.sending import NewMessage, Sending
-from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
@@ -104,7 +105,7 @@ class Talking:
             spending := spending_of(self.store, models),
         )
         starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock, spending)
-        sending = Sending(self.store, self.node, starts, system_clock)
+        sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))
         assert isinstance(sent, tuple)

@@ -46,7 +46,7 @@ CREATE TABLE tk_approvals (
     turn_id uuid NOT NULL,
     url text,
     CONSTRAINT tk_approvals_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
-    CONSTRAINT tk_approvals_kind_check CHECK ((kind = ANY (ARRAY['tool'::text, 'question'::text, 'elicitation'::text]))),
+    CONSTRAINT tk_approvals_kind_check CHECK ((kind = ANY (ARRAY['tool'::text, 'question'::text, 'elicitation'::text, 'client_tool'::text]))),
     CONSTRAINT tk_approvals_pkey PRIMARY KEY (id),
     CONSTRAINT tk_approvals_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES tk_turns(id) ON DELETE CASCADE
 );

@@ -94,7 +94,7 @@ CREATE TABLE tk_approvals (
     id uuid NOT NULL PRIMARY KEY,
     turn_id uuid NOT NULL REFERENCES tk_turns (id) ON DELETE CASCADE,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
-    kind text NOT NULL CHECK (kind IN ('tool', 'question', 'elicitation')),
+    kind text NOT NULL CHECK (kind IN ('tool', 'question', 'elicitation', 'client_tool')),
     message text NOT NULL,
     tool_call_id text,
     tool_name text,

@@ -21,6 +21,7 @@ def build_caps(settings: Settings) -> OperatorCaps:
         documents=settings.user_documents,
         bytes=settings.user_bytes,
         publish=settings.publish,
+        client_tools=settings.client_tools,
     )
 
 

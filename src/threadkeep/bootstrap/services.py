@@ -27,6 +27,7 @@ from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
+from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
 from threadkeep.services.executions import Executions
@@ -37,20 +38,20 @@ from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.model_replies import ModelReplies
-from threadkeep.services.model_requests import ModelRequests
 from threadkeep.services.outside import Outside
-from threadkeep.services.passages import Passages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.resumed_turns import ResumedTurns
+from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
-from threadkeep.services.resumed_turns import ResumedTurns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.services import Services
-from threadkeep.services.turn_starts import TurnStarts
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -200,7 +201,7 @@ def _build_services(
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
     )
-    sending = Sending(store, node, starts, clock)
+    sending = Sending(store, node, starts, ClientTools(parts.tools), clock)
     approvals = Approvals(store, node, clock, parts.schemas)
     return Services(
         agents=agents,

@@ -1,4 +1,4 @@
-"""A turn's requests to its user in the terminal: approval of a tool, a question, a form, an address."""
+"""A turn's requests in the terminal: approval of a tool, a question, a form, an address, a client's tool."""
 
 import json
 import re
@@ -17,6 +17,7 @@ MOST_VALUE_CHARACTERS = 4_000
 
 TOOL_KEYS = "[y] allow  [a] always here  [n] deny  [e] edit: "
 LONG_TOOL_KEYS = "[s] show all  [n] deny  [e] edit: "
+CLIENT_TOOL_KEYS = "Only the client that brought this tool can run it. [n] deny: "
 FORM_KEYS = "[y] send  [c] change  [n] decline: "
 _YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 # Invisible characters and those that reorder others: users must approve exactly what they see.
@@ -72,6 +73,8 @@ def ask(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
             if asked.url is not UNSET:
                 return _send_to(asked.url, read, show)
             return _fill_in(asked.schema or {}, read, show)
+        case ApprovalKind.CLIENT_TOOL:
+            return _wait_for_client(asked, read, show)
 
 
 def readable(arguments: Json, *, most: int = sys.maxsize) -> str:
@@ -118,6 +121,14 @@ def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> TypedDec
             case _:
                 if (edited := _edit(arguments, read, show)) is not None:
                     return TypedDecision(action="edit", arguments=edited)
+
+
+def _wait_for_client(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
+    """Another client runs the call; until it does, the user can deny it."""
+    if asked.arguments:
+        show(readable(asked.arguments, most=MOST_VALUE_CHARACTERS))
+    read.key(CLIENT_TOOL_KEYS, "n")
+    return DENY
 
 
 def _edit(arguments: Json, read: Read, show: Show) -> Json | None:

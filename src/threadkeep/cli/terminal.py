@@ -83,6 +83,7 @@ _DECIDED = {
     ApprovalAction.DENY: "denied",
     ApprovalAction.EDIT: "allowed with changed arguments",
     ApprovalAction.ANSWER: "answered",
+    ApprovalAction.RESULT: "run by the client",
     ApprovalAction.EXPIRE: "not answered in time",
 }
 

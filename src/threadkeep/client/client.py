@@ -42,10 +42,12 @@ Status = Literal["active", "archived", "deleted"]
 Visibility = Literal["private", "public"]
 MessageRef = str | UnsetType | None
 """A message's id; None for the position before the first message."""
-WhenBusy = Literal["reject", "queue", "steer"]
+WhenBusy = Literal["reject", "queue", "steer", "stop"]
 """What to do with a message while the agent answers."""
-AnswerAction = Literal["allow", "deny", "edit", "answer"]
-"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."""
+AnswerAction = Literal["allow", "deny", "edit", "answer", "result"]
+"""For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a tool of yours: `result` or
+`deny`.
+"""
 Rating = Literal["up", "down"]
 """A good or a bad answer."""
 AnswerScope = Literal["once", "conversation"]
@@ -370,6 +372,7 @@ class Client:
         tip: MessageRef = UNSET,
         when_busy: WhenBusy = "reject",
         model: str | None = None,
+        tools: Sequence[Json] = (),
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Sends a message and yields the turn's events until it ends, even if the connection breaks.
@@ -382,6 +385,9 @@ class Client:
         message's parent. `tip` is the last message you have seen: if the conversation has moved on, nothing
         is sent (PATH_CHANGED). `model` is the one that is to answer, among those of `models`.
 
+        `tools` are tools that you run yourself, each with `name`, `description` and `parameters`. When the
+        model calls one, the turn asks for its result (kind `client_tool`): `answer` with `result`.
+
         While the agent answers, `when_busy` queues the message or steers the answer with it. Then there are
         no events, and likewise if held messages go first: `queued` lists queued messages, and `post` returns
         what happened.
@@ -389,7 +395,7 @@ class Client:
         `files` are uploaded first: paths, `bytes`, pairs of name and `bytes`, or results of `upload_file`. If
         the server rejects one, the message is not sent.
         """
-        how = {"whenBusy": UNSET if when_busy == "reject" else when_busy, "model": model or UNSET}
+        how = {"whenBusy": UNSET if when_busy == "reject" else when_busy, **_how(model, tools)}
         events = self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",
@@ -409,6 +415,7 @@ class Client:
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
         model: str | None = None,
+        tools: Sequence[Json] = (),
         idempotency_key: str | None = None,
     ) -> MessageView:
         """Sends a message like `send` and waits for the whole answer, even while the server restarts.
@@ -418,7 +425,7 @@ class Client:
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = await self._message(content, files, parentId=parent_id, tip=tip, model=model or UNSET)
+        body = await self._message(content, files, parentId=parent_id, tip=tip, **_how(model, tools))
         response = await self._connection.send_once(
             "POST", path, json=body, headers=headers, params={"wait": "true"}, timeout=None
         )
@@ -438,6 +445,7 @@ class Client:
         parent_id: MessageRef = UNSET,
         tip: MessageRef = UNSET,
         model: str | None = None,
+        tools: Sequence[Json] = (),
         idempotency_key: str | None = None,
     ) -> StartedTurnView:
         """Sends a message like `send` without waiting; `follow` yields the events.
@@ -446,7 +454,7 @@ class Client:
         """
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = await self._message(content, files, parentId=parent_id, tip=tip, model=model or UNSET)
+        body = await self._message(content, files, parentId=parent_id, tip=tip, **_how(model, tools))
         response = await self._connection.send_once("POST", path, json=body, headers=headers)
         accepted = self._connection.read(_Accepted, response)
         if isinstance(started := accepted.place(), StartedTurnView):
@@ -461,12 +469,13 @@ class Client:
         files: Sequence[GivenFile] = (),
         when_busy: WhenBusy = "queue",
         model: str | None = None,
+        tools: Sequence[Json] = (),
         idempotency_key: str | None = None,
     ) -> StartedTurnView | QueuedView | SteeredView:
         """Sends a message, even while the agent answers, and returns what happened without waiting."""
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
-        body = await self._message(content, files, whenBusy=when_busy, model=model or UNSET)
+        body = await self._message(content, files, whenBusy=when_busy, **_how(model, tools))
         response = await self._connection.send_once("POST", path, json=body, headers=headers)
         return self._connection.read(_Accepted, response).place()
 
@@ -498,11 +507,12 @@ class Client:
         *,
         tip: MessageRef = UNSET,
         model: str | None = None,
+        tools: Sequence[Json] = (),
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Regenerates an answer and keeps the old one as a version; by default, the latest answer."""
         path = f"/api/conversations/{conversation_id}/regenerate"
-        body = _set({"messageId": message_id or UNSET, "tip": tip, "model": model or UNSET})
+        body = _set({"messageId": message_id or UNSET, "tip": tip, **_how(model, tools)})
         headers = {"Idempotency-Key": idempotency_key or new_uuid()}
         return self._connection.stream("POST", path, json=body, headers=headers)
 
@@ -537,15 +547,23 @@ class Client:
         *,
         scope: AnswerScope | None = None,
         arguments: Json | None = None,
-        content: str | Json | None = None,
+        content: Any = None,
+        error: str | None = None,
     ) -> TurnView:
         """Answers a turn's request; the turn continues. Repeating the same answer changes nothing.
 
         Pass `arguments` with `edit`, and `content` with `answer`: a text for a question, an object that
-        matches the schema for a form, nothing for a URL. Raises APPROVAL_ANSWERED if the request already has
-        a different answer.
+        matches the schema for a form, nothing for a URL. With `result`, pass what your tool returned as
+        `content`, or why it failed as `error`. Raises APPROVAL_ANSWERED if the request already has a
+        different answer.
         """
-        fields = {"action": action, "scope": scope, "arguments": arguments, "content": content}
+        fields = {
+            "action": action,
+            "scope": scope,
+            "arguments": arguments,
+            "content": content,
+            "error": error,
+        }
         path = f"/api/turns/{turn_id}/approvals/{request_id}"
         response = await self._connection.send_once("POST", path, json=without_none(fields))
         return self._connection.read(TurnView, response)
@@ -644,6 +662,11 @@ class Client:
         return {"content": content, **file_ids, **_set(place)}
 
 
-def _set(fields: Mapping[str, MessageRef]) -> dict[str, str | None]:
+def _how(model: str | None, tools: Sequence[Json]) -> dict[str, Any]:
+    """What a request says about its answer: the model that gives it, and the tools that the client runs."""
+    return {"model": model or UNSET, "tools": list(tools) or UNSET}
+
+
+def _set(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that were set; None counts as set."""
     return {name: value for name, value in fields.items() if not isinstance(value, UnsetType)}

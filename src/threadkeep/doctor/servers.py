@@ -53,7 +53,7 @@ async def check_servers(settings: Settings, inspection: Inspection) -> AsyncGene
 async def _connect(
     settings: Settings, elsewhere: Path, agent: KeptAgent, name: str, server: McpServer
 ) -> ServerStatus:
-    if problem := build_catalog(settings).problem(server):
+    if problem := build_catalog(settings).problem(name, server):
         return ServerStatus(ServerState.FAILED, problem)
     # If its folder doesn't exist yet, it runs in a temporary one.
     inner = server.cwd if isinstance(server, StdioServer) else None

@@ -90,6 +90,8 @@ class AgentSettings:
     approval_timeout_s: Annotated[float, Bounds(0, 10 * 366 * DAY_S)] = 7 * DAY_S
     ask_user: bool = False
     """Whether the model may ask the user a question in the middle of a turn."""
+    client_tools: bool = True
+    """Whether requests can bring tools that the client runs."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
     """Rules by `server.tool`, `server.*` or `*`."""
     models: tuple[str, ...] = ()

@@ -8,11 +8,14 @@ from threadkeep.domain.choice import Choice
 
 
 class ApprovalKind(Choice):
-    """What a turn waits for: approval of a tool call, an answer for the model, or one for an MCP server."""
+    """What a turn waits for: approval of a tool call, an answer for the model, one for an MCP server, or the
+    result of a tool that the client runs.
+    """
 
     TOOL = "tool"
     QUESTION = "question"
     ELICITATION = "elicitation"
+    CLIENT_TOOL = "client_tool"
 
 
 class ApprovalAction(Choice):
@@ -22,6 +25,7 @@ class ApprovalAction(Choice):
     DENY = "deny"
     EDIT = "edit"
     ANSWER = "answer"
+    RESULT = "result"
     EXPIRE = "expire"
 
 
@@ -34,13 +38,18 @@ class ApprovalScope(Choice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A user's decision. `arguments` are those of an edited call, `content` answers a question."""
+    """A user's decision, or their client's.
+
+    `arguments` are those of an edited call. `content` answers a question, or is what a tool returned that the
+    client ran; if that failed, `error` says why.
+    """
 
     action: ApprovalAction
     at: int
     scope: ApprovalScope = ApprovalScope.ONCE
     arguments: Mapping[str, Any] | None = None
     content: Any = None
+    error: str | None = None
 
     @property
     def is_grant(self) -> bool:
@@ -50,7 +59,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallApproval:
-    """The request to the user about a tool call; `decision` is None while it waits."""
+    """The request to the user, or to their client, about a tool call; `decision` is None while it waits."""
 
     request_id: str
     message: str

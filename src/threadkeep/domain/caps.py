@@ -28,6 +28,8 @@ class OperatorCaps:
     documents: int = 0
     bytes: int = 0
     publish: Literal["owner", "admin"] = "owner"
+    client_tools: bool = True
+    """Whether requests can bring tools that the client runs, if the agent accepts them."""
 
     def check(self, user: User, draft: AgentDraft, current: Agent | None = None) -> None:
         """Refuses a draft that exceeds the caps; values that it doesn't change are accepted."""
@@ -50,11 +52,13 @@ class OperatorCaps:
 
     def capped(self, settings: AgentSettings) -> AgentSettings:
         """The limits that apply: the smaller of each setting and its cap."""
-        lowered = {
+        lowered: dict[str, int | bool] = {
             setting: most
             for setting, cap in CAPPED_SETTINGS.items()
             if (most := getattr(self, cap)) and not 0 < (getattr(settings, setting) or 0) <= most
         }
+        if settings.client_tools and not self.client_tools:
+            lowered["client_tools"] = False
         return replace(settings, **lowered) if lowered else settings
 
     def check_room(self, documents: int, size: int) -> None:

@@ -18,6 +18,8 @@ RESULTS = "results"
 FILES = "files"
 GUIDE = "guide"
 USER = "user"
+CLIENT = "client"
+"""The server of tools that the client runs. No other server can have this name."""
 OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, FILES, GUIDE, USER})
 """The model knows these servers' tools by their bare names."""
 

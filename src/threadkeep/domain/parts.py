@@ -45,11 +45,13 @@ class ThoughtPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallPart:
-    """A tool call with its result, and the request to the user about it."""
+    """A tool call with its result, and the requests about it: to the user, and to the client that runs it."""
 
     type: ClassVar[str] = "tool_call"
     call: ToolCall
     approval: CallApproval | None = None
+    client_request: CallApproval | None = None
+    """Its decision doesn't repeat what the client returned: the call has it."""
     iteration: int = 0
     superseded: bool = False
 

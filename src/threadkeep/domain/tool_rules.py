@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.mcp import SERVER_NAME
+from threadkeep.domain.mcp import CLIENT, SERVER_NAME
 from threadkeep.domain.text import check_storable
 
 MOST_RULES = 500
@@ -43,7 +43,10 @@ class ToolRule:
 
 
 Rules = Mapping[str, ToolRule]
-"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, separately for each property."""
+"""Rules by `server.tool`, `server.*` or `*`; the most precise one counts, separately for each property.
+
+`*` means the agent's tools, not those that a client brings and runs itself: `client.*` does.
+"""
 
 
 def check_rules(names: Collection[str]) -> None:
@@ -66,7 +69,7 @@ def effect_of(rules: Rules, server: str, tool: str) -> ToolEffect | None:
 
 
 def _rules_for(rules: Rules, server: str, tool: str) -> list[ToolRule]:
-    names = (f"{server}.{tool}", f"{server}.{ALL}", ALL)
+    names = (f"{server}.{tool}", f"{server}.{ALL}", *(() if server == CLIENT else (ALL,)))
     return [rules[name] for name in names if name in rules]
 
 

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from threadkeep.context.tool_results import LEAST_RESULT_TOKENS
-from threadkeep.domain.approval import Decision
+from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResultStored
-from threadkeep.engine.call_state import UNKNOWN, AskUser, Call, CallState, next_step
+from threadkeep.engine.call_state import UNKNOWN, AskClient, AskUser, Call, CallState, NextStep, next_step
 from threadkeep.engine.call_tasks import CallTasks, InputNeeded, Wake
 from threadkeep.engine.journal import Dispatch, Dispatched, InputAwaited
 from threadkeep.engine.model_call import ModelReads
@@ -56,7 +56,13 @@ class Batch:
     ) -> None:
         uses, states = open_batch.call.tool_uses, open_batch.states
         self._calls = [
-            Call(use, toolbox.tool(use), user_requests.request_id(use.id), states.get(use.id, CallState()))
+            Call(
+                use=use,
+                tool=toolbox.tool(use),
+                request_id=user_requests.request_id(use.id),
+                client_request_id=user_requests.request_id(f"{use.id}/client"),
+                state=states.get(use.id, CallState()),
+            )
             for use in uses
         ]
         self._toolbox = toolbox
@@ -108,8 +114,7 @@ class Batch:
                         self._note_unknown(call)
                     for response in await self._requests.withdraw(call):
                         yield response
-                    emit = self._tasks.emit
-                    self._tasks.start(self._toolbox.store(call.use, returned, emit, preface=call.preface()))
+                    self._tasks.start(self._store(call, returned))
                 case Dispatch() as dispatch:
                     call.state = call.state.dispatched()
                     ready.append((call, dispatch))
@@ -117,14 +122,22 @@ class Batch:
                     self._tasks.listen(self._user_requests.arrived)
                     for request in await self._requests.ask_about(call):
                         yield request
+                case AskClient():
+                    self._tasks.listen(self._user_requests.arrived)
+                    for request in await self._requests.ask_client(call):
+                        yield request
         if ready:
             yield Dispatched(tuple(dispatch for _, dispatch in ready))
             for call, _ in ready:
                 self._tasks.start(self._hand_over(call))
 
-    async def _next_step(self, call: Call) -> Returned | Dispatch | AskUser:
+    async def _next_step(self, call: Call) -> NextStep:
         if call.state.may_have_taken_effect:
             return Returned("unknown", error=UNKNOWN)
+        if (decided := call.state.client_decision) is not None:
+            # The log has it without the result, which may be large and is about to become the call's.
+            decisions = await self._user_requests.decisions()
+            call.state = call.state.ended_by_client(decisions.get(call.client_request_id, decided))
         problem = await self._toolbox.problem(call.use, call.arguments)
         return next_step(call, self._permissions, problem)
 
@@ -141,7 +154,8 @@ class Batch:
             raise Paused(self._requests.ids)
         ready: list[Call] = []
         for request_id, it in decisions.items():
-            yield ApprovalResponse(request_id, it.action, it.scope, it.arguments, it.content)
+            content = None if it.action is ApprovalAction.RESULT else it.content
+            yield ApprovalResponse(request_id, it.action, it.scope, it.arguments, content)
             if call := self._requests.take(request_id, it):
                 ready.append(call)
         async with aclosing(self._proceed(ready)) as steps:
@@ -182,11 +196,14 @@ class Batch:
         if returned.restarted:
             notice = Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state.")
             self._tasks.emit(notice)
+        await self._store(call, returned, duration_ms=int((time.monotonic() - begun) * 1000))
+
+    async def _store(self, call: Call, returned: Returned, *, duration_ms: int = 0) -> None:
         await self._toolbox.store(
             call.use,
             returned,
             self._tasks.emit,
-            duration_ms=int((time.monotonic() - begun) * 1000),
+            duration_ms=duration_ms,
             most_tokens=self._most_tokens,
             preface=call.preface(is_restarted=returned.restarted),
         )

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction, Decision
-from threadkeep.engine.ending import NO_DECISION
+from threadkeep.engine.ending import NO_DECISION, NO_RESULT
 from threadkeep.engine.journal import Dispatch, InputAwaited
 from threadkeep.engine.model_call import ModelReads
 from threadkeep.engine.permissions import ToolPermissions
@@ -18,6 +18,7 @@ UNKNOWN = "The call was interrupted and may have taken effect. Check before you 
 RESTARTED = "This server restarted and lost its state."
 DENIED_BY_RULE = "The agent's owner doesn't allow this tool."
 DENIED_BY_USER = "The user denied this call."
+DENIED_BY_CLIENT = "The client didn't run this tool."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class CallState:
     """The requests without a decision."""
     decision: Decision | None = None
     """The user's decision on the call itself."""
+    client_decision: Decision | None = None
+    """How the client that runs it ended it: with a result, or without."""
     awaited: InputAwaited | None = None
     """Set if it returned because its server needs input from the user."""
     inputs: Mapping[str, Decision] = field(default_factory=dict[str, Decision])
@@ -48,7 +51,7 @@ class CallState:
             return frozenset()
         if self.awaited is not None:
             return self.asked & {it.request_id for it in self.awaited.requests} - self.inputs.keys()
-        return frozenset() if self.decision else self.asked
+        return self.undecided
 
     @property
     def may_have_taken_effect(self) -> bool:
@@ -77,6 +80,10 @@ class CallState:
             return replace(self, inputs={**self.inputs, request_id: decision})
         return replace(self, decision=decision, undecided=frozenset())
 
+    def ended_by_client(self, decision: Decision) -> "CallState":
+        """The state after the client has run the call, or hasn't."""
+        return replace(self, client_decision=decision, undecided=frozenset())
+
 
 @dataclass(slots=True)
 class Call:
@@ -87,6 +94,8 @@ class Call:
     """None if there is no tool of this name."""
     request_id: str
     """The id of the request to the user about the call itself: for permission, or the model's question."""
+    client_request_id: str
+    """The id of the request to the client to run it, if that is who runs it."""
     state: CallState
     held_open: int = 0
     """How often its server has asked the user while it held the call open."""
@@ -113,8 +122,17 @@ class AskUser:
     """A call that the user must decide on, or give input for, before it continues."""
 
 
-def next_step(call: Call, permissions: ToolPermissions, problem: str | None) -> Returned | Dispatch | AskUser:
-    """What happens next with a call: it ends like this, its tool receives it, or the user is asked.
+@dataclass(frozen=True, slots=True)
+class AskClient:
+    """A call that the client must run."""
+
+
+NextStep = Returned | Dispatch | AskUser | AskClient
+
+
+def next_step(call: Call, permissions: ToolPermissions, problem: str | None) -> NextStep:
+    """What happens next with a call: it ends like this, its tool or the client receives it, or the user is
+    asked.
 
     `problem` is why it can't be made at all.
     """
@@ -129,10 +147,31 @@ def next_step(call: Call, permissions: ToolPermissions, problem: str | None) -> 
     if permissions.is_denied(tool):
         return Returned("denied", error=DENIED_BY_RULE)
     if state.decision is not None:
-        return _settled_by(state.decision) or Dispatch(use.id, tool.effect)
+        return _settled_by(state.decision) or _run(call, tool)
     # A request that was made stays valid, even if a rule would no longer require it.
+    is_with_client = call.client_request_id in state.asked or state.client_decision is not None
     must_ask = call.request_id in state.asked or permissions.must_ask(tool, use.arguments)
-    return AskUser() if must_ask else Dispatch(use.id, tool.effect)
+    return AskUser() if must_ask and not is_with_client else _run(call, tool)
+
+
+def _run(call: Call, tool: Tool) -> NextStep:
+    """What happens next with a call that may run."""
+    if not tool.is_run_by_client:
+        return Dispatch(call.use.id, tool.effect)
+    decision = call.state.client_decision
+    return AskClient() if decision is None else _returned_by_client(decision)
+
+
+def _returned_by_client(decision: Decision) -> Returned:
+    match decision.action:
+        case ApprovalAction.RESULT if decision.error is not None:
+            return Returned("error", error=decision.error)
+        case ApprovalAction.RESULT:
+            return Returned("ok", result=decision.content)
+        case ApprovalAction.EXPIRE:
+            return Returned("denied", error=NO_RESULT)
+        case _:
+            return Returned("denied", error=DENIED_BY_CLIENT)
 
 
 def _settled_by(decision: Decision) -> Returned | None:
@@ -144,5 +183,5 @@ def _settled_by(decision: Decision) -> Returned | None:
             return Returned("denied", error=NO_DECISION)
         case ApprovalAction.ANSWER:
             return Returned("ok", result=decision.content)
-        case ApprovalAction.ALLOW | ApprovalAction.EDIT:
+        case ApprovalAction.ALLOW | ApprovalAction.EDIT | ApprovalAction.RESULT:
             return None

@@ -11,6 +11,7 @@ from typing import Protocol
 from threadkeep.context.estimates import estimate_tokens
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResultStored, UsageReported
+from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import Part, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn
@@ -26,6 +27,7 @@ ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", ret
 """The end of a turn whose node disappeared."""
 
 NO_DECISION = "The user didn't answer."
+NO_RESULT = "The client didn't send a result."
 PROCESS_ENDED = "The process running the tool ended."
 
 
@@ -40,6 +42,11 @@ class OpenCall(Protocol):
     @property
     def tool_name(self) -> str:
         """The tool's name on its server."""
+        ...
+
+    @property
+    def server(self) -> str:
+        """The tool's server."""
         ...
 
 
@@ -89,12 +96,13 @@ def last_events(
 ) -> Iterator[EventBody]:
     """What a turn's log still lacks: results of open tool calls, usage of an open model call, the end.
 
-    `why` is what happened to the open calls; those that were waiting for their user are denied. A successful
-    turn's end includes its total usage.
+    `why` is what happened to the open calls; those that were waiting for their user or client are denied. A
+    successful turn's end includes its total usage.
     """
     for call in open_calls:
         if call.tool_call_id in waiting:
-            yield ToolResultStored(call.tool_call_id, call.tool_name, "denied", error=NO_DECISION)
+            error = NO_RESULT if call.server == CLIENT else NO_DECISION
+            yield ToolResultStored(call.tool_call_id, call.tool_name, "denied", error=error)
         else:
             yield interrupted(call, why)
     if unreported is not None:

@@ -227,12 +227,16 @@ class Folding:
                 self._parts[at] = replace(part, superseded=True)
 
     def _asked(self, body: ApprovalRequest, at: int) -> None:
-        if body.kind is ApprovalKind.TOOL and body.tool_call_id is not None:
+        is_about_call = body.kind in (ApprovalKind.TOOL, ApprovalKind.CLIENT_TOOL)
+        if is_about_call and body.tool_call_id is not None:
             place = self._requests[body.request_id] = self._calls[body.tool_call_id]
             call = self._parts[place]
             assert isinstance(call, ToolCallPart)
             asked = CallApproval(request_id=body.request_id, message=body.message, expires_at=body.expires_at)
-            self._parts[place] = replace(call, approval=asked)
+            if body.kind is ApprovalKind.TOOL:
+                self._parts[place] = replace(call, approval=asked)
+            else:
+                self._parts[place] = replace(call, client_request=asked)
             return
         self._requests[body.request_id] = len(self._parts)
         self._parts.append(
@@ -260,8 +264,12 @@ class Folding:
         match self._parts[place]:
             case QuestionPart() as asked:
                 self._parts[place] = replace(asked, decision=decision)
-            case ToolCallPart(approval=CallApproval() as approval) as call:
-                self._parts[place] = replace(call, approval=replace(approval, decision=decision))
+            case ToolCallPart(approval=CallApproval(request_id=id_) as asked) as call if (
+                id_ == body.request_id
+            ):
+                self._parts[place] = replace(call, approval=replace(asked, decision=decision))
+            case ToolCallPart(client_request=CallApproval() as asked) as call:
+                self._parts[place] = replace(call, client_request=replace(asked, decision=decision))
             case _:
                 raise AssertionError("a decision belongs to a question or a call")
 

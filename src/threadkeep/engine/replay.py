@@ -309,13 +309,16 @@ class _KnownCalls:
         part, awaited = self._parts[id_], self._awaited.get(id_)
         questions = [it for it in self._questions if it.tool_call_id == id_]
         about_call = [part.approval] if part.approval else questions
-        requests = {it.request_id: it.decision for it in (*about_call, *questions)}
+        client_request = part.client_request
+        asked = (*about_call, *questions, *([client_request] if client_request else ()))
+        requests = {it.request_id: it.decision for it in asked}
         awaited_ids = {it.request_id for it in awaited.requests} if awaited else set[str]()
         return CallState(
             dispatch=self._dispatches.get(id_),
             asked=frozenset(requests),
             undecided=frozenset(it for it, decision in requests.items() if decision is None),
             decision=next((it.decision for it in about_call if it.decision), None),
+            client_decision=client_request.decision if client_request else None,
             awaited=awaited,
             inputs={it: decision for it, decision in requests.items() if decision and it in awaited_ids},
             rounds=self._rounds.get(id_, 0),

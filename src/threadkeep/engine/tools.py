@@ -76,6 +76,7 @@ class Toolbox:
         large_values: LargeValues,
         schemas: Schemas,
         *,
+        client_tools: Sequence[Tool] = (),
         found: Sequence[RetrievalHit] = (),
         turn_id: str = "",
         user_id: UserId = NOBODY,
@@ -83,6 +84,7 @@ class Toolbox:
         file_rules: FileRules = NO_FILES,
     ) -> None:
         self._session = session
+        self._client_tools = client_tools
         self._turn_id = turn_id
         self._user_id = user_id
         self._large_values = large_values
@@ -102,17 +104,21 @@ class Toolbox:
         )
 
     async def open(self) -> Sequence[Notice]:
-        """Lists the available tools; returns notices about unavailable servers."""
-        if self._session is None:
-            return ()
-        tools, unavailable = await self._session.list()
+        """Lists the available tools; returns notices about unavailable servers and tools left out."""
+        tools, unavailable = await self._session.list() if self._session else ((), ())
         named = tools_by_name(tools)
-        self._tools = dict(islice(named.items(), MOST_TOOLS))
+        # What the request itself brings is never cut, but can't replace a tool of ours.
+        brought = {tool.name: tool for tool in self._client_tools if tool.name not in named}
+        ours = dict(islice(named.items(), MOST_TOOLS - len(brought)))
+        self._tools = {**ours, **brought}
         notices = [
             Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}")
             for it in unavailable
         ]
-        if left_out := len(named) - len(self._tools):
+        if replaced := [tool.name for tool in self._client_tools if tool.name in named]:
+            names = ", ".join(replaced)
+            notices.append(Notice("CLIENT_TOOLS_LEFT_OUT", f"The agent has other tools named {names}."))
+        if left_out := len(named) - len(ours):
             notices.append(
                 Notice(
                     "TOO_MANY_TOOLS", f"Models accept at most {MOST_TOOLS} tools; {left_out} were left out."

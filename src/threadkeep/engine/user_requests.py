@@ -100,8 +100,20 @@ class OpenRequests:
         self._waiting[request.request_id] = _Waiting(call, held)
         if request.request_id in call.state.asked:
             return False
-        await self._user_requests.ask(Asking(request, call.tool, call.use.arguments))
+        await self._user_requests.ask(Asking(request, call.tool, call.arguments))
         return True
+
+    async def ask_client(self, call: Call) -> list[ApprovalRequest]:
+        """Asks the client to run a call; returns the request, if it is new."""
+        assert call.tool is not None
+        request = ApprovalRequest(
+            request_id=call.client_request_id,
+            kind=ApprovalKind.CLIENT_TOOL,
+            message=f"Waiting for the client to run {call.tool.name}.",
+            expires_at=self._user_requests.expires_at,
+            tool_call_id=call.use.id,
+        )
+        return [request] if await self.ask(request, call) else []
 
     async def decided(self) -> dict[str, Decision]:
         """The decisions on open requests that are there by now."""
@@ -117,6 +129,9 @@ class OpenRequests:
         if waiting.held is not None:
             waiting.held.set_result(decision)
             return None
+        if request_id == call.client_request_id:
+            call.state = call.state.ended_by_client(decision)
+            return call
         call.state = call.state.decided(request_id, decision)
         if call.state.awaited is not None:
             return call if call.state.given else None

@@ -184,9 +184,10 @@ def _part(values: dict[str, Any]) -> Part:
 
 
 def _renamed(values: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    """A part's values, or those of its approval, with another name for one of them."""
-    if isinstance(approval := values.get("approval"), dict):
-        values = values | {"approval": _renamed(cast("dict[str, Any]", approval), old, new)}
+    """A part's values, or those of the requests about it, with another name for one of them."""
+    for name in ("approval", "client_request"):
+        if isinstance(request := values.get(name), dict):
+            values = values | {name: _renamed(cast("dict[str, Any]", request), old, new)}
     return {new if name == old else name: it for name, it in values.items()}
 
 

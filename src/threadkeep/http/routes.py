@@ -356,6 +356,7 @@ _TABLE = (
         approvals.answer_approval,
         "Turns",
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
+        most_body_bytes=None,
         scope=Scope.CHAT,
     ),
     Route(
@@ -411,6 +412,7 @@ _TABLE = (
         ),
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
+        most_body_bytes=None,
         also=(202,),
         scope=Scope.CHAT,
     ),

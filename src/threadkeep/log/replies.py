@@ -113,12 +113,9 @@ def _of_part(part: Part, now: int, images: _Images) -> Iterator[tuple[int, Event
         case ToolCallPart(call=call):
             yield call.created_at, _called(call, asks=part.approval is not None)
             if part.approval is not None:
-                yield call.created_at, _permission(call, part.approval)
-                if part.approval.decision is not None:
-                    yield (
-                        part.approval.decision.at,
-                        _response(part.approval.request_id, part.approval.decision),
-                    )
+                yield from _asked(call, ApprovalKind.TOOL, part.approval)
+            if part.client_request is not None:
+                yield from _asked(call, ApprovalKind.CLIENT_TOOL, part.client_request)
             if call.status is not ToolCallStatus.RUNNING:
                 yield (
                     call.created_at + (call.duration_ms or 0),
@@ -145,14 +142,20 @@ def _titled(part: ThoughtPart) -> str:
     return f"{part.title}: {part.text}" if part.text else f"{part.title}"
 
 
-def _permission(call: ToolCall, approval: CallApproval) -> ApprovalRequest:
-    return ApprovalRequest(
-        request_id=approval.request_id,
-        kind=ApprovalKind.TOOL,
-        message=approval.message,
-        expires_at=approval.expires_at,
+def _asked(
+    call: ToolCall, kind: ApprovalKind, asked: CallApproval
+) -> Iterator[tuple[int, ApprovalRequest | ApprovalResponse]]:
+    """A request about a call and, if there is one, the decision."""
+    request = ApprovalRequest(
+        request_id=asked.request_id,
+        kind=kind,
+        message=asked.message,
+        expires_at=asked.expires_at,
         tool_call_id=call.tool_call_id,
     )
+    yield call.created_at, request
+    if asked.decision is not None:
+        yield asked.decision.at, _response(asked.request_id, asked.decision)
 
 
 def _question(part: QuestionPart) -> ApprovalRequest:

@@ -39,6 +39,10 @@ class AgentTools:
         """The tools for one turn; `used` are the servers that it used on another node, or before a pause."""
         return TurnToolSession(caller, self._own, self, self._used.of(caller.conversation.tip_id or "", used))
 
+    async def own_names(self, caller: Caller) -> Collection[str]:
+        """The names of our own servers' tools for this caller."""
+        return {tool.name for server in self._own.values() for tool in await server.tools(caller)}
+
     def states(self) -> Sequence[ServerState]:
         """The state of all servers on this node."""
         return self._pool.states()
@@ -51,7 +55,7 @@ class AgentTools:
         for name, server in servers.items():
             if server.disabled:
                 statuses[name] = ServerStatus(ServerState.DISABLED)
-            elif problem := self._catalog.problem(server):
+            elif problem := self._catalog.problem(name, server):
                 statuses[name] = ServerStatus(ServerState.FAILED, problem)
             elif name in known:
                 statuses[name] = known[name]
@@ -64,7 +68,7 @@ class AgentTools:
         server = self._servers(agent).get(name)
         if server is None:
             return ServerStatus(ServerState.READY if name in self._own else ServerState.INACTIVE)
-        if problem := self._catalog.problem(server):
+        if problem := self._catalog.problem(name, server):
             return ServerStatus(ServerState.FAILED, problem)
         status = await self._pool.test(ServerKey.of(agent.id, name, server, user.id), server)
         if status.tools is not None:
@@ -108,7 +112,7 @@ class AgentTools:
         return servers
 
     async def _ask(self, caller: Caller, name: str, server: McpServer) -> Sequence[Tool] | Unavailable:
-        if problem := self._catalog.problem(server):
+        if problem := self._catalog.problem(name, server):
             return Unavailable(name, problem)
         try:
             tools = await self._pool.tools(_key(caller, name, server), server)

@@ -9,8 +9,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import Forbidden, McpCommandNotAllowed, McpConfigInvalid, McpNameReserved
+from threadkeep.domain.mcp import (
+    CLIENT,
+    PROMPTX,
+    RETRIEVER,
+    McpServer,
+    RemoteServer,
+    ServerSource,
+    StdioServer,
+)
 from threadkeep.domain.mcp import OWN_SERVERS as NAMES_OF_OURS
-from threadkeep.domain.mcp import PROMPTX, RETRIEVER, McpServer, RemoteServer, ServerSource, StdioServer
 from threadkeep.domain.user import User
 from threadkeep.mcp.policy import check_remote, check_stdio
 from threadkeep.networks import Network
@@ -21,7 +29,7 @@ OWN_SERVERS = (
     ListedServer(RETRIEVER, ServerSource.BUILTIN),
 )
 # Those, and the server names that records show for our other tools.
-RESERVED_NAMES = NAMES_OF_OURS | {"system", "threadkeep"}
+RESERVED_NAMES = NAMES_OF_OURS | {CLIENT, "system", "threadkeep"}
 
 
 class Catalog:
@@ -56,17 +64,19 @@ class Catalog:
                 place = f"settings.mcpServers.{name}"
                 raise type(exc)(exc.message, param=f"{place}.{exc.param}" if exc.param else place) from None
 
-    def problem(self, server: McpServer) -> str | None:
-        """Why a saved server may not run: the operator may have tightened the rules since."""
+    def problem(self, name: str, server: McpServer) -> str | None:
+        """Why a saved server may not run: the operator may have tightened the rules since, or a later version
+        have reserved its name.
+        """
         try:
+            _check_name(name)
             self._check_rules(server)
-        except (McpConfigInvalid, McpCommandNotAllowed) as exc:
+        except (McpConfigInvalid, McpCommandNotAllowed, McpNameReserved) as exc:
             return exc.message
         return None
 
     def _check_one(self, user: User, name: str, server: McpServer) -> None:
-        if name.lower() in RESERVED_NAMES:
-            raise McpNameReserved(f"`{name}` is reserved for a built-in server; choose another name.")
+        _check_name(name)
         if isinstance(server, StdioServer):
             self._check_may_run(user)
         self._check_rules(server)
@@ -85,3 +95,8 @@ class Catalog:
             check_stdio(server, self._allowed_commands)
         elif isinstance(server, RemoteServer):
             check_remote(server, allow_private=self._allow_private, denied=self._denied_networks)
+
+
+def _check_name(name: str) -> None:
+    if name.lower() in RESERVED_NAMES:
+        raise McpNameReserved(f"`{name}` is reserved for a built-in server; choose another name.")

@@ -65,7 +65,7 @@ class ServerCatalog(Protocol):
         """
         ...
 
-    def problem(self, server: McpServer) -> str | None:
+    def problem(self, name: str, server: McpServer) -> str | None:
         """Why a saved server may not run: the operator may have tightened the rules since."""
         ...
 

@@ -23,7 +23,8 @@ class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
     `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
-    the one whose calls the turn's user answers instead of a server.
+    the one whose calls the turn's user answers instead of a server, `is_run_by_client` those whose results
+    the client sends: the model knows them by bare names, too, and no server ever receives their calls.
     """
 
     server: str
@@ -34,6 +35,7 @@ class Tool:
     is_own: bool = False
     effect: ToolEffect = ToolEffect.WRITE
     asks_user: bool = False
+    is_run_by_client: bool = False
     configured: McpServer | None = None
     """Its server as the agent's owner has configured it; our own have no configuration."""
 
@@ -201,4 +203,8 @@ class ToolProvider(Protocol):
 
     def session(self, caller: Caller, used: Collection[str] = ()) -> ToolSession:
         """The tools for one turn; `used` are the names of servers that it used on another node."""
+        ...
+
+    async def own_names(self, caller: Caller) -> Collection[str]:
+        """The names of our own servers' tools for this caller; those of other servers begin with theirs."""
         ...

@@ -16,7 +16,7 @@ from threadkeep.ports.ledger import Charge
 from threadkeep.ports.receipts import TurnReceipt
 
 LEASE_MS = 4_000
-LOG_VERSION = 2
+LOG_VERSION = 3
 """The version of log and journal: a node ignores turns that a later version has written."""
 
 

@@ -4,9 +4,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from threadkeep.clock import Clock
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
-from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, InvalidRequest
+from threadkeep.domain.errors import (
+    ApprovalAnswered,
+    ApprovalExpired,
+    ApprovalNotFound,
+    InvalidRequest,
+    PayloadTooLarge,
+)
 from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -16,7 +24,7 @@ from threadkeep.log.writer import persist
 from threadkeep.ports.approvals import Approval, Decided
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Grant
+from threadkeep.ports.tools import MOST_RESULT_BYTES, Grant
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
@@ -30,6 +38,7 @@ _ACTIONS = {
     ApprovalKind.TOOL: {ApprovalAction.ALLOW, ApprovalAction.DENY, ApprovalAction.EDIT},
     ApprovalKind.QUESTION: {ApprovalAction.ANSWER, ApprovalAction.DENY},
     ApprovalKind.ELICITATION: {ApprovalAction.ANSWER, ApprovalAction.DENY},
+    ApprovalKind.CLIENT_TOOL: {ApprovalAction.RESULT, ApprovalAction.DENY},
 }
 
 
@@ -112,8 +121,12 @@ def _check(asked: Approval, decision: Decision) -> None:
         raise InvalidRequest("Send `arguments` with the action `edit`, and only with it.", param="arguments")
     if decision.action is ApprovalAction.ANSWER:
         _check_content(asked, decision.content)
+    elif decision.action is ApprovalAction.RESULT:
+        _check_result(decision)
     elif decision.content is not None:
-        raise InvalidRequest("Send `content` only with the action `answer`.", param="content")
+        raise InvalidRequest("Send `content` only with the actions `answer` and `result`.", param="content")
+    if decision.error is not None and decision.action is not ApprovalAction.RESULT:
+        raise InvalidRequest("Send `error` only with the action `result`.", param="error")
 
 
 def _check_content(asked: Approval, content: Any) -> None:
@@ -124,6 +137,22 @@ def _check_content(asked: Approval, content: Any) -> None:
             )
     elif asked.kind is ApprovalKind.QUESTION and (not isinstance(content, str) or not content.strip()):
         raise InvalidRequest("The answer must be a string.", param="content")
+
+
+def _check_result(decision: Decision) -> None:
+    """Rejects more than a tool of ours could return."""
+    if decision.error is not None and (decision.content is not None or not decision.error.strip()):
+        raise InvalidRequest(
+            "Send either `content`, what the tool returned, or `error`, why it failed.", param="error"
+        )
+    if len(msgspec.json.encode((decision.content, decision.error))) > MOST_RESULT_BYTES:
+        raise PayloadTooLarge(
+            f"A tool's result can have at most {MOST_RESULT_BYTES} bytes.",
+            details={"most": MOST_RESULT_BYTES},
+        )
+
+
+_OF_A_CALL = {ApprovalKind.TOOL, ApprovalKind.CLIENT_TOOL}
 
 
 class TurnApprovals:
@@ -169,8 +198,8 @@ class TurnApprovals:
             tool_call_id=request.tool_call_id,
             tool_name=tool.name,
             server=tool.server,
-            arguments=asking.arguments if request.kind is ApprovalKind.TOOL else None,
-            schema=tool.input_schema if request.kind is ApprovalKind.TOOL else request.schema,
+            arguments=asking.arguments if request.kind in _OF_A_CALL else None,
+            schema=tool.input_schema if request.kind in _OF_A_CALL else request.schema,
             url=request.url,
             tool_definition=tool.definition,
         )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
@@ -29,14 +30,19 @@ from threadkeep.ports.store import Store
 from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import branch_up_to, own_conversation, own_message, to_message_id
-from threadkeep.services.turn_starts import TurnStarts
+from threadkeep.services.client_tools import ClientTools
+from threadkeep.services.replies.turn_starts import TurnStarts
 
 TRIES = 5
+
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 # No message looks like these, even one that quotes them.
 _SEND_HELD = "\0send held\n"
 _REGENERATE = "\0regenerate\n"
 _MODEL = "\0model\n"
+_TOOLS = "\0tools\n"
+_STOPS_UNFOLLOWED = "\0stops unfollowed\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,16 @@ class NewMessage:
             asked = f"{_MODEL}{self.model}\n{asked}"
         if self.files:
             asked = "\n".join([*(it.file_id for it in self.files), asked])
+        asked = f"{_brought(self.begun_with)}{asked}"
         return IdempotencyKey.of(self.idempotency_key, asked)
+
+
+def _brought(begun_with: BegunWith | None) -> str:
+    """What a request brings with it for its turn, as part of what a retry repeats."""
+    if begun_with is None:
+        return ""
+    tools = f"{_TOOLS}{_encode_sorted(begun_with.tools).decode()}\n" if begun_with.tools else ""
+    return f"{_STOPS_UNFOLLOWED}{tools}" if begun_with.stops_unfollowed else tools
 
 
 Sent = tuple[Turn, Conversation] | QueuedMessage
@@ -80,10 +95,13 @@ Sent = tuple[Turn, Conversation] | QueuedMessage
 class Sending:
     """The use cases that start turns."""
 
-    def __init__(self, store: Store, node: Node, starts: TurnStarts, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, node: Node, starts: TurnStarts, client_tools: ClientTools, clock: Clock
+    ) -> None:
         self._store = store
         self._node = node
         self._starts = starts
+        self._client_tools = client_tools
         self._clock = clock
 
     async def send(self, user: User, conversation_id: str, message: NewMessage) -> Sent:
@@ -105,6 +123,7 @@ class Sending:
             check_user_content(message.content, most=most, has_files=bool(message.files))
             if message.model is not None:  # also one that waits is refused now, not later
                 self._starts.chosen_model(agent, message.model)
+            await self._client_tools.check(user, agent, conversation, message.begun_with)
             try:
                 return await self._send_once(user, agent, conversation, message, key)
             except StorageConflict:
@@ -155,7 +174,8 @@ class Sending:
         same turn.
         """
         which = "" if model is None else f"{_MODEL}{model}"
-        key = IdempotencyKey.of(idempotency_key, f"{_REGENERATE}{(message_id or '').lower()}{which}")
+        asked = f"{_brought(begun_with)}{_REGENERATE}{(message_id or '').lower()}{which}"
+        key = IdempotencyKey.of(idempotency_key, asked)
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             if key and (found := await self._begun_before(conversation, key)):
@@ -165,6 +185,7 @@ class Sending:
                 await self._stop(conversation.active_turn_id)
                 continue
             conversation.check_idle()
+            await self._client_tools.check(user, agent, conversation, begun_with)
             if tip_id is not UNSET:
                 conversation.check_tip(tip_id)
             reply = await self._reply_to_regenerate(conversation, message_id)
@@ -208,6 +229,12 @@ class Sending:
         # Held messages come after one with its own position, and after one that stops the turn before it.
         goes_first = message.parent_id is not UNSET or message.when_busy is WhenBusy.STOP
         held = () if goes_first else await self._store.queue.waiting(conversation.id)
+        if held and message.begun_with and message.begun_with.stops_unfollowed:
+            raise InvalidRequest(
+                "Messages on hold go first, so nobody follows this one yet. Send or remove them first, or "
+                "leave out `onDisconnect`.",
+                param="onDisconnect",
+            )
         if held:
             added = self._queued(user, conversation, message)
             begun = self._starts.of_queued(agent, conversation, held[0], key_id=user.key_id)
@@ -271,6 +298,8 @@ class Sending:
             )
         if message.when_busy is WhenBusy.STEER and message.model is not None:
             raise InvalidRequest("A message that steers a turn can't choose its model.", param="model")
+        if message.when_busy is WhenBusy.STEER and message.begun_with and message.begun_with.tools:
+            raise InvalidRequest("A message that steers a turn can't bring tools.", param="tools")
         queued = self._queued(
             user, conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
         )

@@ -25,6 +25,10 @@ _CODE = Path(__file__).parents[1]
 class ToolSettings(DocumentSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tools agents have, and what they may do."""
 
+    client_tools: Annotated[
+        bool,
+        Meta(description="Let requests bring tools that the client itself runs, to agents that accept them."),
+    ] = True
     mcp_allowed_commands: Annotated[
         tuple[str, ...],
         Meta(description="Programs allowed as agents' MCP servers, each a bare name; comma-separated."),

@@ -89,14 +89,18 @@ class _Approval(msgspec.Struct, kw_only=True):
 class _ToolCall(_Kept, tag="tool_call", kw_only=True):
     id: str
     approval: _Approval | None = None
+    client_request: _Approval | None = None
 
     def part(self, _: str, calls: Calls) -> Part | None:
         call = calls.get(self.id)  # a purge may have deleted its row since the message was read
         if call is None:
             return None
-        approval = CallApproval(**msgspec.structs.asdict(self.approval)) if self.approval else None
         return _tool_call_part(
-            call=call, approval=approval, iteration=self.iteration, superseded=self.superseded
+            call=call,
+            approval=_call_approval(self.approval),
+            client_request=_call_approval(self.client_request),
+            iteration=self.iteration,
+            superseded=self.superseded,
         )
 
 
@@ -268,7 +272,12 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 **common,
             )
         case ToolCallPart():
-            return _ToolCall(id=part.call.tool_call_id, approval=_approval(part.approval), **common)
+            return _ToolCall(
+                id=part.call.tool_call_id,
+                approval=_approval(part.approval),
+                client_request=_approval(part.client_request),
+                **common,
+            )
         case RetrievalPart():
             return _Retrieval(
                 query=part.query, hits=part.hits, at=part.at, tool_call_id=part.tool_call_id, **common
@@ -305,6 +314,10 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
             )
         case CardPart():
             raise StorageConflict("A card is a message of its own.")
+
+
+def _call_approval(kept: _Approval | None) -> CallApproval | None:
+    return None if kept is None else CallApproval(**msgspec.structs.asdict(kept))
 
 
 def _approval(approval: CallApproval | None) -> _Approval | None:

@@ -47,7 +47,7 @@ class ThoughtPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 
 class CallApprovalView(View, frozen=True, kw_only=True, omit_defaults=True):
-    """The request for approval of a tool call; without `action` while it is open."""
+    """The request about a tool call, to its user or to their client; without `action` while it is open."""
 
     request_id: Id
     message: str
@@ -83,6 +83,9 @@ class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
     chart_data: Any | UnsetType = UNSET
     artifact_ids: Sequence[str] | UnsetType = UNSET
     approval: CallApprovalView | UnsetType = UNSET
+    client_request: Annotated[
+        CallApprovalView | UnsetType, Meta(description="The request to the client to run the tool.")
+    ] = UNSET
     superseded: Superseded = False
 
 
@@ -259,6 +262,7 @@ def _tool_call_view(part: ToolCallPart) -> ToolCallPartView:
         chart_data=UNSET if call.chart_data is None else call.chart_data,
         artifact_ids=call.artifact_ids or UNSET,
         approval=UNSET if part.approval is None else _approval_view(part.approval),
+        client_request=UNSET if part.client_request is None else _approval_view(part.client_request),
         superseded=part.superseded,
     )
 

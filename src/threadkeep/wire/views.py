@@ -76,9 +76,15 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     ask_user: Annotated[
         bool, Meta(description="Whether the model can ask the user questions while it works.")
     ]
+    client_tools: Annotated[
+        bool, Meta(description="Whether requests can bring tools that the client runs.")
+    ] = True
     tools: Annotated[
         Mapping[str, ToolRuleView],
-        Meta(description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies."),
+        Meta(
+            description="Rules by `server.tool`, `server.*` or `*`; the most specific one applies. `*` "
+            "doesn't include tools that the client runs: use `client.*`."
+        ),
     ]
     models: Annotated[
         Sequence[str],

@@ -401,3 +401,37 @@ async def test_steering_message_is_sent_as_its_own_turn_where_the_turn_ends_firs
     messages = await talk.messages(conversation)
     assert [it["content"] for it in messages] == ["1?", "one", "2?", "two"]
     assert messages[2]["id"] == response.json()["messageId"]
+
+
+async def test_message_that_stops_the_turn_keeps_its_text_and_goes_before_what_is_queued(
+    talk: Talk, model: ScriptedModel
+):
+    gate = Gate()
+    model.script([Say("one"), Wait(gate)], [Say("two")])
+    conversation = await talk.titled_conversation()
+    stopped = await talk.begin(conversation, "1?")
+    await gate.reached()
+    await post(talk, conversation, "Later?")
+    await post(talk, conversation, "Steering?", "steer")
+    started = await post(talk, conversation, "2?", "stop", key="k")
+    assert (started.status_code, started.json()["turnId"] != stopped) == (202, True)
+    assert (await post(talk, conversation, "2?", "stop", key="k")).json() == started.json()
+    assert [it["type"] for it in await talk.events(stopped)][-1] == "done"
+    await talk.events(started.json()["turnId"])
+    assert (await said(talk, conversation))[:4] == ["1?", "one", "2?", "two"]
+
+
+async def test_edit_and_regeneration_stop_the_turn_where_they_say_so(talk: Talk, model: ScriptedModel):
+    gates = [Gate(), Gate()]
+    model.script([Say("one"), Wait(gates[0])], [Say("two"), Wait(gates[1])], [Say("three")])
+    conversation = await talk.titled_conversation()
+    await talk.begin(conversation, "1?")
+    await gates[0].reached()
+    await post(talk, conversation, "1 better?", "stop", parentId=None)
+    await gates[1].reached()
+    path = f"/api/conversations/{conversation}/regenerate"
+    assert (await talk.client.post(path, json={}, headers=JSON)).status_code == 409
+    again = await talk.client.post(f"{path}?wait=true", json={"whenBusy": "stop"}, headers=JSON)
+    assert (again.status_code, again.json()["content"]) == (200, "three")
+    shown = (await detail(talk, conversation))["messages"]
+    assert [it["content"] for it in shown] == ["1 better?", "three"]

@@ -13,7 +13,7 @@ from tests.talking import JSON, Talk, parse, talking
 from threadkeep.domain.ids import TurnId
 from threadkeep.log.live import LiveLog
 from threadkeep.runtime.following import Following
-from threadkeep.services.passages import Passages
+from threadkeep.services.replies.passages import Passages
 from threadkeep.testing import Gate, Reply, Say, ScriptedModel, Status, Think, Usage, Wait, scripted_settings
 
 

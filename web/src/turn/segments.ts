@@ -18,6 +18,8 @@ export type Segment = Range &
     | { kind: "activity"; steps: readonly Step[] }
     /** A call that needs an approval, or needed one. */
     | { kind: "approval"; call: PartOf<"tool_call"> }
+    /** A call that another client runs, or ran. */
+    | { kind: "client_request"; call: PartOf<"tool_call"> }
     | { kind: "chart"; data: unknown }
     | { kind: "files"; ids: readonly string[] }
     /** What only another engine has, under its own ids. */
@@ -52,7 +54,7 @@ export function segmentsOf(parts: readonly Part[]): Segment[] {
 
 /** Whether it shows an activity's output, below its line. */
 export function isOutput({ kind }: Segment): boolean {
-  return ["approval", "chart", "files", "elsewhere", "images", "notices"].includes(kind);
+  return ["approval", "client_request", "chart", "files", "elsewhere", "images", "notices"].includes(kind);
 }
 
 /** Parts that are superseded, and parts that are not, as they follow one another. */
@@ -86,12 +88,15 @@ class Activity {
   #outputs(): Segment[] {
     const calls = this.steps.filter((it): it is Placed<PartOf<"tool_call">> => it.part.type === "tool_call");
     const isShown = new Set(this.shown.flatMap(fileIds));
-    return [...calls.flatMap(approvalOf), ...calls.flatMap((it) => outputsOf(it, isShown)), ...this.shown];
+    return [...calls.flatMap(requestsOf), ...calls.flatMap((it) => outputsOf(it, isShown)), ...this.shown];
   }
 }
 
-function approvalOf({ part: call, at }: Placed<PartOf<"tool_call">>): Segment[] {
-  return call.approval ? [{ kind: "approval", from: at, to: at, call }] : [];
+function requestsOf({ part: call, at }: Placed<PartOf<"tool_call">>): Segment[] {
+  const asked: Segment[] = [];
+  if (call.approval) asked.push({ kind: "approval", from: at, to: at, call });
+  if (call.clientRequest) asked.push({ kind: "client_request", from: at, to: at, call });
+  return asked;
 }
 
 /** A call's chart and its files, except those shown as images. */

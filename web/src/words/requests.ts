@@ -39,6 +39,9 @@ const en = {
   siteRefused: "This isn’t a web address, so it can’t be opened:",
   siteDone: "Done",
   unsentAnswer: (outcome: string) => `Your answer: ${outcome}.`,
+  waitsForClient: (tool: string) => `Waiting for another app to run ${tool}`,
+  clientHint: "The app that sent this message runs this tool. Open it there to continue, or deny it here.",
+  runByClient: "Run by the app",
 };
 
 export type RequestWords = typeof en;
@@ -78,6 +81,9 @@ const zh: RequestWords = {
   siteRefused: "该地址不是网址，无法打开：",
   siteDone: "已完成",
   unsentAnswer: (outcome) => `你的回应：${outcome}。`,
+  waitsForClient: (tool) => `等待其他应用运行 ${tool}`,
+  clientHint: "该工具由发送此消息的应用运行。请在该应用中继续，或在此处拒绝。",
+  runByClient: "已由应用运行",
 };
 
 export const requestWords: Record<Language, RequestWords> = { en, zh };

@@ -17,8 +17,11 @@ class AnswerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     """The user's answer."""
 
     action: Annotated[
-        Literal["allow", "deny", "edit", "answer"],
-        Meta(description="For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`."),
+        Literal["allow", "deny", "edit", "answer", "result"],
+        Meta(
+            description="For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a "
+            "tool that the client runs: `result` or `deny`."
+        ),
     ]
     scope: Annotated[
         ApprovalScope,
@@ -29,7 +32,13 @@ class AnswerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = None
     content: Annotated[
         Any,
-        Meta(description="With `answer`: a text, or an object that matches the schema; nothing for a URL."),
+        Meta(
+            description="With `answer`: a text, or an object that matches the schema; nothing for a URL. "
+            "With `result`: what the tool returned, any JSON."
+        ),
+    ] = None
+    error: Annotated[
+        str | None, Meta(description="With `result`, instead of `content`: why the tool failed.")
     ] = None
 
 
@@ -46,5 +55,6 @@ async def answer_approval(call: Call, *, turn_id: str, request_id: str, body: An
         scope=body.scope,
         arguments=body.arguments,
         content=body.content,
+        error=body.error,
     )
     return turn_view(await call.services.approvals.decide(call.user, turn_id, request_id, decision))

@@ -1,9 +1,11 @@
 """Turns over HTTP: sending, following, stopping, regenerating."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     BudgetExceeded,
@@ -16,7 +18,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
 from threadkeep.protocols.dialect import START, Encoder, TurnContext
@@ -54,6 +56,25 @@ WantedModel = Annotated[
 ]
 
 
+class ClientToolBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A tool that the client runs."""
+
+    name: Annotated[str, Meta(description="1 to 64 characters: letters, digits, `-` and `_`.")]
+    description: Annotated[str, Meta(description="Tells the model what it does.")] = ""
+    parameters: Annotated[
+        Mapping[str, Any], Meta(description="A JSON Schema of its arguments, of type `object`.")
+    ] = {}
+
+
+BroughtTools = Annotated[
+    list[ClientToolBody],
+    Meta(
+        description="Tools that the client runs, offered to the model beside the agent's own. A call of one "
+        "pauses the turn (a request of kind `client_tool`) until the client sends its result."
+    ),
+]
+
+
 class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's message."""
 
@@ -85,6 +106,7 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
         ),
     ] = WhenBusy.REJECT
     model: WantedModel = None
+    tools: BroughtTools = []
 
 
 class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -97,6 +119,7 @@ class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         Meta(description="While the agent answers: `reject` (409, the default) or `stop` (ends that turn)."),
     ] = "reject"
     model: WantedModel = None
+    tools: BroughtTools = []
 
 
 class SendQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,6 +164,7 @@ async def send_message(
         tip_id=body.tip,
         when_busy=body.when_busy,
         model=body.model,
+        begun_with=_begun_with(body.tools),
         idempotency_key=idempotency_key(call.request),
     )
     sent = await call.services.sending.send(call.user, conversation_id, message)
@@ -161,9 +185,18 @@ async def regenerate(
         tip_id=body.tip,
         model=body.model,
         when_busy=WhenBusy(body.when_busy),
+        begun_with=_begun_with(body.tools),
         idempotency_key=idempotency_key(call.request),
     )
     return await _respond(call, turn, conversation, query)
+
+
+def _begun_with(tools: Sequence[ClientToolBody]) -> BegunWith | None:
+    """What a request brings with it for its turn, if anything."""
+    if not tools:
+        return None
+    brought = (ClientTool(name=it.name, description=it.description, parameters=it.parameters) for it in tools)
+    return BegunWith(tools=tuple(brought))
 
 
 async def send_held_message(

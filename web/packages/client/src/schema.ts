@@ -68,6 +68,7 @@ export interface AgentSettingsBody {
   onCrash?: OnCrash;
   approvalTimeoutS?: number;
   askUser?: boolean;
+  clientTools?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
   models?: string[];
   fallbackModels?: string[];
@@ -94,6 +95,7 @@ export interface AgentSettingsView {
   onCrash: OnCrash;
   approvalTimeoutS: number;
   askUser: boolean;
+  clientTools?: boolean;
   tools: Record<string, ToolRuleView>;
   models: string[];
   fallbackModels: string[];
@@ -121,10 +123,11 @@ export interface AgentView {
 
 /** The user's answer. */
 export interface AnswerBody {
-  action: "allow" | "answer" | "deny" | "edit";
+  action: "allow" | "answer" | "deny" | "edit" | "result";
   scope?: ApprovalScope;
   arguments?: Record<string, unknown> | null;
   content?: unknown;
+  error?: string | null;
 }
 
 /** The user's answer. */
@@ -135,10 +138,11 @@ export interface AnswerView {
 }
 
 /** How a request ended; users can't choose `expire`. */
-export type ApprovalAction = "allow" | "answer" | "deny" | "edit" | "expire";
+export type ApprovalAction = "allow" | "answer" | "deny" | "edit" | "expire" | "result";
 
-/** What a turn waits for: approval of a tool call, an answer for the model, or one for an MCP server. */
-export type ApprovalKind = "elicitation" | "question" | "tool";
+/** What a turn waits for: approval of a tool call, an answer for the model, one for an MCP server, or the
+    result of a tool that the client runs. */
+export type ApprovalKind = "client_tool" | "elicitation" | "question" | "tool";
 
 /** What an approval covers: this call, or every call of this tool in the conversation. */
 export type ApprovalScope = "conversation" | "once";
@@ -225,7 +229,7 @@ export interface BudgetView {
   resetsAt: string;
 }
 
-/** The request for approval of a tool call; without `action` while it is open. */
+/** The request about a tool call, to its user or to their client; without `action` while it is open. */
 export interface CallApprovalView {
   requestId: string;
   message: string;
@@ -277,6 +281,13 @@ export interface CitationView {
   fileName?: string | null;
   documentId?: string | null;
   page?: number | null;
+}
+
+/** A tool that the client runs. */
+export interface ClientToolBody {
+  name: string;
+  description?: string;
+  parameters?: Record<string, unknown>;
 }
 
 /** How to compact. */
@@ -740,6 +751,7 @@ export interface MessageBody {
   tip?: string | null;
   whenBusy?: WhenBusy;
   model?: string | null;
+  tools?: ClientToolBody[];
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */
@@ -1068,6 +1080,7 @@ export interface RegenerateBody {
   tip?: string | null;
   whenBusy?: "reject" | "stop";
   model?: string | null;
+  tools?: ClientToolBody[];
 }
 
 /** A conversation as a report; with `toolName`, only that tool's calls. */
@@ -1269,6 +1282,7 @@ export interface ToolCallPartView {
   chartData?: unknown;
   artifactIds?: string[];
   approval?: CallApprovalView;
+  clientRequest?: CallApprovalView;
   superseded?: boolean;
 }
 

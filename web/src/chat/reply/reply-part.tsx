@@ -41,6 +41,7 @@ export function ReplyPart({ segment, ...props }: Props) {
     case "activity":
       return <Activity steps={segment.steps} live={live} waiting={waiting} progress={progress} />;
     case "approval":
+    case "client_request":
     case "question":
       return <LazyRequest segment={segment} running={running} onDecide={onDecide} />;
     case "chart":

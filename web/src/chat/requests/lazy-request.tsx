@@ -8,7 +8,7 @@ import { type Decide } from "./use-decision";
 export const loadRequests = () => import("./request-chunk");
 
 interface Props {
-  segment: Extract<Segment, { kind: "approval" | "question" }>;
+  segment: Extract<Segment, { kind: "approval" | "client_request" | "question" }>;
   /** Whether its turn runs or waits: only then can the user decide. */
   running: boolean;
   onDecide: Decide;
@@ -35,6 +35,7 @@ export function LazyRequest({ segment, running, onDecide }: Props) {
     );
   if (!requests) return null;
   if (segment.kind === "approval") return <requests.CallApproval call={segment.call} running={running} onDecide={onDecide} />;
+  if (segment.kind === "client_request") return <requests.ClientRequest call={segment.call} running={running} onDecide={onDecide} />;
   const { question } = segment;
   return <requests.QuestionCard question={question} isOpen={running && question.answer === undefined} onDecide={onDecide} />;
 }

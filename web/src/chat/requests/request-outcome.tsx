@@ -1,5 +1,5 @@
 import { type ApprovalAction, type ApprovalScope, type OutboxItem, type Problem } from "@threadkeep/client";
-import { Ban, Check, Clock, MessageSquare, type LucideIcon } from "lucide-react";
+import { Ban, Check, Clock, MessageSquare, MonitorSmartphone, type LucideIcon } from "lucide-react";
 import { type RefObject } from "react";
 
 import { describeProblem } from "../../ui/problem-bar";
@@ -20,7 +20,7 @@ interface Props {
   isQuestion?: boolean;
 }
 
-const ICONS: Record<ApprovalAction, LucideIcon> = { allow: Check, edit: Check, answer: MessageSquare, deny: Ban, expire: Clock };
+const ICONS: Record<ApprovalAction, LucideIcon> = { allow: Check, edit: Check, answer: MessageSquare, result: MonitorSmartphone, deny: Ban, expire: Clock };
 
 /** What was chosen, here or in another tab. */
 export function RequestOutcome({ place, action, scope, at, about, isQuestion = false }: Props) {
@@ -45,6 +45,8 @@ export function outcomeOf(requestWords: RequestWords, action: ApprovalAction | u
       return requestWords.allowedEdited;
     case "answer":
       return requestWords.answered;
+    case "result":
+      return requestWords.runByClient;
     case "deny":
       return isQuestion ? requestWords.declined : requestWords.denied;
     case "expire":

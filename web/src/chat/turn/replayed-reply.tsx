@@ -73,11 +73,13 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
 /** Whether it asks something that was undecided at that moment; the user can't decide here. */
 function isUndecided(segment: Segment): boolean {
   if (segment.kind === "question") return segment.question.answer === undefined;
+  if (segment.kind === "client_request") return segment.call.clientRequest?.action === undefined && segment.call.status === "running";
   return segment.kind === "approval" && segment.call.approval?.action === undefined && segment.call.status === "running";
 }
 
 function askedIn(words: Words, segment: Segment): string {
   if (segment.kind === "question") return segment.question.message;
+  if (segment.kind === "client_request") return segment.call.clientRequest!.message;
   return segment.kind === "approval" ? words.allowCall(segment.call.toolName, segment.call.server) : "";
 }
 

@@ -45,7 +45,7 @@ export type EventBody =
   | {
       type: "approval_request";
       request_id: string;
-      kind: "tool" | "question" | "elicitation";
+      kind: "tool" | "question" | "elicitation" | "client_tool";
       message: string;
       /** Milliseconds since the epoch. */
       expires_at: number;

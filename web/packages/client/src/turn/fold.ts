@@ -169,16 +169,18 @@ function supersede(reply: LiveReply, iteration: number): LiveReply {
   return withMessage(reply, { parts });
 }
 
-/** The turn asks its user: about a tool call, which has the request, or for an answer. */
+/** The turn asks its user or the client: about a tool call, which has the request, or for an answer. */
 function request(reply: LiveReply, event: TurnEvent & { type: "approval_request" }): LiveReply {
   const { request_id: requestId, message, tool_call_id: toolCallId, schema, url } = event;
   const expiresAt = time(event.expires_at);
-  if (event.kind === "tool" && toolCallId !== undefined)
+  if ((event.kind === "tool" || event.kind === "client_tool") && toolCallId !== undefined) {
+    const about = event.kind === "tool" ? "approval" : "clientRequest";
     return withPart(
       reply,
       (part) => part.type === "tool_call" && part.toolCallId === toolCallId,
-      (part) => ({ ...(part as ToolCallPartView), approval: { requestId, message, expiresAt } }),
+      (part) => ({ ...(part as ToolCallPartView), [about]: { requestId, message, expiresAt } }),
     );
+  }
   return append(reply, {
     type: "question",
     requestId,
@@ -201,8 +203,8 @@ function respond(reply: LiveReply, event: TurnEvent & { type: "approval_response
       if (part.type === "question")
         return { ...part, answer: { action, at, ...(content !== undefined && { content }) } };
       const call = part as ToolCallPartView;
-      const approval = { ...call.approval!, action, scope, at, ...(edited !== undefined && { arguments: edited }) };
-      return { ...call, approval };
+      const about = call.clientRequest ? "clientRequest" : "approval";
+      return { ...call, [about]: { ...call[about]!, action, scope, at, ...(edited !== undefined && { arguments: edited }) } };
     },
   );
 }

@@ -1,20 +1,23 @@
-/** A turn's requests to its user, from its parts. Pure. */
+/** A turn's requests to its user and their client, from its parts. Pure. */
 
 import { type CallApprovalView } from "../schema.ts";
 import { type Part, type PartOf } from "./parts.ts";
 
-/** An approval of a tool call, or a question. */
+/** An approval of a tool call, a client's run of one, or a question. */
 export type TurnRequest = CallApprovalView | PartOf<"question">;
 
+/** The latest request about a part: a call that the user has allowed may go to the client next. */
 export function requestOf(part: Part): TurnRequest | undefined {
   if (part.type === "question") return part;
-  return part.type === "tool_call" ? part.approval : undefined;
+  return part.type === "tool_call" ? (part.clientRequest ?? part.approval) : undefined;
 }
 
 function isOpen(part: Part): boolean {
   if (part.superseded) return false;
   if (part.type === "question") return part.answer === undefined;
-  return part.type === "tool_call" && part.status === "running" && part.approval !== undefined && part.approval.action === undefined;
+  if (part.type !== "tool_call" || part.status !== "running") return false;
+  const request = part.clientRequest ?? part.approval;
+  return request !== undefined && request.action === undefined;
 }
 
 /** The unanswered requests. */

@@ -19,7 +19,7 @@ from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Progress, Returned
-from threadkeep.services import model_requests
+from threadkeep.services.replies import model_requests
 from threadkeep.storage.payloads.database import MISSING, SqlPayloads
 from threadkeep.testing import Say, ScriptedModel, Status, Think, UseTool, scripted_settings
 

@@ -27,8 +27,8 @@ from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.prepared_turn import PrepareNextTurn
 from threadkeep.runtime.spending import Spending
-from threadkeep.services.model_replies import ModelReplies
-from threadkeep.services.turn_starts import TurnStarts
+from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.services.replies.turn_starts import TurnStarts
 
 MOST_ATTEMPTS = 3
 """After this many losses of its node without a finished model call, a turn is not resumed."""

@@ -24,9 +24,9 @@ from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.services.passages import Passages
 from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.replies.passages import Passages
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
 MOST_MESSAGES_AT_ONCE = 300

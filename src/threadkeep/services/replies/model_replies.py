@@ -29,15 +29,16 @@ from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
-from threadkeep.ports.tools import Caller, ReturnedFile, ToolProvider
+from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.approvals import TurnApprovals
+from threadkeep.services.client_tools import offered_client_tools
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.model_requests import ModelRequests
+from threadkeep.services.replies.model_requests import ModelRequests
 
 KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""
@@ -164,9 +165,11 @@ class ModelReplies:
         used: Collection[str],
     ) -> TurnTools:
         """The tools that a turn can use."""
-        turn, session = held.turn, None
-        if self._tools and model.model.supports_tools:
-            session = self._tools.session(Caller(agent, user, held.conversation), used)
+        turn, session, client_tools = held.turn, None, list[Tool]()
+        if model.model.supports_tools:
+            client_tools = offered_client_tools(agent, turn.begun_with.tools if turn.begun_with else ())
+            if self._tools:
+                session = self._tools.session(Caller(agent, user, held.conversation), used)
 
         async def keep_payload(payload: Payload, content: bytes) -> None:
             await persist(lambda: self._store.payloads.add(payload, content))
@@ -176,6 +179,7 @@ class ModelReplies:
                 session,
                 LargeValues(turn.conversation_id, self._clock, keep_payload),
                 self._schemas,
+                client_tools=client_tools,
                 found=found,
                 turn_id=turn.id,
                 user_id=user.id,

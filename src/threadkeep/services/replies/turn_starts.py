@@ -17,7 +17,7 @@ from threadkeep.runtime.node import Node
 from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask
-from threadkeep.services.model_replies import ModelReplies
+from threadkeep.services.replies.model_replies import ModelReplies
 
 
 class TurnStarts:

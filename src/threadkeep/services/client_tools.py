@@ -1,0 +1,60 @@
+"""Tools that clients run: which a request may bring, and how a turn offers them to its model."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.client_tool import ClientTool, check_client_tools
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.mcp import CLIENT
+from threadkeep.domain.tool_rules import ToolAccess, access_of
+from threadkeep.domain.turn import BegunWith
+from threadkeep.domain.user import User
+from threadkeep.ports.tools import Caller, Tool, ToolProvider
+
+
+class ClientTools:
+    """Checks the tools that requests bring."""
+
+    def __init__(self, provider: ToolProvider | None) -> None:
+        self._provider = provider
+
+    async def check(
+        self, user: User, agent: Agent, conversation: Conversation, begun_with: BegunWith | None
+    ) -> None:
+        """Refuses tools that are malformed, that the agent or the operator doesn't accept, or whose names
+        the model knows as the agent's own.
+        """
+        tools = begun_with.tools if begun_with else ()
+        if not tools:
+            return
+        if not agent.settings.client_tools:
+            raise InvalidRequest("This agent doesn't accept tools that the client runs.", param="tools")
+        check_client_tools(tools)
+        servers = tuple(f"{server}__" for server in agent.settings.mcp_servers)
+        caller = Caller(agent, user, conversation)
+        own = await self._provider.own_names(caller) if self._provider else ()
+        for tool in tools:
+            if tool.name in own or tool.name.startswith(servers):
+                raise InvalidRequest(
+                    f"The agent has a tool named `{tool.name}`; choose another name.", param="tools"
+                )
+
+
+def offered_client_tools(agent: Agent, tools: Sequence[ClientTool]) -> list[Tool]:
+    """What the model is offered of them: nothing that the owner's rules deny."""
+    if not agent.settings.client_tools:
+        return []
+    rules = agent.settings.tools
+    return [
+        Tool(
+            server=CLIENT,
+            name=tool.name,
+            description=tool.description,
+            input_schema={"type": "object", "properties": {}, **tool.parameters},
+            timeout_s=0,
+            is_run_by_client=True,
+        )
+        for tool in tools
+        if access_of(rules, CLIENT, tool.name) is not ToolAccess.DENY
+    ]

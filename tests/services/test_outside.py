@@ -1,0 +1,233 @@
+"""Other people's clients: whose ids are whose, where a message belongs, and what a repeated request does."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from tests.talking import Talk
+from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import Conflict, InvalidRequest
+from threadkeep.domain.ids import UserId
+from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.domain.user import User, UserRole
+from threadkeep.services.outside import MOST_ID_CHARACTERS, Outside, OutsideMessage
+from threadkeep.services.services import Services
+from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
+
+LOCAL = User(UserId("local"), UserRole.ADMIN)
+BOB = User(UserId("bob"))
+BEGUN_WITH = BegunWith(protocol="test", run_id="run-1", asked_model="gpt-4")
+
+
+@dataclass
+class Chat:
+    """One conversation, and what a client says in it."""
+
+    services: Services
+    conversation: Conversation
+
+    @property
+    def outside(self) -> Outside:
+        return self.services.outside
+
+    async def begin(
+        self, content: str, id_: str | None = None, *before: str, starts_over: bool = False
+    ) -> Turn:
+        message = OutsideMessage(content=content, id=id_, before=before, starts_over=starts_over)
+        return await self.outside.send(LOCAL, await self.now(), message, BEGUN_WITH)
+
+    async def say(
+        self, content: str, id_: str | None = None, *before: str, starts_over: bool = False
+    ) -> Turn:
+        turn = await self.begin(content, id_, *before, starts_over=starts_over)
+        await self.services.turns.finished(turn)
+        return turn
+
+    async def now(self) -> Conversation:
+        return await self.services.conversations.get(LOCAL, self.conversation.id)
+
+    async def path(self) -> Sequence[Message]:
+        return await self.outside.history(LOCAL, await self.now())
+
+    async def texts(self) -> list[object]:
+        return [it.content for it in await self.path()]
+
+
+@pytest.fixture
+async def chat(talk: Talk, model: ScriptedModel) -> Chat:
+    def reply(request: Recorded) -> Reply:
+        return [Say(f"Re: {request.body['messages'][-1]['content']}")]
+
+    model.otherwise = reply
+    services = await talk.app.services()
+    return Chat(services, await opened(services, "chat-1"))
+
+
+async def opened(services: Services, id_: str, agent_id: str | None = None) -> Conversation:
+    """One that has a title already: the model is only asked for replies."""
+    conversation = await services.outside.open(LOCAL, id_, agent_id)
+    return await services.conversations.update(LOCAL, conversation.id, lambda it: it.rename("About that"))
+
+
+async def test_every_user_has_their_own_ids_and_reads_create_none(chat: Chat):
+    assert await chat.outside.find(BOB, "chat-1") is None
+    theirs = await chat.outside.open(BOB, "chat-1")
+    assert theirs.id != chat.conversation.id
+    # Somebody else's conversation is no more than a name.
+    alias = await chat.outside.open(BOB, chat.conversation.id)
+    assert alias.id not in {chat.conversation.id, theirs.id}
+    found = await chat.outside.find(BOB, chat.conversation.id)
+    assert found is not None and found.id == alias.id
+    own = await chat.outside.find(LOCAL, chat.conversation.id.upper())
+    assert own is not None and own.id == chat.conversation.id
+
+
+async def test_requests_that_bring_the_same_new_id_at_once_share_a_conversation(chat: Chat):
+    opened = await asyncio.gather(*(chat.outside.open(LOCAL, "chat-2") for _ in range(8)))
+    assert len({it.id for it in opened}) == 1
+
+
+async def test_deleted_conversation_frees_its_id_and_restored_one_reclaims_it_if_it_is_free(chat: Chat):
+    conversations, first = chat.services.conversations, chat.conversation
+    await conversations.delete(LOCAL, first.id, purge=False)
+    assert await chat.outside.find(LOCAL, "chat-1") is None
+    await conversations.restore(LOCAL, first.id)
+    assert (await chat.outside.open(LOCAL, "chat-1")).id == first.id
+    await conversations.delete(LOCAL, first.id, purge=False)
+    second = await chat.outside.open(LOCAL, "chat-1")
+    await conversations.restore(LOCAL, first.id)
+    assert (await chat.outside.open(LOCAL, "chat-1")).id == second.id != first.id
+
+
+async def test_id_of_a_conversation_with_another_agent_is_a_conflict(chat: Chat, talk: Talk):
+    other = (await talk.client.post("/api/agents", json={"name": "Other"})).json()["id"]
+    with pytest.raises(Conflict):
+        await chat.outside.open(LOCAL, "chat-1", other)
+
+
+@pytest.mark.parametrize("id_", ["", "x" * (MOST_ID_CHARACTERS + 1), "a\0b", "\ud800"])
+async def test_impossible_id_is_refused(chat: Chat, id_: str):
+    with pytest.raises(InvalidRequest):
+        await chat.outside.open(LOCAL, id_)
+
+
+async def test_message_follows_the_one_before_it_by_our_id_or_the_clients(chat: Chat):
+    first = await chat.say("1?", "m1")
+    await chat.say("2?", "m2", "m1", first.assistant_message_id)
+    assert await chat.texts() == ["1?", "Re: 1?", "2?", "Re: 2?"]
+    # One answer of ours may be several messages of theirs.
+    await chat.say("3?", "m3", f"{first.assistant_message_id}-2")
+    assert await chat.texts() == ["1?", "Re: 1?", "3?", "Re: 3?"]
+
+
+async def test_question_before_a_message_stands_for_its_newest_answer(chat: Chat):
+    await chat.say("1?", "m1")
+    await chat.say("2?", "m2", "m1")
+    assert await chat.texts() == ["1?", "Re: 1?", "2?", "Re: 2?"]
+
+
+@pytest.mark.parametrize("before", [(), ("unknown",), ("m1", "not-stored")])
+async def test_message_after_one_that_nobody_knows_goes_to_the_end(chat: Chat, before: tuple[str, ...]):
+    await chat.say("1?", "m1")
+    await chat.say("2?", "m2", *before)
+    assert await chat.texts() == ["1?", "Re: 1?", "2?", "Re: 2?"]
+
+
+async def test_edit_branches_whether_its_id_is_new_or_the_same(chat: Chat):
+    first = await chat.say("1?", "m1")
+    await chat.say("2?", "m2", first.assistant_message_id)
+    await chat.say("2 better?", "m2", first.assistant_message_id)
+    assert await chat.texts() == ["1?", "Re: 1?", "2 better?", "Re: 2 better?"]
+    await chat.say("1 better?", "m1")
+    assert await chat.texts() == ["1 better?", "Re: 1 better?"]
+    await chat.say("From the beginning?", "m9", starts_over=True)
+    assert await chat.texts() == ["From the beginning?", "Re: From the beginning?"]
+    ids = await chat.outside.ids_of(await chat.now(), await chat.path())
+    assert next(iter(ids.values())) == "m9"
+
+
+async def test_message_ends_the_running_turn_and_keeps_its_text(chat: Chat, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("Once upon"), Wait(gate)])
+    running = await chat.begin("1?", "m1")
+    await gate.reached()
+    await chat.say("2?", "m2", "m1", running.assistant_message_id)
+    assert await chat.texts() == ["1?", "Once upon", "2?", "Re: 2?"]
+    assert (await chat.path())[1].status is MessageStatus.CANCELLED
+
+
+async def test_repeated_request_follows_its_turn_and_an_edit_with_the_same_id_ends_it(
+    chat: Chat, model: ScriptedModel
+):
+    gate = Gate()
+    model.script([Say("Once upon"), Wait(gate)])
+    running = await chat.begin("1?", "m1")
+    await gate.reached()
+    assert (await chat.begin("1?", "m1")).id == running.id
+    assert (await chat.begin("1?")).id == running.id
+    edited = await chat.say("1 better?", "m1")
+    assert edited.id != running.id
+    assert await chat.texts() == ["1 better?", "Re: 1 better?"]
+
+
+async def test_message_goes_before_a_held_queue(chat: Chat, talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("Once upon"), Wait(gate)])
+    running = await chat.begin("1?", "m1")
+    await gate.reached()
+    queued = {"content": "Later?", "whenBusy": "queue"}
+    path = f"/api/conversations/{chat.conversation.id}/messages"
+    assert (await talk.client.post(path, json=queued)).status_code == 202
+    gate.open()
+    await chat.services.turns.abort(LOCAL, chat.conversation.id)
+    await chat.begin("2?", "m2", running.assistant_message_id)
+    assert (await chat.path())[2].content == "2?"
+
+
+async def test_regenerated_answer_stands_beside_the_old_one_and_a_repeated_request_follows_it(
+    chat: Chat, model: ScriptedModel
+):
+    first = await chat.say("1?", "m1")
+    gate = Gate()
+    model.script([Say("Better"), Wait(gate), Say(".")])
+    again = await chat.outside.regenerate(LOCAL, await chat.now(), BEGUN_WITH, question_id="m1")
+    await gate.reached()
+    for which in ({"question_id": "m1"}, {"answer_id": first.assistant_message_id}):
+        assert (await chat.outside.regenerate(LOCAL, await chat.now(), BEGUN_WITH, **which)).id == again.id
+    gate.open()
+    await chat.services.turns.finished(again)
+    assert await chat.texts() == ["1?", "Better."]
+
+
+async def test_turn_keeps_what_it_was_begun_with(chat: Chat):
+    turn = await chat.say("1?", "m1")
+    assert (await chat.services.turns.get(LOCAL, turn.id)).begun_with == BEGUN_WITH
+
+
+async def test_answer_continues_after_what_the_client_has_also_when_it_is_repeated(
+    talk: Talk, model: ScriptedModel
+):
+    services = await talk.app.services()
+    model.script([UseTool("ask_user", {"question": "Which one?"})], [Say("Fine.")])
+    agent = await talk.client.post("/api/agents", json={"name": "Asker", "settings": {"askUser": True}})
+    conversation = await opened(services, "chat-1", agent.json()["id"])
+    message = OutsideMessage(content="Go?", id="m1")
+    turn = await services.outside.send(LOCAL, conversation, message, BEGUN_WITH)
+    assert await services.turns.finished(turn) is None
+    (request,) = await services.approvals.open(LOCAL, turn)
+    decision = Decision(action=ApprovalAction.ANSWER, at=1, content="The red one")
+    seen = await last_seq(services, turn)
+    assert request.tool_call_id
+    for id_ in (request.tool_call_id, request.request_id):
+        conversation = await services.conversations.get(LOCAL, conversation.id)
+        answered, after = await services.outside.answer(LOCAL, conversation, {id_: decision})
+        assert (answered.id, after) == (turn.id, seen)
+    assert await services.turns.finished(turn) is not None
+
+
+async def last_seq(services: Services, turn: Turn) -> int:
+    return (await services.store.log.read(turn.id, 0))[-1].last_seq
