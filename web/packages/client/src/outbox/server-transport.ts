@@ -42,14 +42,16 @@ function pathOf(entry: OutboxEntry): string {
 
 function bodyOf(entry: OutboxEntry): object {
   if (entry.kind === "answer") return entry.body;
-  const { content, files, tip, edited, whenBusy, model } = entry;
+  const { content, files, tip, edited, whenBusy, model, tools } = entry;
+  const isSteering = whenBusy === "steer"; // the turn that it joins has its own
   const body: MessageBody = {
     content,
     ...(files.length && { files: files.flatMap(({ kept }) => (kept ? [kept.fileId] : [])) }),
     ...(tip !== undefined && { tip }),
     ...(edited && { parentId: edited.parentId }),
     ...(whenBusy && { whenBusy }),
-    ...(model && whenBusy !== "steer" && { model }),
+    ...(model && !isSteering && { model }),
+    ...(tools && !isSteering && { tools: [...tools] }),
   };
   return body;
 }

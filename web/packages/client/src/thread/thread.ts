@@ -6,6 +6,7 @@ import { type ConversationPatch, type ConversationView, type FeedbackBody, type 
 import { type Message } from "../turn/parts.ts";
 import { type Store } from "../store.ts";
 import { Branches } from "./branches.ts";
+import { ClientCalls, type ClientCallsOptions } from "./client-calls.ts";
 import { ThreadContext } from "./context.ts";
 import { Following, type FollowingOptions } from "./following.ts";
 import { Outgoing, type OutgoingOptions } from "./outgoing.ts";
@@ -14,7 +15,7 @@ import { Reading } from "./reading.ts";
 import { Sending } from "./sending.ts";
 import { type ThreadState } from "./state.ts";
 
-export interface ThreadOptions extends FollowingOptions, OutgoingOptions {
+export interface ThreadOptions extends FollowingOptions, OutgoingOptions, ClientCallsOptions {
   api: ApiClient;
 }
 
@@ -26,6 +27,7 @@ export class Thread {
   readonly queue: Queue;
   #context: ThreadContext;
   #following: Following;
+  #clientCalls: ClientCalls;
   #outgoing: Outgoing;
 
   constructor(
@@ -40,7 +42,8 @@ export class Thread {
     this.#following = new Following(context, options, refresh);
     this.#outgoing = new Outgoing(context, options, refresh, followActiveTurn);
     this.sending = new Sending(context, options.outbox, this.reading, this.#outgoing);
-    this.branches = new Branches(context, this.reading, this.#outgoing, followActiveTurn);
+    this.branches = new Branches(context, this.reading, this.#outgoing, followActiveTurn, options.tools);
+    this.#clientCalls = new ClientCalls(context, options);
     this.queue = new Queue(context, this.reading);
     this.#context = context;
   }
@@ -49,6 +52,7 @@ export class Thread {
   async join(): Promise<void> {
     this.#context.open();
     this.#following.watch();
+    this.#clientCalls.watch();
     this.#outgoing.listen();
     if (this.state.get().conversation === null) this.#context.dispatch({ type: "opening" });
     this.#outgoing.forgetSettled();
