@@ -57,6 +57,11 @@ def asked(request_id: str, tool_call_id: str) -> ApprovalRequest:
     return ApprovalRequest(request_id, ApprovalKind.TOOL, "May I?", EXPIRES, tool_call_id)
 
 
+def client_asked(request_id: str, tool_call_id: str) -> ApprovalRequest:
+    """The turn waits for the client to run a tool."""
+    return ApprovalRequest(request_id, ApprovalKind.CLIENT_TOOL, "Waiting.", EXPIRES, tool_call_id)
+
+
 def clock_set_back(events: Sequence[TurnEvent]) -> list[TurnEvent]:
     """The same events, each earlier than the one before."""
     return [replace(event, at=AT - event.seq) for event in events]
@@ -246,6 +251,30 @@ LOGS: dict[str, list[TurnEvent]] = {
         TurnResumed(0),
         ApprovalResponse("r3", ApprovalAction.EDIT, ApprovalScope.ONCE, {"count": 1}),
         ToolResultStored("d", "order", "ok", "ordered", duration_ms=2),
+        IterationStart(2),
+        Text("Done."),
+        UsageReported(30, 4),
+        COMPLETED,
+    ),
+    "calls that the client runs": turn(
+        START,
+        IterationStart(1),
+        UsageReported(10, 5),
+        ToolCalled("a", "set_color", "client", {"color": "red"}),
+        ToolCalled("b", "scroll", "client", {"to": "end"}, asks=True),
+        ToolCalled("c", "print", "client", {}),
+        client_asked("k1", "a"),
+        asked("r1", "b"),
+        client_asked("k3", "c"),
+        ApprovalResponse("k1", ApprovalAction.RESULT, ApprovalScope.ONCE),
+        ToolResultStored("a", "set_color", "ok", {"was": "blue"}),
+        ApprovalResponse("r1", ApprovalAction.EDIT, ApprovalScope.ONCE, {"to": "top"}),
+        client_asked("k2", "b"),
+        TurnResumed(0),
+        ApprovalResponse("k2", ApprovalAction.RESULT, ApprovalScope.ONCE),
+        ToolResultStored("b", "scroll", "error", error="There is no page."),
+        ApprovalResponse("k3", ApprovalAction.DENY, ApprovalScope.ONCE),
+        ToolResultStored("c", "print", "denied", error="The client didn't run this tool."),
         IterationStart(2),
         Text("Done."),
         UsageReported(30, 4),

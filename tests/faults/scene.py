@@ -1,7 +1,8 @@
 """One turn with everything in it, the person who talks through it, and what must be true of it in the end.
 
-The model thinks and talks, uses two tools at once (one reads, one writes), goes on, asks its user, and ends.
-However often its node dies meanwhile, the reply is the same.
+The model thinks and talks, uses two tools at once (one reads, one writes), goes on, asks its user, and ends;
+if the client brings a tool, it runs while the user is asked. However often the node dies meanwhile, the reply
+is the same.
 """
 
 import asyncio
@@ -45,6 +46,9 @@ PIECES = (("I look ", "and note. "), ("Both ", "done. "), ("So ", "be it."))
 WHOLE = "\n\n".join("".join(pieces) for pieces in PIECES)
 ANSWER = {"action": "answer", "content": "The blue one."}
 ALLOW = {"action": "allow"}
+PICK = {"name": "pick", "parameters": {"type": "object", "properties": {"about": {"type": "string"}}}}
+PICKED = {"action": "result", "content": "picked: the second"}
+ANSWERS = {"question": ANSWER, "client_tool": PICKED, "tool": ALLOW}
 MANUAL = "manual.md"
 LONG_PROMPT = "Be brief. " * (MOST_COMPONENT_CHARACTERS // 10 + 1)
 SPENT = ((100, 20), (200, 10), (300, 5))
@@ -110,7 +114,7 @@ def results_in(request: Recorded) -> list[str]:
 
 def stage_of(request: Recorded) -> int:
     """Which call of the model a request makes, by what it has been told."""
-    return {0: 1, 2: 2, 3: 3}[len(results_in(request))]
+    return {0: 1, 2: 2, 3: 3, 4: 3}[len(results_in(request))]
 
 
 def reply_to(request: Recorded) -> Reply:
@@ -123,7 +127,8 @@ def reply_to(request: Recorded) -> Reply:
             thoughts = [Think("Let me "), Think("see.", "signed")]
             return [*thoughts, *said, UseTool("desk__look", about), UseTool("desk__note", about), spent]
         case 2:
-            return [*said, UseTool("ask_user", {"question": "Which one?"}), spent]
+            picks = [UseTool("pick", about)] if '"pick"' in request.content.decode() else []
+            return [*said, UseTool("ask_user", {"question": "Which one?"}), *picks, spent]
         case _:
             return [*said, spent]
 
@@ -183,6 +188,8 @@ class Person:
     decided: set[str] = field(default_factory=set[str])
     is_patient: bool = False
     """Whether they decide only when the turn waits for it, and not at once."""
+    brings_tool: bool = False
+    """Whether their client runs a tool itself."""
 
     @staticmethod
     async def meet(http: Http, agent: str, about: str, **person: Any) -> "Person":
@@ -222,7 +229,7 @@ class Person:
     async def begin(self, http: Http) -> None:
         """Asks, with a key: who does not know whether it was heard asks again."""
         headers = {"Accept": "application/json", "Idempotency-Key": self.about}
-        body = {"content": f"Do it, for {self.about}"}
+        body = {"content": f"Do it, for {self.about}", "tools": [PICK] if self.brings_tool else []}
         path = f"/api/conversations/{self.conversation}/messages"
         response = await http.post(path, json=body, headers=headers)
         check_status(response, 202)
@@ -237,7 +244,7 @@ class Person:
             if self.is_patient:
                 await until(lambda: self._is_waited_for(http))
             path = f"/api/turns/{self.turn_id}/approvals/{request['request_id']}"
-            response = await http.post(path, json=ANSWER if request["kind"] == "question" else ALLOW)
+            response = await http.post(path, json=ANSWERS[request["kind"]])
             check_status(response, 200)
             self.decided.add(request["request_id"])
 
@@ -289,6 +296,8 @@ def check_tools(person: Person, server: ToolServer, reply: dict[str, Any]) -> No
     assert statuses["look"] == "ok"
     assert statuses["note"] in {"ok", "unknown"}
     assert statuses["note"] == "unknown" or len(notes) == 1
+    picked = [(it["status"], it["result"]) for it in reply["toolCalls"] if it["toolName"] == "pick"]
+    assert picked == ([("ok", PICKED["content"])] if person.brings_tool else [])
     called, ended = (
         [event["tool_call_id"] for event in person.seen if event["type"] == kind]
         for kind in ("tool_call", "tool_result")

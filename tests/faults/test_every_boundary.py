@@ -123,7 +123,8 @@ class Boundaries:
         return points if ONLY is None else (it for it in points if str(it) == ONLY or it.commit > 100)
 
     async def _meet(self, node: DyingNode, agent: str, point: Point) -> Person:
-        return await Person.meet(node.client, agent, f"{point}", is_patient=self._is_patient)
+        person = {"is_patient": self._is_patient, "brings_tool": True}
+        return await Person.meet(node.client, agent, f"{point}", **person)
 
     async def _break_off(self, node: DyingNode, person: Person, point: Point) -> Broken | None:
         """Has a turn run until its node dies; None when it ends before."""

@@ -32,7 +32,7 @@ from threadkeep.testing import ScriptedModel, ToolServer
 from threadkeep.testing.waiting import until
 
 SEED = int(os.environ.get("THREADKEEP_SEED", "20261116"))
-EVENTS = 24  # of a turn that nothing happens to
+EVENTS = 28  # of a turn that nothing happens to
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def test_server_is_killed_ten_times_in_a_turn(tmp_path: Path, model: Scrip
                 if moment is None:
                     break
                 agent = agent or await converse(http, agent_settings(server))
-                person = await Person.meet(http, agent, f"killed-{moment}")
+                person = await Person.meet(http, agent, f"killed-{moment}", brings_tool=True)
                 talking = await talk_until(person, http, moment, chance.uniform(0, 0.02))
                 node.kill()
                 await forget(talking)
@@ -139,7 +139,7 @@ async def test_one_of_two_servers_is_killed_with_several_turns(
     print(f"THREADKEEP_SEED={SEED}: killed when one of four turns had {moments[1]} events")
     (node, here), (_, there) = nodes
     agent = await converse(here, agent_settings(server))
-    people = [await Person.meet(here, agent, f"killed-{moment}") for moment in moments]
+    people = [await Person.meet(here, agent, f"killed-{moment}", brings_tool=True) for moment in moments]
     talking = [asyncio.create_task(person.talk(here)) for person in people]
     watching = [asyncio.create_task(person.watch(there)) for person in people]
     # Each is as far as its moment says, or further: they run together.

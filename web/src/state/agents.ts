@@ -39,7 +39,7 @@ export function agentName(all: readonly AgentView[], id: string | undefined): st
 
 /** An agent's name in a list; an ellipsis while the agents load, since none of them is gone until then. */
 export function listedAgentName(all: readonly AgentView[], id: string | undefined, deleted: string): string {
-  return agentName(all, id) || (all.length ? deleted : "…");
+  return agentName(all, id) || (id && !all.length ? "…" : deleted);
 }
 
 /** Whose agent it is, if somebody else published it; nobody owns the default one. */

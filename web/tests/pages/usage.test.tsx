@@ -1,9 +1,10 @@
-import { type CostView, type TurnView, type UsageSumView, type UsageView } from "@threadkeep/client";
+import { type AgentView, type CostView, type TurnView, type UsageSumView, type UsageView } from "@threadkeep/client";
 import { act } from "react";
 import { expect, it, vi } from "vitest";
 
 import { TurnDrawer } from "../../src/chat/turn/turn-drawer";
 import { UsagePage } from "../../src/pages/usage-page";
+import { agents as knownAgents } from "../../src/state/agents";
 import { daysOf } from "../../src/state/usage";
 import { respond, draw, type Drawn } from "../draw";
 
@@ -29,13 +30,14 @@ async function usagePage(...items: UsageSumView[]): Promise<string[][][]> {
 it("adds up turns and tokens by agent and by day, with the share that came from the provider's cache", async () => {
   const now = Date.parse("2026-01-02T12:00:00Z");
   vi.spyOn(Date, "now").mockReturnValue(now);
+  knownAgents.set([{ id: "a", name: "Advisor" } as AgentView]);
   const cached = { ...DAY, date: "2026-01-02", estimated: true, cacheReadTokens: 1200 };
   const [agents, , days] = await usagePage(DAY, cached, { ...DAY, agentId: "b", inputTokens: 9000 });
   vi.restoreAllMocks();
   expect(agents).toEqual([
     ["Agent", "Turns", "Input tokens", "Cached input", "Output tokens"],
     ["Deleted agent", "2", "9,000", "–", "30"],
-    ["Deleted agent", "4", "3,000", "40%", "60 (estimated)"],
+    ["Advisor", "4", "3,000", "40%", "60 (estimated)"],
     ["Total", "6", "12,000", "10%", "90 (estimated)"],
   ]);
   expect(days!.slice(1, 4)).toEqual([
@@ -43,6 +45,7 @@ it("adds up turns and tokens by agent and by day, with the share that came from 
     ["2026-01-01", "4", "10,500", "–", "60"],
     ["2025-12-31", "0", "0", "–", "0"],
   ]);
+  knownAgents.set([]);
   expect(days).toHaveLength(1 + 30 + 1);
 });
 

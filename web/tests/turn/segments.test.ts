@@ -18,6 +18,8 @@ function brief(segment: Segment): string {
       return `(${segment.steps.map(briefStep).join(" | ")})`;
     case "approval":
       return `allow ${segment.call.toolName}: ${segment.call.approval?.action}`;
+    case "client_request":
+      return `client ${segment.call.toolName}: ${segment.call.clientRequest?.action}`;
     case "chart":
       return "chart";
     case "files":
@@ -73,6 +75,17 @@ it.each([
       "allow order: allow",
       "allow mail: deny",
       "allow order: edit",
+      "Done.",
+    ],
+  ],
+  [
+    "calls that the client runs",
+    [
+      "(<set_color ok> | <scroll error> | <print denied>)",
+      "client set_color: result",
+      "allow scroll: edit",
+      "client scroll: result",
+      "client print: deny",
       "Done.",
     ],
   ],

@@ -35,7 +35,7 @@ export function ClientRequest({ call, running, onDecide }: Props) {
         <span>{label}</span>
       </p>
       <p className="detail">{requestWords.clientHint}</p>
-      <ArgumentsList values={call.arguments} />
+      <ArgumentsList values={call.approval?.arguments ?? call.arguments} />
       <div className="choices">
         <button type="button" className="danger" aria-disabled={sending} onClick={() => void decide({ action: "deny" })}>
           {requestWords.deny}

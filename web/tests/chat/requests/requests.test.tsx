@@ -314,6 +314,36 @@ describe("a question", () => {
   });
 });
 
+describe("a call that another client runs", () => {
+  const toClient = (id: string, call: string) => ({ ...asked(id, call), kind: "client_tool", message: "Waiting." });
+
+  it("says so, and can only be denied here", async () => {
+    const { bodies, decide } = given();
+    const turn = new Turn(called("t1", { item: "tea" }), toClient("k1", "t1"));
+    const drawn = draw(reply(turn.state, decide));
+    expect(drawn.named("Waiting for another app to run order").isConnected).toBe(true);
+    expect(drawn.find(".approval .detail").textContent).toContain("deny it here");
+    expect(drawn.find("dl.arguments").textContent).toBe("itemtea");
+    expect([...drawn.place.querySelectorAll(".approval .choices button")].map((it) => it.textContent)).toEqual(["Deny"]);
+    expect(isWaiting(turn.state)).toBe(true);
+    await click(button(drawn, "Deny"));
+    expect(bodies).toEqual([{ action: "deny" }]);
+  });
+
+  it("shows the arguments that the user allowed, and that it was run there", () => {
+    const turn = new Turn(called("t1", { item: "tea" }), asked("r1", "t1"), answered("r1", "edit", { arguments: { item: "milk" } }), toClient("k1", "t1"));
+    const drawn = draw(reply(turn.state));
+    expect(drawn.find(".approval.open dl.arguments").textContent).toBe("itemmilk");
+    turn.happen(answered("k1", "result"), { type: "tool_result", tool_call_id: "t1", tool_name: "order", status: "ok", result: 1, duration_ms: 0 });
+    drawn.again(reply(turn.state));
+    expect(isWaiting(turn.state)).toBe(false);
+    expect([...drawn.place.querySelectorAll(".outcome")].map((it) => it.textContent)).toEqual([
+      expect.stringContaining("Allowed with changes"),
+      expect.stringContaining("Run by the app"),
+    ]);
+  });
+});
+
 it("folds what was superseded, and says once that it was continued", () => {
   const text = (said: string) => ({ type: "text", text: said });
   const turn = new Turn(text("I loo"), { type: "turn_resumed", attempt: 1 }, { type: "iteration_restart", iteration: 1, from_seq: 3 });
