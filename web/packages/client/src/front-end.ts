@@ -1,7 +1,7 @@
 /** What a front end keeps while somebody uses it: their lists, what they have sent, and the conversations they open. */
 
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
-import { ClientTools } from "./client-tools.ts";
+import { type ClientTools } from "./client-tools.ts";
 import { ApiError } from "./errors.ts";
 import { coalesced } from "./lists/coalesced.ts";
 import { ConversationList } from "./lists/conversation-list.ts";
@@ -17,7 +17,12 @@ import { UserEvents, type UserEvent } from "./user-events.ts";
 
 const ASK_AGAIN_AFTER_MS = 2000;
 
-export type FrontEndOptions = (ApiClientOptions | { api: ApiClient }) & ServerTransportOptions & { platform?: Platform };
+export type FrontEndOptions = (ApiClientOptions | { api: ApiClient }) &
+  ServerTransportOptions & {
+    platform?: Platform;
+    /** What the model may call here. */
+    tools?: ClientTools;
+  };
 
 export class FrontEnd {
   readonly api: ApiClient;
@@ -26,7 +31,7 @@ export class FrontEnd {
   readonly conversations: ConversationList;
   readonly approvals: OpenApprovals;
   /** What the model may call here. */
-  readonly tools = new ClientTools();
+  readonly tools: ClientTools | undefined;
   /** Whether who the user is is known, so that something can be sent. */
   readonly isStarted = new Store(false);
   #platform: Platform;
@@ -37,7 +42,8 @@ export class FrontEnd {
     this.#platform = platform;
     this.api = "api" in options ? options.api : new ApiClient({ ...(pause && { pause }), ...options });
     this.events = new UserEvents(this.api, followUserEvents);
-    const { tools } = this;
+    const { tools } = options;
+    this.tools = tools;
     const transport = serverTransport(this.api, options);
     this.outbox = new Outbox({ store, transport, tools, pause: this.api.pause, ...(tabs && { tabs }) });
     this.conversations = new ConversationList(this.api);

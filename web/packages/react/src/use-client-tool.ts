@@ -6,5 +6,6 @@ import { useFrontEnd } from "./provider.tsx";
 /** Lets the model call a function of the page while the component is there: offered with every message that is sent. */
 export function useClientTool(tool: ClientTool): void {
   const { tools } = useFrontEnd();
+  if (!tools) throw new Error("Give the FrontEnd its `tools`: new ClientTools().");
   useEffect(() => tools.add(tool), [tools, tool]);
 }

@@ -1,9 +1,9 @@
-import { FrontEnd, contentOf, type TurnEvent } from "@threadkeep/client";
-import { StrictMode, act, type ReactNode } from "react";
+import { ClientTools, FrontEnd, contentOf, type TurnEvent } from "@threadkeep/client";
+import { StrictMode, act, useEffect, type ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { draw, undraw } from "../../../tests/draw";
-import { ThreadkeepProvider, useApprovals, useClientTool, useConversation, useConversations, useFrontEnd } from "../src";
+import { click, draw, undraw } from "../../../tests/draw";
+import { ThreadkeepProvider, useApprovals, useClientTool, useConversation, useConversations, useFrontEnd, type ConversationOptions } from "../src";
 
 /** A server with one conversation, in which the test says what happens. */
 class Server {
@@ -55,12 +55,13 @@ class Server {
 
 let server: Server;
 let frontEnd: FrontEnd;
+const tools = new ClientTools();
 /** What the hook under test returned last. */
 let chat: ReturnType<typeof useConversation>;
 
 beforeEach(() => {
   server = new Server();
-  frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: server.respond });
+  frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: server.respond, tools });
 });
 afterEach(() => undraw());
 
@@ -70,13 +71,13 @@ const provided = (node: ReactNode) => (
   </StrictMode>
 );
 const settled = (check: () => void) => act(() => vi.waitFor(check));
-const texts = () => chat.messages.map(({ parts }) => contentOf(parts));
 const START = { seq: 1, type: "turn_start", conversation_id: "c", user_message_id: "u", message_id: "a", model: null };
 const text = (seq: number, said: string) => ({ seq, type: "text", text: said }) satisfies Partial<TurnEvent>;
 
-function Chat({ id, ...options }: { id: string | null } & Parameters<typeof useConversation>[1]) {
-  chat = useConversation(id, options);
-  return <p>{texts().join("|")}</p>;
+function Chat({ id, ...options }: { id: string | null } & ConversationOptions) {
+  const shown = useConversation(id, options);
+  useEffect(() => void (chat = shown), [shown]);
+  return <p>{shown.messages.map(({ parts }) => contentOf(parts)).join("|")}</p>;
 }
 
 it("begins a conversation with its first message, and streams the reply", async () => {
@@ -133,17 +134,20 @@ it("lists conversations, and shows what happens elsewhere", async () => {
 });
 
 it("lists what waits for the user, and answers it", async () => {
-  let list: ReturnType<typeof useApprovals>;
   function List() {
-    list = useApprovals();
-    return list.approvals.map(({ message }) => message).join();
+    const { approvals, answer } = useApprovals();
+    return approvals.map((it) => (
+      <button key={it.requestId} onClick={() => void answer(it, { action: "deny" })}>
+        {it.message}
+      </button>
+    ));
   }
   server.approvals = [{ requestId: "r", turnId: "t", conversationId: "c", message: "Which?" }];
   const drawn = draw(provided(<List />));
   await settled(() => expect(drawn.text).toBe("Which?"));
   await settled(() => expect(frontEnd.isStarted.get()).toBe(true));
   server.approvals = [];
-  expect(await act(() => list!.answer(list!.approvals[0]!, { action: "deny" }))).toBe(true);
+  await click(drawn.named("Which?"));
   expect(server.asked).toEqual([{ path: "turns/t/approvals/r", body: { action: "deny" } }]);
   await settled(() => expect(drawn.text).toBe(""));
 });
@@ -155,9 +159,9 @@ it("offers a function of the page while its component is there", async () => {
     return null;
   }
   const drawn = draw(provided(<Tool />));
-  expect(frontEnd.tools.offered.tools).toEqual([{ name: "color", description: "A color.", parameters: {} }]);
+  expect(tools.offered.tools).toEqual([{ name: "color", description: "A color.", parameters: {} }]);
   drawn.again(provided(null));
-  expect(frontEnd.tools.offered).toEqual({});
+  expect(tools.offered).toEqual({});
 });
 
 it("says what is missing", () => {

@@ -1,7 +1,7 @@
 /** Sends what the user has written, once, however long it takes. */
 
 import { freshKey } from "../api-client.ts";
-import { ClientTools } from "../client-tools.ts";
+import { type ClientTools } from "../client-tools.ts";
 import { pause, type Pause } from "../pause.ts";
 import { Delivery, type OutboxEvent } from "./delivery.ts";
 import { Entries } from "./entries.ts";
@@ -22,13 +22,13 @@ export interface OutboxOptions {
   now?: () => number;
 }
 
-const DEFAULTS = { tabs: NO_OTHER_TABS, tools: new ClientTools(), pause, freshId: freshKey, now: Date.now };
+const DEFAULTS = { tabs: NO_OTHER_TABS, pause, freshId: freshKey, now: Date.now };
 
 export class Outbox {
   #account: Account | null = null;
   #entries: Entries;
   #delivery: Delivery;
-  #options: Required<OutboxOptions>;
+  #options: OutboxOptions & typeof DEFAULTS;
   /** The lanes whose entries are being sent. */
   #lanes = new Set<string>();
   #hurry = new AbortController();
@@ -75,7 +75,7 @@ export class Outbox {
   prepare(written: NewEntry): OutboxEntry {
     if (!this.#account) throw new Error("nobody is signed in");
     const { freshId, now, tools } = this.#options;
-    return { ...(written.kind === "message" && tools.offered), ...written, id: freshId(), account: this.#account, createdAt: this.#entries.timeAfterAll(now()) };
+    return { ...(written.kind === "message" && tools?.offered), ...written, id: freshId(), account: this.#account, createdAt: this.#entries.timeAfterAll(now()) };
   }
 
   /** Returns when it is stored; it is sent after that. */

@@ -1,12 +1,13 @@
 /** One open conversation: its state, and what the user can do in it. */
 
 import { type ApiClient } from "../api-client.ts";
+import { type ClientTools } from "../client-tools.ts";
 import { type OutgoingMessage } from "../outbox/entry.ts";
+import { type OtherTabs } from "../outbox/ports.ts";
 import { type ConversationPatch, type ConversationView, type FeedbackBody, type FeedbackView } from "../schema.ts";
 import { type Message } from "../turn/parts.ts";
 import { type Store } from "../store.ts";
 import { Branches } from "./branches.ts";
-import { ClientCalls, type ClientCallsOptions } from "./client-calls.ts";
 import { ThreadContext } from "./context.ts";
 import { Following, type FollowingOptions } from "./following.ts";
 import { Outgoing, type OutgoingOptions } from "./outgoing.ts";
@@ -15,8 +16,12 @@ import { Reading } from "./reading.ts";
 import { Sending } from "./sending.ts";
 import { type ThreadState } from "./state.ts";
 
-export interface ThreadOptions extends FollowingOptions, OutgoingOptions, ClientCallsOptions {
+export interface ThreadOptions extends FollowingOptions, OutgoingOptions {
   api: ApiClient;
+  /** What the model may call here. */
+  tools?: ClientTools;
+  /** Runs `work` while no other tab runs work of the same name. */
+  alone?: OtherTabs["alone"];
 }
 
 export class Thread {
@@ -27,12 +32,11 @@ export class Thread {
   readonly queue: Queue;
   #context: ThreadContext;
   #following: Following;
-  #clientCalls: ClientCalls;
   #outgoing: Outgoing;
 
   constructor(
     readonly id: string,
-    options: ThreadOptions,
+    private readonly options: ThreadOptions,
   ) {
     const context = new ThreadContext(id, options.api);
     const refresh = () => this.reading.refresh();
@@ -43,7 +47,6 @@ export class Thread {
     this.#outgoing = new Outgoing(context, options, refresh, followActiveTurn);
     this.sending = new Sending(context, options.outbox, this.reading, this.#outgoing);
     this.branches = new Branches(context, this.reading, this.#outgoing, followActiveTurn, options.tools);
-    this.#clientCalls = new ClientCalls(context, options);
     this.queue = new Queue(context, this.reading);
     this.#context = context;
   }
@@ -52,7 +55,8 @@ export class Thread {
   async join(): Promise<void> {
     this.#context.open();
     this.#following.watch();
-    this.#clientCalls.watch();
+    const { tools, outbox, alone } = this.options;
+    tools?.attend(this.#context, outbox, alone);
     this.#outgoing.listen();
     if (this.state.get().conversation === null) this.#context.dispatch({ type: "opening" });
     this.#outgoing.forgetSettled();

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { FrontEnd } from "../../src/front-end";
-import { MemoryStore } from "../../src/outbox/memory-store";
-import { type OtherTabs } from "../../src/outbox/ports";
-import { type Thread } from "../../src/thread/thread";
-import { recording } from "../recordings";
+import { ClientTools } from "../src/client-tools";
+import { FrontEnd } from "../src/front-end";
+import { MemoryStore } from "../src/outbox/memory-store";
+import { type OtherTabs } from "../src/outbox/ports";
+import { type Thread } from "../src/thread/thread";
+import { recording } from "./recordings";
 
 const HEAD = { turn_id: "t", at: 1 };
 const EVENTS = [
@@ -40,7 +41,7 @@ async function respond(url: URL, { method, body }: { method: string; body: unkno
 }
 
 /** The conversation in one more tab. */
-async function open(): Promise<FrontEnd> {
+async function open(): Promise<FrontEnd & { tools: ClientTools }> {
   const tabs: OtherTabs = {
     alone: <T>(name: string, work: () => Promise<T>) => {
       const done = (locks.get(name) ?? Promise.resolve()).then(work);
@@ -51,12 +52,14 @@ async function open(): Promise<FrontEnd> {
     listen: () => {},
   };
   // A stream that ends is opened again, after a while.
-  const frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: respond, platform: { store, tabs, pause: () => new Promise(() => {}) } });
+  const tools = new ClientTools();
+  const platform = { store, tabs, pause: () => new Promise<void>(() => {}) };
+  const frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: respond, platform, tools });
   await frontEnd.start();
   const thread = frontEnd.open("c");
   opened.push({ frontEnd, thread });
   void thread.join();
-  return frontEnd;
+  return Object.assign(frontEnd, { tools });
 }
 
 const color = (run: (input: Record<string, unknown>) => unknown) => ({ name: "color", description: "A color.", parameters: {}, run });
