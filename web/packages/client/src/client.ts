@@ -4,6 +4,7 @@ A front end uses `FrontEnd`, which keeps what a person sees. The names are those
 
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
 import { resultOf, type ClientTool } from "./client-tools.ts";
+import { defaultAgentId } from "./default-agent.ts";
 import { MessageQueued, TurnWaiting } from "./errors.ts";
 import { type SentView } from "./outbox/ports.ts";
 import { postOnce } from "./post-once.ts";
@@ -77,13 +78,14 @@ export class Client {
     return this.api.list("/api/conversations", query);
   }
 
-  createConversation(agentId: string, body: ConversationBody = {}): Promise<ConversationView> {
-    return postOnce(this.api, `/api/agents/${agentId}/conversations`, body);
+  /** A new conversation with an agent; with the default one if none is given. */
+  async createConversation(agentId?: string, body: ConversationBody = {}): Promise<ConversationView> {
+    return postOnce(this.api, `/api/agents/${agentId ?? (await defaultAgentId(this.api))}/conversations`, body);
   }
 
-  /** The user's main conversation with an agent; created if there is none. */
-  mainConversation(agentId: string): Promise<ConversationView> {
-    return this.api.send("PUT", `/api/agents/${agentId}/conversation`);
+  /** The user's main conversation with an agent, or the default one; created if there is none. */
+  async mainConversation(agentId?: string): Promise<ConversationView> {
+    return this.api.send("PUT", `/api/agents/${agentId ?? (await defaultAgentId(this.api))}/conversation`);
   }
 
   /** A conversation with its latest messages and its queue. */

@@ -1,8 +1,8 @@
 /** Brings the outbox's entries to the server. */
 
 import { type ApiClient } from "../api-client.ts";
-import { ApiError } from "../errors.ts";
-import { type AgentView, type ConversationView, type MessageBody } from "../schema.ts";
+import { defaultAgentId as serversDefaultAgentId } from "../default-agent.ts";
+import { type ConversationView, type MessageBody } from "../schema.ts";
 import { uploadFile, type KeptFile } from "../turn/files.ts";
 import { type OutboxEntry, type OutgoingFile } from "./entry.ts";
 import { type OutboxTransport, type SentView } from "./ports.ts";
@@ -28,11 +28,6 @@ export function serverTransport(api: ApiClient, options: ServerTransportOptions 
       once<ConversationView>(`/api/agents/${agentId ?? (await defaultAgentId())}/conversations`, {}, key),
     send: (entry) => once<SentView>(pathOf(entry), bodyOf(entry), entry.id),
   };
-}
-
-async function serversDefaultAgentId(api: ApiClient): Promise<string> {
-  for await (const { id, isDefault } of api.list<AgentView>("/api/agents")) if (isDefault) return id;
-  throw new ApiError(404, "AGENT_NOT_FOUND", "");
 }
 
 function pathOf(entry: OutboxEntry): string {
