@@ -218,7 +218,7 @@ def test_http_knows_protocols_only_where_it_mounts_them_and_streams_turns():
         if layer_of(module) == "http" and any(layer_of(it) == "protocols" for it in imported_by_it)
     }
     streams = {"threadkeep.http.api.turns", "threadkeep.http.api.reruns"}
-    assert knowing == {"threadkeep.http.app", *streams}
+    assert knowing == {"threadkeep.http.app", "threadkeep.http.protocols", *streams}
 
 
 def test_no_import_hides_inside_a_function():

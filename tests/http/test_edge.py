@@ -265,6 +265,20 @@ async def test_page_of_a_listed_origin_may_call(tmp_path: Path, listed: str):
             assert {"ETag", "Location", "X-Request-Id"} <= set(exposed.split(", "))
 
 
+async def test_other_peoples_clients_may_send_and_read_their_headers(tmp_path: Path):
+    sent = "x-api-key, x-stainless-lang, x-stainless-retry-count, mcp-protocol-version, mcp-session-id"
+    asking = {
+        "Origin": LISTED,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": sent,
+    }
+    async with client_of(app_with(tmp_path, cors_origins=(LISTED,))) as client:
+        assert (await client.options("/api/chat", headers=asking)).status_code == 200
+        response = await client.get("/api/me", headers={"Origin": LISTED})
+        exposed = set(response.headers["access-control-expose-headers"].split(", "))
+        assert {"Content-Location", "Location", "Mcp-Session-Id", "WWW-Authenticate"} <= exposed
+
+
 async def test_preflight_of_a_strange_page_allows_nothing(tmp_path: Path):
     for settings in ({}, {"cors_origins": (LISTED,)}):
         async with client_of(app_with(tmp_path, **settings)) as client:

@@ -20,7 +20,7 @@ from threadkeep.engine.permissions import ToolPermissions
 from threadkeep.engine.replay import OpenBatch
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import Toolbox, ToolEvent
-from threadkeep.engine.user_requests import OpenRequests, UserRequests
+from threadkeep.engine.user_requests import OpenRequests, UserRequests, run_by_client
 from threadkeep.ports.tools import Asked, InputRequired, Returned
 
 HELD_OPEN_S = 600.0
@@ -60,7 +60,7 @@ class Batch:
                 use=use,
                 tool=toolbox.tool(use),
                 request_id=user_requests.request_id(use.id),
-                client_request_id=user_requests.request_id(f"{use.id}/client"),
+                client_request_id=user_requests.request_id(run_by_client(use.id)),
                 state=states.get(use.id, CallState()),
             )
             for use in uses

@@ -221,3 +221,8 @@ def _text(question: Asked | InputRequest) -> str:
     """A question, for its id: a call that runs again may ask something else, which has no decision yet."""
     values = question.message, question.schema, question.url
     return msgspec.json.encode(values, order="deterministic").decode()
+
+
+def run_by_client(tool_call_id: str) -> str:
+    """What the id of the request to run a call is made from; the call may also need the user's approval."""
+    return f"{tool_call_id}/client"

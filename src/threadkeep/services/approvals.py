@@ -19,7 +19,7 @@ from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.engine.user_requests import Asking
+from threadkeep.engine.user_requests import Asking, run_by_client
 from threadkeep.log.writer import persist
 from threadkeep.ports.approvals import Approval, Decided
 from threadkeep.ports.schemas import Schemas
@@ -42,6 +42,11 @@ _ACTIONS = {
 }
 
 
+def request_id_of(turn: Turn, subject: str) -> str:
+    """The id of a turn's request about a tool call: always the same, so that nobody is asked twice."""
+    return derived_uuid(turn.started_at, turn.id, subject)
+
+
 class Approvals:
     """The use cases of approvals."""
 
@@ -55,6 +60,18 @@ class Approvals:
         """The open requests of the user's turns, or of one of them, oldest first."""
         found = await self._store.approvals.open_of(user.id, turn.id if turn else None)
         return [it for it in found if await is_within_reach(self._store, user, "turn_id", it.turn_id)]
+
+    async def about(self, turn: Turn, id_: str, action: ApprovalAction) -> Approval | None:
+        """The request that a decision is for, by its own id or by that of its tool call.
+
+        A call may wait for the user and then for the client that runs it: the open request counts.
+        """
+        ids = [request_id_of(turn, id_), request_id_of(turn, run_by_client(id_))]
+        if is_uuid(id_):
+            ids.append(id_.lower())
+        found = [await self._store.approvals.get(turn.id, it) for it in ids]
+        fitting = [it for it in found if it is not None and action in _ACTIONS[it.kind]]
+        return next((it for it in fitting if it.decision is None), fitting[-1] if fitting else None)
 
     async def decide(self, user: User, turn_id: str, request_id: str, decision: Decision) -> Turn:
         """Decides a request; its turn continues immediately, on this node if it was waiting."""
@@ -169,7 +186,7 @@ class TurnApprovals:
 
     def request_id(self, tool_call_id: str) -> str:
         """The id of the request for a call: always the same, so that nobody is asked twice."""
-        return derived_uuid(self._turn.started_at, self._turn.id, tool_call_id)
+        return request_id_of(self._turn, tool_call_id)
 
     @property
     def expires_at(self) -> int:

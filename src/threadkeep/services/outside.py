@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
 )
 from threadkeep.domain.events import ApprovalResponse
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, derived_uuid, is_uuid
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
@@ -183,13 +183,12 @@ class Outside:
 
         Also returns the number of the last event that the client has: what follows it is the response.
         """
-        turn = await self._newest_turn(user, conversation)
+        turn = await self.newest_turn(user, conversation)
         if turn is None:
             raise ApprovalNotFound
         asked: list[tuple[Approval, Decision]] = []
         for id_, decision in decisions.items():
-            request_id = id_ if is_uuid(id_) else derived_uuid(turn.started_at, turn.id, id_)
-            request = await self._store.approvals.get(turn.id, request_id.lower())
+            request = await self._approvals.about(turn, id_, decision.action)
             if request is None:
                 raise ApprovalNotFound
             asked.append((request, decision))
@@ -250,7 +249,7 @@ class Outside:
         id_ = await self._store.branches.newest_reply(question.conversation_id, question.id)
         return await self._store.messages.get(question.conversation_id, id_) if id_ else None
 
-    async def _newest_turn(self, user: User, conversation: Conversation) -> Turn | None:
+    async def newest_turn(self, user: User, conversation: Conversation) -> Turn | None:
         """The turn at the end of the active path."""
         if conversation.active_turn_id is not None:
             return await self._store.turns.get(user.id, conversation.active_turn_id)
@@ -266,7 +265,7 @@ class Outside:
         self, user: User, conversation: Conversation, question: Message
     ) -> Turn | None:
         """The running turn, if it answers this question again already."""
-        running = await self._newest_turn(user, conversation)
+        running = await self.newest_turn(user, conversation)
         if running is None or not running.is_active or running.user_message_id != question.id:
             return None
         return running if question.turn_id != running.id else None

@@ -38,10 +38,11 @@ from threadkeep.protocols.agentx.decode import (
     files_of,
     text_of,
 )
-from threadkeep.protocols.agentx.files import HistoryFiles, take_in
+from threadkeep.protocols.agentx.files import file_parts, sent_file
 from threadkeep.protocols.agentx.frames import Response
 from threadkeep.protocols.agentx.history import agent_id_of, history, image_record, is_online
 from threadkeep.protocols.agentx.started_agents import StartedAgents, StartedByUser
+from threadkeep.protocols.files import HistoryFiles, take_in
 from threadkeep.services.reach import check_reach
 from threadkeep.services.sending import NewMessage
 from threadkeep.services.services import Services
@@ -215,7 +216,7 @@ async def _list_messages(caller: Caller, body: Image) -> Response:
             caller.user, body.image_id, window, offset=0, limit=ROWS_AT_ONCE
         )
         for message in page.messages:
-            shown = history(message, await files.parts(message))
+            shown = history(message, await file_parts(files, message))
             size += sum(len(frames.encode_json(it)) for it in shown)
             if size > MOST_HISTORY_BYTES:
                 return _messages(body, newest_first)
@@ -302,7 +303,7 @@ async def _send_message(caller: Caller, body: MessageSend) -> Response:
     conversation_id, files = _conversation_id(body), ()
     if attached := files_of(body.content):
         await services.conversations.get(user, conversation_id)  # nothing is stored for an unknown one
-        files = await take_in(services.files, user, attached)
+        files = await take_in(services.files, user, list(map(sent_file, attached)), param="content")
     sent = await services.sending.send(user, conversation_id, NewMessage(text_of(body.content), files))
     if isinstance(sent, QueuedMessage):  # messages were held: the first of them is getting its reply
         conversation = await services.conversations.get(user, sent.conversation_id)

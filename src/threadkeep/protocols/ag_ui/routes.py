@@ -1,0 +1,193 @@
+"""`/api/ag-ui`: runs of AG-UI clients, and what CopilotKit asks its runtime for.
+
+| a run whose list ends with | does |
+|---|---|
+| a question | sends it; asks again if it has been answered as it is |
+| a question's reply, and answers to interrupts (`resume`) or to calls of the client's tools | answers them |
+| anything else | continues to follow the conversation, like `connect` |
+"""
+
+from starlette.responses import Response
+
+from threadkeep.clock import system_clock
+from threadkeep.domain.approval import ApprovalKind, Decision
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import ConversationNotFound, ThreadkeepError
+from threadkeep.domain.key import Scope
+from threadkeep.domain.message import check_user_content
+from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.logs import add_to_subject
+from threadkeep.protocols.ag_ui import frames
+from threadkeep.protocols.ag_ui.decode import (
+    Question,
+    RunInput,
+    StopInput,
+    decisions_of,
+    question_of,
+    results_of,
+    tools_of,
+)
+from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
+from threadkeep.protocols.ag_ui.history import history
+from threadkeep.protocols.files import take_in
+from threadkeep.requests.errors import ShapedError
+from threadkeep.requests.routing import Call, Route
+from threadkeep.requests.stream import EventStream
+from threadkeep.services.outside import OutsideMessage
+from threadkeep.sse import MEDIA_TYPE
+
+PREFIX = "/api/ag-ui"
+PROTOCOL = "ag-ui"
+RUNTIME_VERSION = "1.74.0"
+"""The version of CopilotKit's runtime that has these routes."""
+DEFAULT_AGENT = "default"
+"""CopilotKit's name of an agent, unless the application chooses one: here, the user's default agent."""
+MOST_AGENTS = 200
+
+
+async def run(call: Call, *, agent_id: str, body: RunInput) -> EventStream | Response:
+    """Run an agent."""
+    question = None if body.resume else question_of(body)
+    if question is not None:
+        return await _asked(call, agent_id, body, question)
+    conversation = await call.services.outside.find(call.user, body.thread_id)
+    if conversation is None:
+        raise ConversationNotFound
+    decisions, results = await _answers(call, conversation, body)
+    if not decisions:
+        return await _followed(call, conversation, body)
+    turn, seen = await call.services.outside.answer(call.user, conversation, decisions)
+    return await _stream(call, turn, _run(body, results=results), seen)
+
+
+async def connect(call: Call, *, agent_id: str, body: RunInput) -> EventStream | Response:
+    """Show a conversation, and follow the turn that runs in it. Nothing if there is no such conversation."""
+    conversation = await call.services.outside.find(call.user, body.thread_id)
+    if conversation is None:
+        return Response(media_type=MEDIA_TYPE)
+    return await _followed(call, conversation, body)
+
+
+async def stop(call: Call, *, agent_id: str, thread_id: str, body: StopInput) -> frames.Stopped:
+    """Stop the turn that runs in a conversation, and keep its text."""
+    conversation = await call.services.outside.find(call.user, thread_id)
+    if conversation is None:
+        raise ConversationNotFound
+    return frames.Stopped(await call.services.turns.abort(call.user, conversation.id) is not None)
+
+
+async def info(call: Call) -> frames.Info:
+    """List the agents."""
+    agents = await call.services.agents.page(call.user, after=None, offset=0, limit=MOST_AGENTS)
+    default = await call.services.agents.default()
+    named = [(DEFAULT_AGENT, default)] if default.is_visible_to(call.user) else []
+    listed = {
+        id_: frames.Agent(it.name, it.description) for id_, it in (*named, *((it.id, it) for it in agents))
+    }
+    return frames.Info(version=RUNTIME_VERSION, agents=listed)
+
+
+async def _asked(call: Call, agent_id: str, body: RunInput, question: Question) -> EventStream:
+    """A run that replies to a question."""
+    # A refused message must not create anything.
+    has_files = bool(question.files or question.file_ids)
+    check_user_content(question.text, most=0, has_files=has_files)
+    outside = call.services.outside
+    conversation = await outside.open(
+        call.user, body.thread_id, None if agent_id == DEFAULT_AGENT else agent_id
+    )
+    begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=tools_of(body))
+    if await _is_answered(call, conversation, question):
+        turn = await outside.regenerate(call.user, conversation, begun_with, question_id=question.id)
+        return await _stream(call, turn, _run(body))
+    known = await call.services.files.parts(call.user, question.file_ids) if question.file_ids else ()
+    brought = await take_in(call.services.files, call.user, question.files, param="messages")
+    message = OutsideMessage(
+        content=question.text, id=question.id or None, files=(*known, *brought), before=question.before
+    )
+    turn = await outside.send(call.user, conversation, message, begun_with)
+    return await _stream(call, turn, _run(body))
+
+
+async def _is_answered(call: Call, conversation: Conversation, question: Question) -> bool:
+    """Whether a question was sent before, with the same text, and has its reply: then it is asked again."""
+    if conversation.active_turn_id is not None or not question.id:
+        return False
+    message = await call.services.outside.message(conversation, question.id)
+    return message is not None and message.text == question.text
+
+
+async def _answers(
+    call: Call, conversation: Conversation, body: RunInput
+) -> tuple[dict[str, Decision], frozenset[str]]:
+    """What a run decides, by request, and the calls whose results it brings."""
+    now = system_clock()
+    decisions, results = decisions_of(body, now), results_of(body, now)
+    brought: set[str] = set()
+    for request in await call.services.approvals.open(call.user) if results else ():
+        call_id = request.tool_call_id
+        if request.conversation_id != conversation.id or request.kind is not ApprovalKind.CLIENT_TOOL:
+            continue
+        if call_id is not None and call_id in results:
+            decisions[request.request_id] = results[call_id]
+            brought.add(call_id)
+    return decisions, frozenset(brought)
+
+
+async def _followed(call: Call, conversation: Conversation, body: RunInput) -> EventStream | Response:
+    """The whole conversation, and the turn that runs in it."""
+    if conversation.active_turn_id is None:
+        shown = _run(body, await history(call, conversation))
+        return Response(shown.opening() + shown.finished(), media_type=MEDIA_TYPE)
+    turn = await call.services.turns.get(call.user, conversation.active_turn_id)
+    before = await history(call, conversation, without=turn.assistant_message_id)
+    return await _stream(call, turn, _run(body, before))
+
+
+async def _stream(call: Call, turn: Turn, run: Run, seen: int = 0) -> EventStream:
+    add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
+    log = await call.services.turns.follow(turn, seen, from_first=True)
+    assert log is not None  # a turn's last event comes after all that its client can have seen
+    encoder = RunEncoder(run, turn.id, turn.assistant_message_id, seen)
+    return EventStream(log, encoder, {}, ends_when_paused=True)
+
+
+def _run(
+    body: RunInput, shown: list[frames.Message] | None = None, *, results: frozenset[str] = frozenset()
+) -> Run:
+    return Run(
+        thread_id=body.thread_id,
+        run_id=body.run_id,
+        is_1_0=body.is_1_0,
+        state=body.state,
+        history=shown,
+        results=results,
+    )
+
+
+def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
+    """An error as CopilotKit reads it; AG-UI defines none."""
+    body = frames.Error(
+        error=error.code,
+        message=error.message,
+        request_id=request_id,
+        param=error.param,
+        details=error.details,
+    )
+    return ShapedError(frames.encode_json(body) + b"\n")
+
+
+ROUTES = (
+    Route("GET", f"{PREFIX}/info", info, "AG-UI"),
+    Route("POST", f"{PREFIX}/{{agent_id}}", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
+    Route("POST", f"{PREFIX}/agent/{{agent_id}}/run", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
+    Route(
+        "POST",
+        f"{PREFIX}/agent/{{agent_id}}/connect",
+        connect,
+        "AG-UI",
+        scope=Scope.READ,
+        body_has_files=True,
+    ),
+    Route("POST", f"{PREFIX}/agent/{{agent_id}}/stop/{{thread_id}}", stop, "AG-UI", scope=Scope.CHAT),
+)
