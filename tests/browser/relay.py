@@ -11,8 +11,7 @@ class Relay:
     """An address in front of another one."""
 
     def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
-        self._to = (parts.hostname, parts.port)
+        self.lead_to(address)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
@@ -22,6 +21,11 @@ class Relay:
     def address(self) -> str:
         """Where it listens."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def lead_to(self, address: str) -> None:
+        """Passes new connections on to this address."""
+        parts = urlsplit(address)
+        self._to = (parts.hostname, parts.port)
 
     def cut(self) -> None:
         """Breaks every connection that is open; new ones are taken."""

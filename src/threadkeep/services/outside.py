@@ -183,7 +183,7 @@ class Outside:
 
         Also returns the number of the last event that the client has: what follows it is the response.
         """
-        turn = await self._newest_turn(user, conversation)
+        turn = await self.newest_turn(user, conversation)
         if turn is None:
             raise ApprovalNotFound
         asked: list[tuple[Approval, Decision]] = []
@@ -249,7 +249,7 @@ class Outside:
         id_ = await self._store.branches.newest_reply(question.conversation_id, question.id)
         return await self._store.messages.get(question.conversation_id, id_) if id_ else None
 
-    async def _newest_turn(self, user: User, conversation: Conversation) -> Turn | None:
+    async def newest_turn(self, user: User, conversation: Conversation) -> Turn | None:
         """The turn at the end of the active path."""
         if conversation.active_turn_id is not None:
             return await self._store.turns.get(user.id, conversation.active_turn_id)
@@ -265,7 +265,7 @@ class Outside:
         self, user: User, conversation: Conversation, question: Message
     ) -> Turn | None:
         """The running turn, if it answers this question again already."""
-        running = await self._newest_turn(user, conversation)
+        running = await self.newest_turn(user, conversation)
         if running is None or not running.is_active or running.user_message_id != question.id:
             return None
         return running if question.turn_id != running.id else None

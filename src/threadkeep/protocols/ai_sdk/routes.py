@@ -1,0 +1,155 @@
+"""`/api/ai-sdk/chat`: what `useChat` calls, and what the AI SDK leaves to servers: history and stop."""
+
+from typing import assert_never
+
+from threadkeep.clock import system_clock
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import (
+    ConversationNotFound,
+    NothingToRegenerate,
+    ThreadkeepError,
+)
+from threadkeep.domain.key import Scope
+from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.logs import add_to_subject
+from threadkeep.protocols.ai_sdk.decode import (
+    Answer,
+    ChatBody,
+    ChatQuery,
+    Regenerate,
+    Submit,
+    model_of,
+    request_of,
+    tools_of,
+)
+from threadkeep.protocols.ai_sdk.encode import UIMessageStream
+from threadkeep.protocols.ai_sdk.files import take_in
+from threadkeep.protocols.ai_sdk.frames import HEADERS, Chat
+from threadkeep.protocols.ai_sdk.history import ui_message
+from threadkeep.protocols.ai_sdk.parts import Reader
+from threadkeep.protocols.dialect import TurnContext
+from threadkeep.requests.errors import ShapedError
+from threadkeep.requests.routing import Call, Route
+from threadkeep.requests.stream import EventStream
+from threadkeep.services.outside import OutsideMessage
+
+PREFIX = "/api/ai-sdk/"
+REPLAYED_MS = 60_000
+"""How long after its end a turn is replayed: the client may have been cut off before the end."""
+
+_TAG = "AI SDK"
+
+
+async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
+    """Send a message, edit one, regenerate an answer, or answer what a turn waits for; streams the turn."""
+    outside, user = call.services.outside, call.user
+    model = model_of(body)
+    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=tools_of(body))
+    after = 0
+    match request_of(body, system_clock()):
+        case Submit() as sent:
+            files = await take_in(call.services.files, user, sent.files)
+            conversation = await outside.open(user, body.id, body.agent_id)
+            message = OutsideMessage(
+                id=sent.id or None,
+                content=sent.content,
+                files=files,
+                before=sent.before,
+                starts_over=sent.starts_over,
+            )
+            turn = await outside.send(user, conversation, message, begun_with, model=model)
+        case Regenerate(question_id, answer_id):
+            conversation = await _found(call, body.id)
+            turn = await outside.regenerate(
+                user, conversation, begun_with, question_id=question_id, answer_id=answer_id, model=model
+            )
+        case Answer(decisions):
+            conversation = await _found(call, body.id)
+            turn, after = await outside.answer(user, conversation, decisions)
+        case _ as never:
+            assert_never(never)
+    return await _stream(call, query, conversation, turn, after)
+
+
+async def resume(call: Call, *, chat_id: str, query: ChatQuery) -> EventStream | None:
+    """Follow the running turn from its start; for a minute after its end, read it again. 204 otherwise."""
+    conversation = await call.services.outside.find(call.user, chat_id)
+    turn = conversation and await call.services.outside.newest_turn(call.user, conversation)
+    if conversation is None or turn is None or not _is_replayed(turn, query):
+        return None
+    return await _stream(call, query, conversation, turn)
+
+
+async def stop(call: Call, *, chat_id: str) -> None:
+    """Stop the running turn and keep its text; whoever follows it is told `abort`."""
+    conversation = await call.services.outside.find(call.user, chat_id)
+    if conversation is not None:
+        await call.services.turns.abort(call.user, conversation.id)
+
+
+async def history(call: Call, *, chat_id: str, query: ChatQuery) -> Chat:
+    """Read the messages of the active path as `useChat` takes them; none if nothing was sent yet."""
+    outside, reader = call.services.outside, _reader(call, query)
+    conversation = await outside.find(call.user, chat_id)
+    if conversation is None:
+        return Chat(id=chat_id, messages=[])
+    messages = [it for it in await outside.history(call.user, conversation) if _is_listed(it.status, query)]
+    ids = await outside.ids_of(conversation, messages)
+    return Chat(id=chat_id, messages=[ui_message(it, ids[it.id], reader) for it in messages])
+
+
+def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
+    """An error before the stream: the client shows the body as it is, so it is a sentence."""
+    return ShapedError(error.message.encode("utf-8", "replace"), "text/plain; charset=utf-8")
+
+
+async def _found(call: Call, chat_id: str) -> Conversation:
+    found = await call.services.outside.find(call.user, chat_id)
+    if found is None:
+        raise ConversationNotFound
+    return found
+
+
+async def _stream(
+    call: Call, query: ChatQuery, conversation: Conversation, turn: Turn, after: int = 0
+) -> EventStream:
+    add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
+    log = await call.services.turns.follow(turn, 0)
+    assert log is not None  # a turn has events from its start on
+    encoding = UIMessageStream(TurnContext.of(turn, conversation), _reader(call, query), after)
+    return EventStream(log, encoding, HEADERS, ends_when_paused=True)
+
+
+def _reader(call: Call, query: ChatQuery) -> Reader:
+    return Reader(query.version, str(call.request.base_url).rstrip("/"))
+
+
+def _is_replayed(turn: Turn, query: ChatQuery) -> bool:
+    """Version 5 adds a replay to the answer that it has, so it gets none of a turn that has ended."""
+    if turn.ended_at is None:
+        return True
+    return query.version > 5 and system_clock() - turn.ended_at < REPLAYED_MS
+
+
+def _is_listed(status: MessageStatus, query: ChatQuery) -> bool:
+    """For the same reason, its history leaves out an answer in progress, which the stream brings."""
+    return query.version > 5 or status not in (MessageStatus.PENDING, MessageStatus.STREAMING)
+
+
+_CHAT = f"{PREFIX}chat"
+
+ROUTES = (
+    Route(
+        "POST",
+        _CHAT,
+        chat,
+        _TAG,
+        errors=(ConversationNotFound, NothingToRegenerate),
+        body_has_files=True,
+        scope=Scope.CHAT,
+    ),
+    Route("GET", f"{_CHAT}/{{chat_id}}", history, _TAG),
+    Route("GET", f"{_CHAT}/{{chat_id}}/stream", resume, _TAG, also=(204,)),
+    Route("DELETE", f"{_CHAT}/{{chat_id}}/stream", stop, _TAG, 204, scope=Scope.CHAT),
+)
