@@ -24,6 +24,8 @@ def copy_example(folder: Path, version: int) -> Path:
     ai, react = NAMES[version]
     for file in (page / "src").glob("*.jsx"):
         text = file.read_text().replace("version=7", f"version={version}")
+        if version == 5:  # which has no approvals
+            text = text.replace("CompleteWithApprovalResponses", "CompleteWithToolCalls")
         file.write_text(text.replace('"@ai-sdk/react"', f'"{react}"').replace('"ai"', f'"{ai}"'))
     return page
 
@@ -37,7 +39,7 @@ def served(page: Path, threadkeep: str, files: Mapping[str, str] | None = None) 
     (page / "node_modules").symlink_to(packages / "node_modules")
     env = {"PATH": f"{packages / 'bin'}:{os.defpath}", "THREADKEEP_URL": threadkeep, "NO_COLOR": "1"}
     vite = [str(packages / "bin" / "node"), "node_modules/vite/bin/vite.js"]
-    subprocess.run([*vite, "build", "--logLevel", "warn"], cwd=page, env=env, check=True)
+    subprocess.run([*vite, "build", "--logLevel", "error"], cwd=page, env=env, check=True)
     process = subprocess.Popen(
         [*vite, "preview", "--port", "0"], cwd=page, env=env, stdout=subprocess.PIPE, text=True
     )
