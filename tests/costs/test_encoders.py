@@ -1,0 +1,43 @@
+"""An event costs no more in other people's protocols than in AgentX's, measured in the same run."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.costs.measuring import Cost, measure
+from tests.costs.paths import Run
+from tests.protocols.recorded import BEGINNING, COMPLETED, CONTEXT, turn
+from threadkeep.domain.events import Text, Thought
+from threadkeep.log.format import encode_chunk
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.ag_ui import encode as ag_ui
+from threadkeep.protocols.agentx.encode import AGENTX
+
+EVENTS = turn(*BEGINNING, *[Text("word "), Thought("thought ")] * 50, *[Text("word ")] * 400, COMPLETED)
+CHUNK = LogChunk(CONTEXT.turn_id, 1, len(EVENTS), encode_chunk(EVENTS))
+
+Encode = Callable[[LogChunk], bytes]
+
+
+def _ag_ui() -> Encode:
+    run = ag_ui.Run(thread_id="thread", run_id="run", is_1_0=True)
+    return ag_ui.RunEncoder(run, CONTEXT.turn_id, CONTEXT.message_id).encode_chunk
+
+
+async def _cost(start: Callable[[], Encode]) -> Cost:
+    async def prepare() -> Run:
+        encode = start()
+
+        async def run() -> None:
+            encode(CHUNK)
+
+        return run
+
+    return await measure(prepare)
+
+
+@pytest.mark.parametrize("start", [_ag_ui])
+async def test_encoder_costs_no_more_than_that_of_agentx(start: Callable[[], Encode]):
+    agentx = await _cost(lambda: AGENTX.start(CONTEXT).encode_chunk)
+    ours = await _cost(start)
+    assert ours.instructions <= agentx.instructions, (ours, agentx)
