@@ -121,6 +121,24 @@ SUITES = (
         ("README.md", "deploy", "docs", "src/threadkeep", "tests/docs"),
     ),
     Suite(
+        "the npm packages, installed from their tarballs",
+        ("tests/browser/test_react_chat.py", "tests/docs/test_typescript.py", "tests/packages"),
+        (
+            "docs/typescript.md",
+            "examples/react-chat",
+            "scripts",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/requests",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "tests/browser/*.py",
+            "tests/docs/*.py",
+            "web",
+        ),
+    ),
+    Suite(
         "every parser and every route, fuzzed",
         ("tests/fuzz", "tests/http/test_fuzz.py"),
         (
