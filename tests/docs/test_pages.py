@@ -52,6 +52,7 @@ ELSEWHERE = {
     "docs/front-end.md": "tests/browser/test_front_end_page.py",
     "docs/hosting.md": "tests/docs/test_hosting.py",
     "docs/postgresql.md": "tests/docs/test_postgresql.py",
+    "docs/clients.md": "tests/clients",
     "docs/typescript.md": "tests/docs/test_typescript.py",
     "docs/operating.md": "tests/test_operating_guide.py",
     "docs/data.md": "tests/exchange/test_commands.py",
