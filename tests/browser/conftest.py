@@ -1,7 +1,6 @@
 """A real browser, a real server and a scripted model."""
 
 import fcntl
-import re
 import shutil
 from collections.abc import Iterator
 
@@ -138,12 +137,12 @@ class Watched:
         context.on("weberror", lambda error: self.complaints.append(str(error.error)))
 
     def _asked(self, request: Request) -> None:
-        if not request.url.startswith((self._url, self._url.replace("http", "ws", 1), "data:", "blob:")):
+        if not request.url.startswith((self._url, "data:", "blob:")):
             self.complaints.append(f"asked {request.url}")
 
     def _said(self, message: ConsoleMessage) -> None:
         # That a server was away or refused something is the browser's own remark.
-        if message.type == "error" and not re.search("Failed to load resource|WebSocket", message.text):
+        if message.type == "error" and "Failed to load resource" not in message.text:
             self.complaints.append(message.text)
 
 

@@ -222,7 +222,7 @@ def test_other_tabs_follow_the_choice_and_the_turn(page: Page, context: BrowserC
     expect(box(other)).to_have_value("half a thought")
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["over the socket", "when one comes back"])
+@pytest.mark.parametrize("is_told", [True, False], ids=["at once", "when one comes back"])
 def test_choice_of_a_program_is_followed(page: Page, model: ScriptedModel, is_told: bool):
     if not is_told:
         tell_nothing(page)

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from playwright.sync_api import Page, Route, WebSocketRoute, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.test_talking import done, reply, say
 from threadkeep.testing import Say, ScriptedModel, Think
@@ -37,13 +37,8 @@ def as_newer_server(page: Page) -> None:
             message["hologram"] = True
         return route.fulfill(response=response, json=found)
 
-    def extend_socket(socket: WebSocketRoute) -> None:
-        socket.connect_to_server()
-        socket.send(json.dumps(NEW_EVENT))
-
     page.route("**/api/turns/*/events", extend_stream)
     page.route(ONE_CONVERSATION, extend_messages)
-    page.route_web_socket("**/ws", extend_socket)
 
 
 def test_page_skips_what_a_newer_server_sends_and_shows_the_rest(page: Page, model: ScriptedModel):

@@ -47,7 +47,6 @@ def conversation(page: Page, model: ScriptedModel) -> None:
 
 def tell_nothing(page: Page) -> None:
     """What others do reaches the page only when it asks."""
-    page.route_web_socket(re.compile("/ws$"), lambda _: None)
     page.route("**/api/me/events", lambda route: route.abort())
 
 

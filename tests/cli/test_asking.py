@@ -114,6 +114,13 @@ def test_address_is_opened_and_confirmed_or_declined():
     assert Person("n").answer(asked) == TypedDecision(action="deny")
 
 
+def test_call_that_another_client_runs_can_only_be_denied():
+    person = Person("y", "n")
+    asked = request(ApprovalKind.CLIENT_TOOL, arguments={"color": "red"})
+    assert person.answer(asked) == TypedDecision(action="deny")
+    assert person.shown[0] == "    color: red"
+
+
 def test_form_is_filled_in_field_by_field():
     person = Person("Ann", "x", "3", "1.5", "maybe", "y", "2", "1, C", "y")
     asked = form(

@@ -68,6 +68,27 @@ async def test_waiting_turn_is_an_exception_with_what_it_asks(app: RunningApp, m
     assert list(await client.approvals()) == []
 
 
+async def test_program_runs_the_tools_that_it_brings(app: RunningApp, model: ScriptedModel):
+    client, tool = app.client, {"name": "paint", "description": "Paints.", "parameters": {"type": "object"}}
+    calls = [UseTool("paint", {"color": "red"})]
+    model.script(calls, [Say("Red.")], calls, [Say("Not red.")])
+    conversation = (await app.conversation("Painter")).id
+    with pytest.raises(TurnWaiting) as waiting:
+        await client.ask(conversation, "Paint it.", tools=[tool])
+    (asked,) = waiting.value.approvals
+    assert (asked.kind, asked.arguments) == (ApprovalKind.CLIENT_TOOL, {"color": "red"})
+    await client.answer(asked.turn_id, asked.request_id, "result", content={"was": None})
+    assert (await client.reply(asked.turn_id)).content == "Red."
+    events = list[TurnEvent]()
+    async for event in client.regenerate(conversation, tools=[tool]):
+        events.append(event)
+        if event.body.type == "approval_request":
+            (again,) = await client.approvals()
+            await client.answer(again.turn_id, again.request_id, "result", error="No paint left.")
+    assert said(events) == "Not red."
+    assert "No paint left." in str(model.requests[-1].body["messages"][-1])
+
+
 async def test_stream_stays_open_while_its_turn_waits(app: RunningApp, model: ScriptedModel):
     client = app.client
     with ToolServer(note) as server:

@@ -29,7 +29,8 @@ class Block:
 
 def pages() -> list[Path]:
     """Every page that people read, but for the requirements, which others wrote."""
-    return sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("examples/**/*.md")])
+    ours = [it for it in ROOT.glob("examples/**/*.md") if "node_modules" not in it.parts]
+    return sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ours])
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -12,3 +12,8 @@ ROOM: dict[str, Reply] = {
     "Book a room": [UseTool("ask_user", {"question": "Which room?", "choices": ["Blue", "Green"]})],
     "Blue": [Say("The blue room is yours.")],
 }
+PAINT: dict[str, Reply] = {
+    "Paint the page": [UseTool("set_color", {"color": "red"})],
+    "white": [Say("The page is red now.")],
+    "painted": [Say("The page is red now.")],
+}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, anchors, blocks, links, pages
-from tests.docs.scripts import GRAVITY, ROOM, STORY, TOKYO
+from tests.docs.scripts import GRAVITY, PAINT, ROOM, STORY, TOKYO
 from tests.docs.walk import Script, Walk
 from threadkeep.testing import Reply, Say, UseTool
 
@@ -27,8 +27,8 @@ SCENES = {
     "docs/keys.md": Scene(),
     "docs/roles.md": Scene(),
     "docs/crashes.md": Scene(),
-    "docs/approvals.md": Scene(TOKYO | ROOM),
-    "docs/python.md": Scene(STORY | GRAVITY | ROOM),
+    "docs/approvals.md": Scene(TOKYO | ROOM | PAINT),
+    "docs/python.md": Scene(STORY | GRAVITY | ROOM | PAINT),
     "docs/websocket.md": Scene(GRAVITY),
     "docs/testing.md": Scene(),
     "docs/models.md": Scene(),
@@ -52,6 +52,8 @@ ELSEWHERE = {
     "docs/front-end.md": "tests/browser/test_front_end_page.py",
     "docs/hosting.md": "tests/docs/test_hosting.py",
     "docs/postgresql.md": "tests/docs/test_postgresql.py",
+    "docs/clients.md": "tests/clients",
+    "docs/typescript.md": "tests/docs/test_typescript.py",
     "docs/operating.md": "tests/test_operating_guide.py",
     "docs/data.md": "tests/exchange/test_commands.py",
     "docs/performance.md": "bench",  # takes minutes, and says how it was measured

@@ -16,7 +16,7 @@ from tests.docs.scripts import ROOM
 from tests.docs.walk import scripted
 from tests.packages.project import Project
 from tests.serving import Server
-from threadkeep.testing import Gate, Recorded, Reply, Say, Wait
+from threadkeep.testing import Gate, Recorded, Reply, Say, UseTool, Wait
 
 LEASE = "lease.md"
 
@@ -47,12 +47,14 @@ class Talk:
 @pytest.fixture
 def talk(tmp_path: Path) -> Iterator[Talk]:
     count, story = Gate(), Gate()
-    songs = iter(("La.", "Lo."))
+    songs = iter(("La.", "Lo.", "Le."))
     script: Mapping[str, Reply] = ROOM | {
         "Count": [Say("One. "), Wait(count), Say("Two.")],
         "story": [Say("Once"), Wait(story)],
         "what then": [Say("They lived.")],
         "rent": [Say("900 euros.")],
+        "Which color": [UseTool("color", {"of": "sky"})],
+        "sky: blue": [Say("It is blue.")],
         "Go on": [Say("Well, "), Wait(Gate())],
     }
 
@@ -83,6 +85,7 @@ def test_programs_stream_resume_answer_branch_queue_and_send_files(project: Proj
             "They lived.",
             "900 euros.",
             [LEASE, "The rent is 900 euros."],
+            "It is blue.",
             "GENERATION_ABORTED",
             "CANCELLED",
         ]
@@ -99,7 +102,13 @@ def test_front_end_keeps_up_without_a_browser(project: Project, talk: Talk):
         assert [program.next() for _ in range(3)] == ["La.", "Lo.", "La."]
         assert program.next() == [["How much is the rent?", [LEASE]]]
         talk.story.open()
-        assert program.rest() == [["How much is the rent?", "900 euros."], "CANCELLED", 1]
+        assert program.rest() == [
+            ["How much is the rent?", "900 euros."],
+            "It is blue.",
+            "CANCELLED",
+            ["Well, ", "Sing", "Le."],
+            1,
+        ]
 
 
 def test_same_sources_give_the_same_bytes(tarballs: list[Path], tmp_path: Path):

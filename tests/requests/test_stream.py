@@ -115,6 +115,6 @@ async def test_stream_of_a_turn_whose_end_is_not_known_is_broken_off(store: Stor
         sent.append(message)
         live.close()
 
-    log = Follower(lambda: nullcontext(live), 0, store, ConversationId("c"))
+    log = Follower(lambda: nullcontext(live), 0, store, ConversationId("c"), nullcontext())
     await EventStream(log, encoder, {})({}, receive, send)
     assert [(it["body"], it["more_body"]) for it in sent[1:]] == [(b"data: half\n\n", True)]

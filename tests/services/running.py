@@ -10,7 +10,7 @@ from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
-from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
@@ -150,10 +150,10 @@ async def begin(store: Store, lease: Lease) -> BegunTurn:
     return begun
 
 
-async def make_begun(store: Store) -> BegunTurn:
+async def make_begun(store: Store, begun_with: BegunWith | None = None) -> BegunTurn:
     """A turn in a conversation of its own, not stored yet."""
     conversation = await keep_conversation(store, await keep_agent(store))
-    return conversation.begin_turn("Why?", NOW, model="scripted")
+    return conversation.begin_turn("Why?", NOW, model="scripted", begun_with=begun_with)
 
 
 class Script:
@@ -202,9 +202,9 @@ class Script:
             self.closed = True
 
 
-async def run(node: Node, store: Store) -> tuple[BegunTurn, Script]:
+async def run(node: Node, store: Store, begun_with: BegunWith | None = None) -> tuple[BegunTurn, Script]:
     """A scripted turn that runs on a node."""
-    begun = await make_begun(store)
+    begun = await make_begun(store, begun_with)
     script = Script(begun)
     await node.begin(PreparedTurn(NewTurn(begun), script.steps))
     return begun, script

@@ -569,6 +569,7 @@ CREATE TABLE tk_turns (
     ended_at bigint,
     error text,
     fence bigint NOT NULL DEFAULT 0,
+    followed_at bigint,
     has_log boolean NOT NULL DEFAULT true,
     held_key text,
     held_request_hash text,

@@ -543,7 +543,8 @@ CREATE TABLE tk_turns (
     held_key text,
     held_request_hash text,
     key_id uuid,
-    begun_with text
+    begun_with text,
+    followed_at bigint
 );
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,

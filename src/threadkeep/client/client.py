@@ -44,6 +44,8 @@ MessageRef = str | UnsetType | None
 """A message's id; None for the position before the first message."""
 WhenBusy = Literal["reject", "queue", "steer", "stop"]
 """What to do with a message while the agent answers."""
+OnDisconnect = Literal["continue", "stop"]
+"""What happens to a turn that nobody follows any more."""
 AnswerAction = Literal["allow", "deny", "edit", "answer", "result"]
 """For a tool: `allow`, `deny` or `edit`; for a question: `answer` or `deny`; for a tool of yours: `result` or
 `deny`.
@@ -373,13 +375,14 @@ class Client:
         when_busy: WhenBusy = "reject",
         model: str | None = None,
         tools: Sequence[Json] = (),
+        on_disconnect: OnDisconnect = "continue",
         idempotency_key: str | None = None,
     ) -> AsyncGenerator[TurnEvent]:
         """Sends a message and yields the turn's events until it ends, even if the connection breaks.
 
         If the turn asks its user, it sends the event `approval_request`: call `answer`, and further events
         follow; the stream waits as long as the turn does. The turn continues if you stop listening; `abort`
-        stops it.
+        stops it, and so does `on_disconnect="stop"` once nobody has listened for about 5 seconds.
 
         `parent_id` is the message that this one follows: to send an edited version of a message, use that
         message's parent. `tip` is the last message you have seen: if the conversation has moved on, nothing
@@ -395,7 +398,11 @@ class Client:
         `files` are uploaded first: paths, `bytes`, pairs of name and `bytes`, or results of `upload_file`. If
         the server rejects one, the message is not sent.
         """
-        how = {"whenBusy": UNSET if when_busy == "reject" else when_busy, **_how(model, tools)}
+        how = {
+            "whenBusy": UNSET if when_busy == "reject" else when_busy,
+            "onDisconnect": UNSET if on_disconnect == "continue" else on_disconnect,
+            **_how(model, tools),
+        }
         events = self._connection.stream(
             "POST",
             f"/api/conversations/{conversation_id}/messages",

@@ -77,6 +77,11 @@ class Turn:
         """Whether it hasn't ended."""
         return self.status in ACTIVE
 
+    @property
+    def stops_unfollowed(self) -> bool:
+        """Whether it ends when nobody follows it."""
+        return self.begun_with is not None and self.begun_with.stops_unfollowed
+
     def end(
         self, status: TurnStatus, now: int, *, usage: Usage | None = None, error: Failure | None = None
     ) -> "Turn":

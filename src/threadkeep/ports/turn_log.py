@@ -89,6 +89,14 @@ class TurnLogStore(Protocol):
         """Renews a node's leases; returns the turns it still owns and whether to abort them."""
         ...
 
+    async def note_followed(self, turn_ids: Iterable[TurnId]) -> None:
+        """Somebody follows these turns now."""
+        ...
+
+    async def unfollowed(self, turn_ids: Iterable[TurnId], absent_ms: int) -> set[TurnId]:
+        """Those of these turns that nobody was noted to follow for so long, by the database's clock."""
+        ...
+
     async def request_abort(self, turn_id: TurnId) -> None:
         """Asks the node that runs the turn to abort it; takes over a turn that waits for its user."""
         ...

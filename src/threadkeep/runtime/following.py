@@ -14,6 +14,7 @@ from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.mirrors import Mirrors
 from threadkeep.runtime.running import NodeTurns
 
@@ -35,7 +36,9 @@ class Follower:
         after: int,
         store: Store,
         conversation_id: ConversationId,
+        presence: AbstractAsyncContextManager[None],
     ) -> None:
+        self._presence = presence
         self._open = opening
         self._opening = opening()
         self._conversation_id = conversation_id
@@ -44,13 +47,21 @@ class Follower:
         self._live: LiveLog
 
     async def __aenter__(self) -> Self:
-        self._live = await self._opening.__aenter__()
+        await self._presence.__aenter__()
+        try:
+            self._live = await self._opening.__aenter__()
+        except BaseException:
+            await self._presence.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._opening.__aexit__(kind, exc, trace)
+        try:
+            await self._opening.__aexit__(kind, exc, trace)
+        finally:
+            await self._presence.__aexit__(None, None, None)
 
     def __aiter__(self) -> Self:
         return self
@@ -104,10 +115,11 @@ class Follower:
 class Following:
     """Opens the logs of turns for their readers."""
 
-    def __init__(self, store: Store, running: NodeTurns, mirrors: Mirrors) -> None:
+    def __init__(self, store: Store, running: NodeTurns, mirrors: Mirrors, followers: Followers) -> None:
         self._store = store
         self._running = running
         self._mirrors = mirrors
+        self._followers = followers
 
     async def follow(self, turn: Turn, after: int = 0, *, from_first: bool = False) -> Follower | None:
         """A turn's log for a reader who has seen its events up to `after`; None when nothing is left.
@@ -129,7 +141,8 @@ class Following:
     def _follower(
         self, turn: Turn, opening: Callable[[], AbstractAsyncContextManager[LiveLog]], after: int
     ) -> Follower:
-        return Follower(opening, after, self._store, turn.conversation_id)
+        presence = self._followers.following(turn)
+        return Follower(opening, after, self._store, turn.conversation_id, presence)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
         """A turn's log as stored, on whichever node it runs."""

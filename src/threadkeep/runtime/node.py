@@ -18,6 +18,7 @@ from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.ports.turns import WaitingEnd
+from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
 from threadkeep.runtime.leases import Leases
@@ -71,7 +72,8 @@ class Node:
         turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
         self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
-        self._following = Following(store, self._running, self._mirrors)
+        followers = Followers(store.log, self._running)
+        self._following = Following(store, self._running, self._mirrors, followers)
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
         # Separate, so that our leases don't expire while we take over many turns of a dead node.
@@ -79,6 +81,7 @@ class Node:
             beat(loops, "renewal of leases", leases.renew),
             beat(loops, "takeover of turns", self._recovery.recover_abandoned),
             beat(loops, "expiry of approvals", self._recovery.end_expired),
+            beat(loops, "end of turns that nobody follows", followers.look),
         ]
 
     async def recover_abandoned(self) -> None:

@@ -98,7 +98,8 @@ class Runner:
         if held.is_aborting:
             control.stop.request("abort")
         steps = self._resumer.steps(held, entries, control, is_takeover=is_takeover)
-        self._start(NodeTurn(held, turn_log, control, self._resumer.prepare_next_of(held, entries)), steps)
+        prepare_next = self._resumer.prepare_next_of(held, entries)
+        self._start(NodeTurn(held, turn_log, control, prepare_next, is_resumed=True), steps)
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without deciding; stores nothing."""

@@ -20,7 +20,11 @@ class NodeTurn:
     log: TurnLog
     control: TurnControl
     prepare_next: PrepareNextTurn | None
+    is_resumed: bool = False
+    """Whether it had begun before, here or elsewhere."""
     task: "asyncio.Task[None]" = field(init=False)
+    begun_at: float = field(default_factory=time.monotonic)
+    """When it began to run here, by this process's own clock."""
     leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
     """By this process's own clock, which is useless if the process was suspended."""
 

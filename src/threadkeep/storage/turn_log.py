@@ -68,6 +68,11 @@ _RENEW_ALL = Statement(
     """UPDATE tk_turns SET lease_until = {now} + :length_ms
     WHERE id IN ({ids}) AND node_id = :node_id AND status = 'RUNNING' RETURNING id, abort_requested"""
 )
+# Only for turns that end when nobody follows them.
+_NOTE_FOLLOWED = Statement("UPDATE tk_turns SET followed_at = {now} WHERE id IN ({ids})")
+_UNFOLLOWED = Statement(
+    "SELECT id FROM tk_turns WHERE id IN ({ids}) AND COALESCE(followed_at, 0) < {now} - :absent_ms"
+)
 # No node listens for a waiting turn: the next that can read it takes it over and ends it.
 _REQUEST_ABORT = Statement(
     """UPDATE tk_turns SET abort_requested = TRUE,
@@ -238,6 +243,15 @@ class SqlTurnLog:
             _RENEW_ALL(node_id=node_id, ids=to_json(list(turn_ids)), length_ms=length_ms), urgent=True
         )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
+
+    async def note_followed(self, turn_ids: Iterable[TurnId]) -> None:
+        """Somebody follows these turns now."""
+        await self._database.execute(_NOTE_FOLLOWED(ids=to_json(list(turn_ids))), urgent=True)
+
+    async def unfollowed(self, turn_ids: Iterable[TurnId], absent_ms: int) -> set[TurnId]:
+        """Those of these turns that nobody was noted to follow for so long."""
+        query = _UNFOLLOWED(ids=to_json(list(turn_ids)), absent_ms=absent_ms)
+        return {TurnId(turn_id) for (turn_id,) in await self._database.fetch(query)}
 
     async def request_abort(self, turn_id: TurnId) -> None:
         """Asks the node that runs the turn to abort it."""

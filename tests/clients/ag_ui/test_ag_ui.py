@@ -3,33 +3,21 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.server.mcpserver import Image
 
+from tests.browser.relay import relayed
+from tests.clients.conftest import new_agent, signed_in
 from tests.clients.node import Driver, driving
-from tests.conftest import SECRET, secret_key_for
+from tests.conftest import secret_key_for
 from tests.serving import Server
-from tests.talking import Talk, talking
-from threadkeep import Settings, User
-from threadkeep.domain.ids import UserId
-from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.testing import (
-    Fail,
-    Gate,
-    Recorded,
-    Reply,
-    Say,
-    ScriptedModel,
-    Think,
-    ToolServer,
-    UseTool,
-    Wait,
-    scripted_settings,
-)
+from tests.talking import Talk
+from threadkeep.testing import Fail, Gate, Say, ScriptedModel, Think, ToolServer, UseTool, Wait
+from threadkeep.testing.waiting import until
 
 HERE = Path(__file__).parent
 PNG = base64.b64decode(
@@ -38,23 +26,6 @@ PNG = base64.b64decode(
 HANDBOOK = b"# Returns\n\nA customer may return goods within 30 days.\n"
 
 Json = dict[str, Any]
-
-
-class Replying(ScriptedModel):
-    """A scripted model that is also asked for titles, in between."""
-
-    def reply_to(self, request: Recorded) -> Reply:
-        """What the script says, unless a title is asked for; such a request isn't recorded."""
-        if str(request.body["messages"][0]["content"]).startswith("Write a title"):
-            self.requests.remove(request)
-            return [Say("A title")]
-        return super().reply_to(request)
-
-
-@pytest.fixture
-def model() -> Iterator[ScriptedModel]:
-    with Replying() as model:
-        yield model
 
 
 class Client:
@@ -105,31 +76,9 @@ class Scene:
         conversations = (await self.talk.client.get("/api/conversations?limit=1")).json()["items"]
         return await self.talk.messages(conversations[0]["id"])
 
-
-@pytest.fixture
-def talk_settings(database_url: str, model: ScriptedModel, tmp_path: Path) -> Settings:
-    return scripted_settings(
-        model,
-        data=tmp_path / "data",
-        database_url=database_url,
-        secret_key=secret_key_for(database_url),
-        embedding_url="off",
-        mcp_allow_private=True,
-        jwt_secret=SECRET,
-    )
-
-
-@pytest.fixture
-async def talk(talk_settings: Settings) -> AsyncIterator[Talk]:
-    """Threadkeep on a real port, and alice's client of our own API."""
-    async with talking(talk_settings) as talk:
-        talk.client.headers.update(signed_in("alice"))
-        yield talk
-
-
-def signed_in(user: str) -> dict[str, str]:
-    """The headers of a user."""
-    return {"authorization": f"Bearer {issue_token(SECRET, User(UserId(user)), 600)}"}
+    async def has_answered(self) -> bool:
+        """Whether the newest turn is complete."""
+        return (await self.stored())[-1]["status"] == "COMPLETED"
 
 
 @pytest.fixture
@@ -140,12 +89,7 @@ async def driver() -> AsyncIterator[Driver]:
 
 @pytest.fixture
 async def scene(talk: Talk, driver: Driver) -> Scene:
-    return Scene(talk, driver, await agent(talk))
-
-
-async def agent(talk: Talk, **settings: Any) -> str:
-    body = {"name": "Advisor", "visibility": "public", "settings": settings}
-    return (await talk.client.post("/api/agents", json=body)).json()["id"]
+    return Scene(talk, driver, await new_agent(talk))
 
 
 def texts(shown: Json) -> list[str]:
@@ -183,10 +127,15 @@ async def test_tools_at_once_sources_and_images(talk: Talk, driver: Driver, mode
         return Image(data=PNG, format="png")
 
     with ToolServer(add, draw) as server:
-        agent_id = await agent(talk, mcpServers={"desk": server.settings})
+        agent_id = await new_agent(talk, mcpServers={"desk": server.settings})
         upload = {"file": ("handbook.md", HANDBOOK, "text/markdown")}
         await talk.client.post(f"/api/agents/{agent_id}/documents", files=upload)
-        await _until_ready(talk, agent_id)
+
+        async def is_ready() -> bool:
+            listed = await talk.client.get(f"/api/agents/{agent_id}/documents")
+            return [it["status"] for it in listed.json()["items"]] == ["ready"]
+
+        await until(is_ready)
         scene = Scene(talk, driver, agent_id)
         client = await scene.client()
         model.script(
@@ -213,14 +162,6 @@ async def test_tools_at_once_sources_and_images(talk: Talk, driver: Driver, mode
     assert (await talk.client.get(f"/api/files/{image}")).headers["content-type"] == "image/png"
     other = await scene.client("copilotkit")
     assert (await other.do("connect"))["messages"] == shown["messages"]
-
-
-async def _until_ready(talk: Talk, agent_id: str) -> None:
-    while True:
-        documents = (await talk.client.get(f"/api/agents/{agent_id}/documents")).json()["items"]
-        if all(it["status"] == "ready" for it in documents):
-            return
-        await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.0.59"])
@@ -312,7 +253,7 @@ async def test_approval(talk: Talk, driver: Driver, model: ScriptedModel, versio
 
     with ToolServer(note) as server:
         settings = {"mcpServers": {"desk": server.settings}, "tools": {"desk.note": {"access": "ask"}}}
-        scene = Scene(talk, driver, await agent(talk, **settings))
+        scene = Scene(talk, driver, await new_agent(talk, **settings))
         client = await scene.client(version)
         done: Json = {}
         for number, (payload, outcome) in enumerate(
@@ -380,26 +321,42 @@ async def test_edit_branches_and_the_same_question_is_asked_again(scene: Scene, 
     assert questions == ["First", "Second", "Second, better"]
 
 
-async def test_client_that_was_cut_off_catches_up(scene: Scene, model: ScriptedModel):
-    client, gates = await scene.client("copilotkit"), [Gate(), Gate()]
-    model.script([Say("One "), Wait(gates[0]), Say("two "), Wait(gates[1]), Say("three.")])
+async def test_second_client_follows_the_turn(scene: Scene, model: ScriptedModel):
+    client, other, gate = await scene.client("copilotkit"), await scene.client("copilotkit"), Gate()
+    model.script([Say("One "), Wait(gate), Say("two.")])
     running = client.begin("Count")
     await client.do("until", text="One ")
-    other = await scene.client("copilotkit")  # the same page, opened again
     following = asyncio.create_task(other.do("connect"))
     await other.do("until", text="One ")
-    gates[0].open()
-    await other.do("until", text="One two ")
-    gates[1].open()
+    gate.open()
     for shown in (await running, await following):
-        assert texts(shown) == ["user: Count", "assistant: One two three."]
-    # And one that comes when the turn has ended; also a bare client, which runs with half of an answer.
-    late = await (await scene.client("copilotkit")).do("connect")
-    assert texts(late) == ["user: Count", "assistant: One two three."]
-    bare = await scene.client()
-    half = [late["messages"][0], {**late["messages"][1], "content": "One "}]
-    await bare.do("messages", messages=half)
-    assert texts(await bare.do("run")) == ["user: Count", "assistant: One two three."]
+        assert texts(shown) == ["user: Count", "assistant: One two."]
+
+
+@pytest.mark.parametrize("version", ["1.0", "copilotkit"])
+@pytest.mark.parametrize("ends_meanwhile", [False, True])
+async def test_client_whose_socket_broke_catches_up(
+    scene: Scene, model: ScriptedModel, version: str, ends_meanwhile: bool
+):
+    gates = [Gate(), Gate()]
+    model.script([Say("One "), Wait(gates[0]), Say("two "), Wait(gates[1]), Say("three.")])
+    with relayed(scene.talk.url) as relay:
+        client = await scene.client(version, url=relay.address)
+        running = client.begin("Count")
+        await client.do("until", text="One ")
+        relay.cut()
+        assert texts(await running) == ["user: Count", "assistant: One "]
+        if ends_meanwhile:
+            gates[0].open()
+            gates[1].open()
+            await until(scene.has_answered)
+        # CopilotKit connects; a bare client can only run again, with the half of the answer that it has.
+        following = asyncio.create_task(client.do("connect" if version == "copilotkit" else "run"))
+        gates[0].open()
+        await client.do("until", text="One two ")
+        gates[1].open()
+        shown = await following
+    assert texts(shown) == ["user: Count", "assistant: One two three."]
     assert len(await scene.stored()) == 2
 
 

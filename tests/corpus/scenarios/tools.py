@@ -152,6 +152,50 @@ async def approvals(stage: Stage) -> None:
     await stage.call(MESSAGES, conversation_id=conversation)
 
 
+async def client_tools(stage: Stage) -> None:
+    """Tools that the client brings and runs: a result, a failure, a refusal, and what is no result."""
+    conversation = await stage.conversation(settings={"tools": {"client.print": {"access": "ask"}}})
+    tools: list[Json] = [
+        {
+            "name": "set_color",
+            "description": "Changes the page's color.",
+            "parameters": {"type": "object", "properties": {"color": {"type": "string"}}},
+        },
+        {"name": "print"},
+    ]
+    waited: Json = {"query": {"wait": "true"}, "headers": JSON, "conversation_id": conversation}
+    for number, answers in enumerate(
+        (
+            [
+                {"action": "allow"},
+                {"action": "result", "content": 1, "error": "No."},
+                {"action": "result", "content": {"was": "blue"}},
+                {"action": "result", "content": {"was": "blue"}},
+                {"action": "result", "content": {"was": "red"}},
+            ],
+            [{"action": "result", "error": "There is no page."}],
+            [{"action": "deny"}],
+        ),
+        1,
+    ):
+        gate = Gate()  # until all answers are in, so that the turn's status doesn't depend on the moment
+        stage.script([UseTool("set_color", {"color": "red"}, id=f"c{number}")], [Wait(gate), Say("Done.")])
+        turn = (await stage.ask(SEND, body={"content": "Paint it.", "tools": tools}, **waited))["turnId"]
+        request = (await stage.approval())["requestId"]
+        for body in answers:
+            await stage.call(ANSWER, turn_id=turn, request_id=request, body=body)
+        gate.open()
+        await stage.ended(turn)
+        for dialect in DIALECTS:
+            await stage.call(EVENTS, wire=dialect, turn_id=turn, query={"dialect": dialect})
+    stage.script([UseTool("print", {}, id="c4")])
+    await stage.call(SEND, body={"content": "Print it.", "tools": tools}, **waited)
+    await stage.call("POST /api/conversations/{conversation_id}/abort", conversation_id=conversation)
+    await stage.call(SEND, body={"content": "Again.", "tools": [{"name": "recall_result"}]}, **waited)
+    await stage.call(SEND, body={"content": "Again.", "onDisconnect": "stop"}, **waited)
+    await stage.call(MESSAGES, conversation_id=conversation)
+
+
 async def steering(stage: Stage) -> None:
     """A message that joins the running turn before its next model call."""
     servers = stage.tools(add, name="desk")
@@ -206,4 +250,4 @@ async def files(stage: Stage) -> None:
     await stage.call(MESSAGES, conversation_id=conversation)
 
 
-SCENARIOS = (tool_calls, approvals, steering, files)
+SCENARIOS = (tool_calls, approvals, client_tools, steering, files)

@@ -49,6 +49,15 @@ print(answer.content);
 const [file] = (await client.conversation(id)).messages.at(-2).parts;
 print([file.fileName, await (await client.readFile(file.fileId)).text()]);
 
+// A tool that runs here.
+const color = {
+  name: "color",
+  description: "The color of something.",
+  parameters: { type: "object", properties: { of: { type: "string" } } },
+  run: ({ of }) => `${of}: blue`,
+};
+print((await client.ask(id, "Which color has the sky?", { tools: [color] })).content);
+
 // Stopping.
 const long = await client.start(id, "Go on");
 for await (const event of client.follow(long.turnId)) if (event.type === "text") break;

@@ -1,8 +1,9 @@
 // What a front end does, without a browser: a conversation that is kept up to date, over a connection that breaks.
-import { FrontEnd, contentOf, isRunning, openRequests } from "@threadkeep/client";
+import { ClientTools, FrontEnd, contentOf, isRunning, openRequests } from "@threadkeep/client";
 
 const [baseUrl, agentId] = process.argv.slice(2);
-const frontEnd = new FrontEnd({ baseUrl });
+const tools = new ClientTools();
+const frontEnd = new FrontEnd({ baseUrl, tools });
 const print = (value) => console.log(JSON.stringify(value));
 await frontEnd.start();
 
@@ -65,12 +66,26 @@ const { queued } = await until(thread.state, (it) => it.queued.length && !it.que
 print(queued.map(({ content, files }) => [content, files.map(({ fileName }) => fileName)]));
 print(texts(await until(thread.state, isDone)).slice(-2));
 
-// Stopping, and what another client changes.
+// A tool that runs here.
+tools.add({
+  name: "color",
+  description: "The color of something.",
+  parameters: { type: "object", properties: { of: { type: "string" } } },
+  run: ({ of }) => `${of}: blue`,
+});
+await thread.sending.send("Which color has the sky?");
+print(texts(await until(thread.state, isDone)).at(-1));
+
+// Stopping, also by another message, and what another client changes.
 await thread.sending.send("Go on");
 await until(thread.state, (it) => texts(it).at(-1) === "Well, ");
 await thread.sending.stop();
 const stopped = await until(thread.state, isDone);
 print(stopped.messages.at(-1).status);
+await thread.sending.send("Go on");
+await until(thread.state, (it) => texts(it).at(-1) === "Well, ");
+await thread.sending.send("Sing", { stops: true });
+print(texts(await until(thread.state, isDone)).slice(-3));
 await frontEnd.api.send("PATCH", `/api/conversations/${thread.id}`, { title: "Renamed elsewhere" });
 print((await until(frontEnd.conversations.state, ({ items }) => items[0]?.title === "Renamed elsewhere")).items.length);
 thread.leave();

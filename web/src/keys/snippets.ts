@@ -59,26 +59,13 @@ ${body}
 }
 
 function typescript({ url, key, canChat, agentId }: Connection): string {
-  const types = canChat ? "type ConversationView, type MessageView" : "type ConversationView";
-  const agent =
-    agentId === null
-      ? `const { items } = await api.get<{ items: AgentView[] }>("/api/agents", { limit: 200 });
-const agentId = items.find((it) => it.isDefault)?.id;
-`
-      : `const agentId = "${agentId}";
-`;
-  const body = !canChat
-    ? `const { items } = await api.get<{ items: ConversationView[] }>("/api/conversations");
-for (const { title } of items) console.log(title);
-`
-    : `${agent}const { id } = await api.send<ConversationView>("PUT", \`/api/agents/\${agentId}/conversation\`);
-const reply = await api.send<MessageView>("POST", \`/api/conversations/\${id}/messages?wait=true\`, {
-  content: "${QUESTION}",
-});
-console.log(reply.content);
-`;
-  return `import { ApiClient, ${canChat && agentId === null ? "type AgentView, " : ""}${types} } from "@threadkeep/client";
+  const body = canChat
+    ? `const { id } = await client.mainConversation(${agentId === null ? "" : `"${agentId}"`});
+console.log((await client.ask(id, "${QUESTION}")).content);`
+    : `for await (const { title } of client.conversations()) console.log(title);`;
+  return `import { Client } from "@threadkeep/client";
 
-const api = new ApiClient({ baseUrl: () => "${url}/", token: () => "${key}" });
-${body}`;
+const client = new Client({ baseUrl: "${url}", token: "${key}" });
+${body}
+`;
 }

@@ -13,6 +13,7 @@ from threadkeep.domain.errors import (
     GenerationFailed,
     GenerationInterrupted,
     GenerationTimeout,
+    InvalidRequest,
     ShuttingDown,
     TurnFailed,
 )
@@ -107,6 +108,14 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
     ] = WhenBusy.REJECT
     model: WantedModel = None
     tools: BroughtTools = []
+    on_disconnect: Annotated[
+        Literal["continue", "stop"],
+        Meta(
+            description="What happens when nobody follows the turn any more, here or elsewhere, for about 5 "
+            "seconds: it continues (the default), or it stops and keeps its text. `stop` needs a streamed "
+            "response."
+        ),
+    ] = "continue"
 
 
 class RegenerateBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -156,6 +165,13 @@ async def send_message(
     After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
     message sent while a turn waits for its user ends that turn and starts its own.
     """
+    stops = body.on_disconnect == "stop"
+    if stops and (not _is_streamed(call, query) or body.when_busy in {WhenBusy.QUEUE, WhenBusy.STEER}):
+        raise InvalidRequest(
+            '`"onDisconnect": "stop"` needs a response that streams the turn: leave out `wait` and `Accept: '
+            "application/json`, and don't queue the message.",
+            param="onDisconnect",
+        )
     files = await call.services.files.parts(call.user, body.files) if body.files else ()
     message = NewMessage(
         body.content or "",
@@ -164,7 +180,7 @@ async def send_message(
         tip_id=body.tip,
         when_busy=body.when_busy,
         model=body.model,
-        begun_with=_begun_with(body.tools),
+        begun_with=_begun_with(body.tools, stops_unfollowed=stops),
         idempotency_key=idempotency_key(call.request),
     )
     sent = await call.services.sending.send(call.user, conversation_id, message)
@@ -191,12 +207,12 @@ async def regenerate(
     return await _respond(call, turn, conversation, query)
 
 
-def _begun_with(tools: Sequence[ClientToolBody]) -> BegunWith | None:
+def _begun_with(tools: Sequence[ClientToolBody], *, stops_unfollowed: bool = False) -> BegunWith | None:
     """What a request brings with it for its turn, if anything."""
-    if not tools:
+    if not tools and not stops_unfollowed:
         return None
     brought = (ClientTool(name=it.name, description=it.description, parameters=it.parameters) for it in tools)
-    return BegunWith(tools=tuple(brought))
+    return BegunWith(tools=tuple(brought), stops_unfollowed=stops_unfollowed)
 
 
 async def send_held_message(
@@ -304,10 +320,8 @@ async def get_turn_events(call: Call, *, turn_id: str, query: EventsQuery) -> Ev
 
 async def _respond(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> TurnResponse:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
-    accept = call.request.headers.get("accept", "")
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
-    as_json = query.wait or "application/json" in accept
-    if not as_json or "text/event-stream" in accept:
+    if _is_streamed(call, query):
         stream = await _stream(call, turn, conversation, query.dialect, None)
         assert stream is not None
         stream.headers.update(location)
@@ -328,6 +342,13 @@ async def _respond(call: Call, turn: Turn, conversation: Conversation, query: Se
         assistant_message_id=turn.assistant_message_id,
     )
     return ViewResponse(started, 202, location)
+
+
+def _is_streamed(call: Call, query: SendQuery) -> bool:
+    """Whether the response streams the turn."""
+    accept = call.request.headers.get("accept", "")
+    as_json = query.wait or "application/json" in accept
+    return not as_json or "text/event-stream" in accept
 
 
 def _place_of(message: QueuedMessage) -> str:

@@ -3,6 +3,8 @@
 A front end uses `FrontEnd`, which keeps what a person sees. The names are those of the Python client. */
 
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
+import { resultOf, type ClientTool } from "./client-tools.ts";
+import { defaultAgentId } from "./default-agent.ts";
 import { MessageQueued, TurnWaiting } from "./errors.ts";
 import { type SentView } from "./outbox/ports.ts";
 import { postOnce } from "./post-once.ts";
@@ -31,11 +33,17 @@ import { type TurnEvent } from "./turn/events.ts";
 import { filePath, uploadFile, type KeptFile } from "./turn/files.ts";
 import { turnEvents, type FollowOptions } from "./turn/follow.ts";
 
-export interface ClientSendOptions extends Omit<MessageBody, "content" | "files"> {
+export interface ClientSendOptions extends Omit<MessageBody, "content" | "files" | "tools"> {
+  /** Tools that run here while the turn is followed. */
+  tools?: readonly ClientTool[];
   /** Uploaded before the message is sent; or what `uploadFile` returned. */
   files?: readonly (Blob | KeptFile)[];
   /** The same key and message never begin a second turn. */
   key?: string;
+}
+
+export interface ClientFollowOptions extends FollowOptions {
+  tools?: readonly ClientTool[];
 }
 
 export class Client {
@@ -70,13 +78,14 @@ export class Client {
     return this.api.list("/api/conversations", query);
   }
 
-  createConversation(agentId: string, body: ConversationBody = {}): Promise<ConversationView> {
-    return postOnce(this.api, `/api/agents/${agentId}/conversations`, body);
+  /** A new conversation with an agent; with the default one if none is given. */
+  async createConversation(agentId?: string, body: ConversationBody = {}): Promise<ConversationView> {
+    return postOnce(this.api, `/api/agents/${agentId ?? (await defaultAgentId(this.api))}/conversations`, body);
   }
 
-  /** The user's main conversation with an agent; created if there is none. */
-  mainConversation(agentId: string): Promise<ConversationView> {
-    return this.api.send("PUT", `/api/agents/${agentId}/conversation`);
+  /** The user's main conversation with an agent, or the default one; created if there is none. */
+  async mainConversation(agentId?: string): Promise<ConversationView> {
+    return this.api.send("PUT", `/api/agents/${agentId ?? (await defaultAgentId(this.api))}/conversation`);
   }
 
   /** A conversation with its latest messages and its queue. */
@@ -105,7 +114,7 @@ export class Client {
   stop the turn; `abort` does. */
   async *send(conversationId: string, content: string, options?: ClientSendOptions): AsyncGenerator<TurnEvent, undefined> {
     const { turnId } = await this.start(conversationId, content, options);
-    yield* this.follow(turnId);
+    yield* this.follow(turnId, { tools: options?.tools });
   }
 
   /** Sends a message and waits for the whole answer, however it ends: check its `status`.
@@ -113,7 +122,7 @@ export class Client {
   Throws `TurnWaiting` if the turn asks its user: `answer` its requests, then `reply` returns the answer. */
   async ask(conversationId: string, content: string, options?: ClientSendOptions): Promise<MessageView> {
     const { turnId } = await this.start(conversationId, content, options);
-    return this.reply(turnId);
+    return this.reply(turnId, options);
   }
 
   /** Sends a message without waiting; `follow` yields its events. Throws `MessageQueued` if others go first. */
@@ -124,9 +133,9 @@ export class Client {
   }
 
   /** Sends a message, with `whenBusy` also while a turn runs; whether it began a turn, is queued, or steers one. */
-  async post(conversationId: string, content: string, { files = [], key, ...options }: ClientSendOptions = {}): Promise<SentView> {
+  async post(conversationId: string, content: string, { files = [], tools = [], key, ...options }: ClientSendOptions = {}): Promise<SentView> {
     const kept = await Promise.all(files.map((file) => ("fileId" in file ? file : this.uploadFile(file))));
-    const body: MessageBody = { content, ...(kept.length && { files: kept.map(({ fileId }) => fileId) }), ...options };
+    const body: MessageBody = { content, ...(kept.length && { files: kept.map(({ fileId }) => fileId) }), ...(tools.length && { tools: [...tools] }), ...options };
     return postOnce(this.api, `${conversationPath(conversationId)}/messages`, body, { key });
   }
 
@@ -136,17 +145,22 @@ export class Client {
     yield* this.follow(turnId);
   }
 
-  /** The events of a turn, from the first one or `after` one, until it ends. */
-  follow(turnId: string, options?: FollowOptions): AsyncGenerator<TurnEvent, undefined> {
-    return turnEvents(this.api, turnId, options);
+  /** The events of a turn, from the first one or `after` one, until it ends. Calls of `tools` run here. */
+  async *follow(turnId: string, { tools = [], ...options }: ClientFollowOptions = {}): AsyncGenerator<TurnEvent, undefined> {
+    for await (const event of turnEvents(this.api, turnId, options)) {
+      yield event;
+      if (event.type !== "approval_request" || event.kind !== "client_tool" || !tools.length) continue;
+      const request = await this.#open(event.request_id);
+      if (request) await this.#run(request, tools);
+    }
   }
 
-  /** The whole answer of a turn once it has ended. Throws `TurnWaiting` if the turn asks its user. */
-  async reply(turnId: string): Promise<MessageView> {
+  /** The whole answer of a turn once it has ended. Calls of `tools` run here. Throws `TurnWaiting` if the turn asks its user. */
+  async reply(turnId: string, { tools = [] }: Pick<ClientFollowOptions, "tools"> = {}): Promise<MessageView> {
     for await (const event of this.follow(turnId)) {
-      if (event.type !== "approval_request") continue;
-      const open = (await this.approvals()).filter((it) => it.turnId === turnId);
-      if (open.some((it) => it.requestId === event.request_id)) throw new TurnWaiting(turnId, open);
+      const request = event.type === "approval_request" && (await this.#open(event.request_id));
+      if (request && !(await this.#run(request, tools)))
+        throw new TurnWaiting(turnId, (await this.approvals()).filter((it) => it.turnId === turnId));
     }
     const { conversationId, assistantMessageId } = await this.turn(turnId);
     for await (const message of this.messages(conversationId, { order: "desc", include: "overwritten" }))
@@ -173,6 +187,19 @@ export class Client {
   /** Answers a request; the turn continues. The same answer again changes nothing. */
   answer({ turnId, requestId }: Pick<ApprovalView, "turnId" | "requestId">, body: AnswerBody): Promise<TurnView> {
     return postOnce(this.api, `/api/turns/${turnId}/approvals/${requestId}`, body);
+  }
+
+  async #open(requestId: string): Promise<ApprovalView | undefined> {
+    return (await this.approvals()).find((it) => it.requestId === requestId);
+  }
+
+  /** Runs the call that a request is about and sends its result; false if none of the tools can. */
+  async #run(request: ApprovalView, tools: readonly ClientTool[]): Promise<boolean> {
+    const { kind, toolName, toolCallId = "", conversationId, turnId, arguments: input = {} } = request;
+    const run = kind === "client_tool" && tools.find(({ name }) => name === toolName)?.run;
+    if (!run) return false;
+    await this.answer(request, await resultOf(run, input, { conversationId, turnId, toolCallId }));
+    return true;
   }
 
   // Branches.

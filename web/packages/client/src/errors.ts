@@ -38,6 +38,11 @@ export class MessageQueued extends Error {
   }
 }
 
+/** Whether a request was given up by who made it. */
+export function isAborted(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
+}
+
 /** The code of an error response without one: a proxy sent it, or a network that wants a sign-in. */
 export const NO_CODE = "INTERNAL_ERROR";
 

@@ -1,6 +1,7 @@
 /** What a front end keeps while somebody uses it: their lists, what they have sent, and the conversations they open. */
 
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
+import { type ClientTools } from "./client-tools.ts";
 import { ApiError } from "./errors.ts";
 import { coalesced } from "./lists/coalesced.ts";
 import { ConversationList } from "./lists/conversation-list.ts";
@@ -16,7 +17,12 @@ import { UserEvents, type UserEvent } from "./user-events.ts";
 
 const ASK_AGAIN_AFTER_MS = 2000;
 
-export type FrontEndOptions = (ApiClientOptions | { api: ApiClient }) & ServerTransportOptions & { platform?: Platform };
+export type FrontEndOptions = (ApiClientOptions | { api: ApiClient }) &
+  ServerTransportOptions & {
+    platform?: Platform;
+    /** What the model may call here. */
+    tools?: ClientTools;
+  };
 
 export class FrontEnd {
   readonly api: ApiClient;
@@ -24,6 +30,8 @@ export class FrontEnd {
   readonly outbox: Outbox;
   readonly conversations: ConversationList;
   readonly approvals: OpenApprovals;
+  /** What the model may call here. */
+  readonly tools: ClientTools | undefined;
   /** Whether who the user is is known, so that something can be sent. */
   readonly isStarted = new Store(false);
   #platform: Platform;
@@ -34,7 +42,10 @@ export class FrontEnd {
     this.#platform = platform;
     this.api = "api" in options ? options.api : new ApiClient({ ...(pause && { pause }), ...options });
     this.events = new UserEvents(this.api, followUserEvents);
-    this.outbox = new Outbox({ store, ...(tabs && { tabs }), transport: serverTransport(this.api, options), pause: this.api.pause });
+    const { tools } = options;
+    this.tools = tools;
+    const transport = serverTransport(this.api, options);
+    this.outbox = new Outbox({ store, transport, tools, pause: this.api.pause, ...(tabs && { tabs }) });
     this.conversations = new ConversationList(this.api);
     this.approvals = new OpenApprovals(this.api);
   }
@@ -81,10 +92,10 @@ export class FrontEnd {
 
   /** A conversation to show: `join` it when it appears, `leave` it when it disappears. */
   open(id: string, options: Pick<ThreadOptions, "onFileMissing"> = {}): Thread {
-    const { onReturn, atNextFrame } = this.#platform;
-    const { api, events, outbox } = this;
+    const { onReturn, atNextFrame, tabs } = this.#platform;
+    const { api, events, outbox, tools } = this;
     const onTurnEnded = (turnId: string) => this.conversations.markTurnEnded(turnId);
-    return new Thread(id, { api, events, outbox, onReturn, atNextFrame, onTurnEnded, ...options });
+    return new Thread(id, { api, events, outbox, tools, alone: tabs?.alone, onReturn, atNextFrame, onTurnEnded, ...options });
   }
 
   /** The user's id, as soon as the server tells; null if nobody is signed in. */

@@ -8,10 +8,11 @@ export { pause, type Pause } from "./pause.ts";
 export { Store } from "./store.ts";
 
 // For programs.
-export { Client, type ClientSendOptions } from "./client.ts";
+export { Client, type ClientFollowOptions, type ClientSendOptions } from "./client.ts";
 
 // A front end as a whole.
 export { FrontEnd, type FrontEndOptions } from "./front-end.ts";
+export { ClientTools, type ClientTool, type ClientToolCall } from "./client-tools.ts";
 export { type OnReturn, type Platform } from "./platform.ts";
 export { ConversationList, type ConversationListState } from "./lists/conversation-list.ts";
 export { OpenApprovals } from "./lists/open-approvals.ts";
@@ -26,7 +27,7 @@ export { type EventUsage, type TurnEvent } from "./turn/events.ts";
 export { fold, foldAll, startReply, type LiveReply, type ToolProgress } from "./turn/fold.ts";
 export { citationsOf, contentOf, hitsOf, isBlank, type Message, type Part, type PartOf } from "./turn/parts.ts";
 export { filePart, filePath, filesOf, imagesOf, isImage, isMeasuredImage, kindOf, uploadFile, type KeptFile } from "./turn/files.ts";
-export { openRequests, waitingCalls, waitsForUser, type TurnRequest } from "./turn/requests.ts";
+export { openClientCalls, openRequests, waitingCalls, waitsForUser, type TurnRequest } from "./turn/requests.ts";
 
 // A conversation.
 export { Thread, type ThreadOptions } from "./thread/thread.ts";

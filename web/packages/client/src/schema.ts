@@ -752,6 +752,7 @@ export interface MessageBody {
   whenBusy?: WhenBusy;
   model?: string | null;
   tools?: ClientToolBody[];
+  onDisconnect?: "continue" | "stop";
 }
 
 /** Who wrote it. Tool calls are records of their own, not messages. */

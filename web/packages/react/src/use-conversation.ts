@@ -36,6 +36,8 @@ export interface ConversationSendOptions {
   edited?: Message;
   /** Whether it joins the turn that runs, instead of waiting for its end. */
   steers?: boolean;
+  /** Whether it stops the turn that runs, whose text stays, and gets its own at once. */
+  stops?: boolean;
   files?: readonly File[];
   /** The model that replies; the agent's own if missing. */
   model?: string;

@@ -22,3 +22,6 @@ CREATE INDEX tk_outside_message ON tk_outside_messages (message_id);
 -- What the request that began a turn, or queued a message, brought with it (JSON).
 ALTER TABLE tk_turns ADD COLUMN begun_with text;
 ALTER TABLE tk_queued ADD COLUMN begun_with text;
+
+-- When a node last saw somebody follow a turn that ends when nobody does.
+ALTER TABLE tk_turns ADD COLUMN followed_at bigint;

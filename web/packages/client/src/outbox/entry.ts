@@ -1,6 +1,6 @@
 /** What the user has sent and the server has not acknowledged. Pure. */
 
-import { type AnswerBody } from "../schema.ts";
+import { type AnswerBody, type ClientToolBody } from "../schema.ts";
 import { type KeptFile } from "../turn/files.ts";
 
 /** Whose entry it is, and on which server: it is never sent as somebody else, or elsewhere. */
@@ -43,9 +43,16 @@ export interface OutgoingMessage extends EntryHead {
   /** The message that it replaces, and the one which both follow. */
   edited?: { id: string; parentId: string | null };
   /** What to do while a turn runs. */
-  whenBusy?: "queue" | "steer";
+  whenBusy?: "queue" | "steer" | "stop";
   /** The turn that it steers. */
   steers?: string;
+  /** What the model may call here. */
+  tools?: readonly ClientToolBody[];
+}
+
+/** Whether it waits for its turn behind others. */
+export function isQueued({ whenBusy }: OutgoingMessage): boolean {
+  return whenBusy === "queue" || whenBusy === "steer";
 }
 
 /** What the user decided about a turn's request. */

@@ -1,6 +1,7 @@
 /** Sends what the user has written, once, however long it takes. */
 
 import { freshKey } from "../api-client.ts";
+import { type ClientTools } from "../client-tools.ts";
 import { pause, type Pause } from "../pause.ts";
 import { Delivery, type OutboxEvent } from "./delivery.ts";
 import { Entries } from "./entries.ts";
@@ -15,6 +16,8 @@ export interface OutboxOptions {
   transport: OutboxTransport;
   tabs?: OtherTabs;
   pause?: Pause;
+  /** Offered with every message. */
+  tools?: ClientTools;
   freshId?: () => string;
   now?: () => number;
 }
@@ -25,7 +28,7 @@ export class Outbox {
   #account: Account | null = null;
   #entries: Entries;
   #delivery: Delivery;
-  #options: Required<OutboxOptions>;
+  #options: OutboxOptions & typeof DEFAULTS;
   /** The lanes whose entries are being sent. */
   #lanes = new Set<string>();
   #hurry = new AbortController();
@@ -71,8 +74,8 @@ export class Outbox {
   prepare(written: NewEntry): OutboxEntry;
   prepare(written: NewEntry): OutboxEntry {
     if (!this.#account) throw new Error("nobody is signed in");
-    const { freshId, now } = this.#options;
-    return { ...written, id: freshId(), account: this.#account, createdAt: this.#entries.timeAfterAll(now()) };
+    const { freshId, now, tools } = this.#options;
+    return { ...(written.kind === "message" && tools?.offered), ...written, id: freshId(), account: this.#account, createdAt: this.#entries.timeAfterAll(now()) };
   }
 
   /** Returns when it is stored; it is sent after that. */

@@ -1,8 +1,8 @@
 /** Brings the outbox's entries to the server. */
 
 import { type ApiClient } from "../api-client.ts";
-import { ApiError } from "../errors.ts";
-import { type AgentView, type ConversationView, type MessageBody } from "../schema.ts";
+import { defaultAgentId as serversDefaultAgentId } from "../default-agent.ts";
+import { type ConversationView, type MessageBody } from "../schema.ts";
 import { uploadFile, type KeptFile } from "../turn/files.ts";
 import { type OutboxEntry, type OutgoingFile } from "./entry.ts";
 import { type OutboxTransport, type SentView } from "./ports.ts";
@@ -30,11 +30,6 @@ export function serverTransport(api: ApiClient, options: ServerTransportOptions 
   };
 }
 
-async function serversDefaultAgentId(api: ApiClient): Promise<string> {
-  for await (const { id, isDefault } of api.list<AgentView>("/api/agents")) if (isDefault) return id;
-  throw new ApiError(404, "AGENT_NOT_FOUND", "");
-}
-
 function pathOf(entry: OutboxEntry): string {
   if (entry.kind === "answer") return `/api/turns/${entry.turnId}/approvals/${entry.requestId}`;
   return `/api/conversations/${entry.conversationId}/messages`;
@@ -42,14 +37,16 @@ function pathOf(entry: OutboxEntry): string {
 
 function bodyOf(entry: OutboxEntry): object {
   if (entry.kind === "answer") return entry.body;
-  const { content, files, tip, edited, whenBusy, model } = entry;
+  const { content, files, tip, edited, whenBusy, model, tools } = entry;
+  const isSteering = whenBusy === "steer"; // the turn that it joins has its own
   const body: MessageBody = {
     content,
     ...(files.length && { files: files.flatMap(({ kept }) => (kept ? [kept.fileId] : [])) }),
     ...(tip !== undefined && { tip }),
     ...(edited && { parentId: edited.parentId }),
     ...(whenBusy && { whenBusy }),
-    ...(model && whenBusy !== "steer" && { model }),
+    ...(model && !isSteering && { model }),
+    ...(tools && !isSteering && { tools: [...tools] }),
   };
   return body;
 }

@@ -1,5 +1,6 @@
 /** The versions of a conversation: another reply, another branch, a fork. */
 
+import { type ClientTools } from "../client-tools.ts";
 import { requestProblemOf } from "../errors.ts";
 import { type ConversationView, type StartedTurnView } from "../schema.ts";
 import { type Message } from "../turn/parts.ts";
@@ -15,6 +16,7 @@ export class Branches {
     private readonly reading: Reading,
     private readonly outgoing: Outgoing,
     private readonly followActiveTurn: () => void,
+    private readonly tools?: ClientTools,
   ) {}
 
   /** Asks the model, or another one, for another reply; false if that isn't possible now, or the server refuses. */
@@ -25,7 +27,7 @@ export class Branches {
     thread.dispatch({ type: "regenerating", replaced });
     this.reading.outdate();
     try {
-      const turn = await thread.postOnce<StartedTurnView>("/regenerate", { messageId: replaced.id, tip, ...(model && { model }) });
+      const turn = await thread.postOnce<StartedTurnView>("/regenerate", { messageId: replaced.id, tip, ...(model && { model }), ...this.tools?.offered });
       thread.dispatch({ type: "started", turn });
       this.followActiveTurn();
       return true;

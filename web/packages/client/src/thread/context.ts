@@ -1,7 +1,7 @@
 /** What the parts of a thread share: its state, the server, and whether it is shown. */
 
 import { type ApiClient } from "../api-client.ts";
-import { Unreachable, problemOf, type Problem } from "../errors.ts";
+import { Unreachable, isAborted, problemOf, type Problem } from "../errors.ts";
 import { postOnce } from "../post-once.ts";
 import { Store } from "../store.ts";
 import { reduce, type ThreadAction } from "./reduce.ts";
@@ -61,7 +61,8 @@ export class ThreadContext {
   /** Shows what went wrong; if the server cannot be reached, waits and does it `again`, if it can be repeated. */
   async fail(error: unknown, again?: () => Promise<void>): Promise<void> {
     const { signal } = this;
-    if (signal.aborted) return;
+    // A request from before it was left may end after it was joined again.
+    if (signal.aborted || isAborted(error)) return;
     if (error instanceof Unreachable && again) {
       this.showConnection("lost");
       await this.api.pause(REREAD_AFTER_MS, signal);

@@ -3,7 +3,7 @@
 import { ApiError, problemOf, type Problem } from "../errors.ts";
 import { type OutboxEvent } from "../outbox/delivery.ts";
 import { itemsIn } from "../outbox/entries.ts";
-import { shownFile, type OutgoingMessage } from "../outbox/entry.ts";
+import { isQueued, shownFile, type OutgoingMessage } from "../outbox/entry.ts";
 import { type Outbox } from "../outbox/outbox.ts";
 import { type StartedTurnView } from "../schema.ts";
 import { filePart } from "../turn/files.ts";
@@ -52,11 +52,11 @@ export class Outgoing {
 
   show(entry: OutgoingMessage): void {
     const { thread } = this;
-    if (this.#shown.has(entry.id) || (!entry.whenBusy && thread.current.sending)) return;
+    if (this.#shown.has(entry.id) || (!isQueued(entry) && thread.current.sending)) return;
     this.#shown.add(entry.id);
     const { id, content, steers = null, model = null } = entry;
     const files = entry.files.map(shownFile);
-    if (entry.whenBusy) {
+    if (isQueued(entry)) {
       const createdAt = new Date(entry.createdAt).toISOString();
       const message = { messageId: localId(id), content, files: files.map(filePart), createdAt, held: false, steers, model };
       return thread.dispatch({ type: "queueing", message });
@@ -93,7 +93,7 @@ export class Outgoing {
     const isShown = this.#shown.delete(entry.id);
     if (event.type === "refused") return this.#refuseMessage(event.error, entry, isShown);
     const outcome = event.type === "sent" ? event.outcome : null;
-    if (isShown && entry.whenBusy) {
+    if (isShown && isQueued(entry)) {
       const messageId = outcome && "messageId" in outcome ? outcome.messageId : null;
       thread.dispatch({ type: "queued", localId: localId(entry.id), messageId });
     } else if (isShown && outcome && !("messageId" in outcome) && !this.#isKnown(outcome)) {
@@ -114,7 +114,7 @@ export class Outgoing {
 
   /** The server will never accept a message; its text is back in the composer. */
   #refuseMessage(error: unknown, entry: OutgoingMessage, isShown: boolean): void {
-    if (isShown && entry.whenBusy) this.thread.dispatch({ type: "queued", localId: localId(entry.id), messageId: null });
-    this.refuse(error, problemOf(error), isShown && !entry.whenBusy);
+    if (isShown && isQueued(entry)) this.thread.dispatch({ type: "queued", localId: localId(entry.id), messageId: null });
+    this.refuse(error, problemOf(error), isShown && !isQueued(entry));
   }
 }

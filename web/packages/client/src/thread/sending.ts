@@ -15,6 +15,8 @@ export interface SendOptions {
   edited?: Message | null;
   /** Whether it joins the turn that runs; one with files cannot. */
   steers?: boolean;
+  /** Whether it stops the turn that runs, whose text stays, and gets its own at once. */
+  stops?: boolean;
   files?: readonly OutgoingFile[];
   /** The model that replies; the agent's own if missing. */
   model?: string;
@@ -30,18 +32,18 @@ export class Sending {
 
   /** Sends a message, at the end or in place of `edited`; false if that isn't possible now. True once the outbox has it.
 
-  While a turn runs, it waits until that has ended, or `steers` it; a turn that waits for its user is ended by it. */
-  async send(content: string, { edited = null, steers = false, files = [], model }: SendOptions = {}): Promise<boolean> {
+  While a turn runs, it waits until that has ended, or `steers` or `stops` it; a turn that waits for its user is ended by it. */
+  async send(content: string, { edited = null, steers = false, stops = false, files = [], model }: SendOptions = {}): Promise<boolean> {
     const state = this.thread.current;
     if (state.sending || state.choosing) return false;
-    const queues = !edited && mustQueue(state);
-    if (!queues && isRunning(state) && !isWaiting(state)) return false;
+    const queues = !edited && !stops && mustQueue(state);
+    if (!queues && !stops && isRunning(state) && !isWaiting(state)) return false;
     const tip = tipOf(state);
     const agentId = state.conversation?.agentId ?? null;
     const turnId = steers ? state.live?.message.turnId : undefined;
     const position = queues
       ? { whenBusy: steers ? ("steer" as const) : ("queue" as const), ...(turnId && { steers: turnId }) }
-      : { tip, ...(edited && { edited: { id: edited.id, parentId: edited.parentId } }) };
+      : { tip, ...(stops && { whenBusy: "stop" as const }), ...(edited && { edited: { id: edited.id, parentId: edited.parentId } }) };
     const entry = this.outbox.prepare({ kind: "message", conversationId: this.thread.id, agentId, content, files, ...(model && { model }), ...position });
     if (!queues && !edited) await this.reading.showLatest();
     this.reading.outdate();

@@ -1,7 +1,9 @@
 /** One open conversation: its state, and what the user can do in it. */
 
 import { type ApiClient } from "../api-client.ts";
+import { type ClientTools } from "../client-tools.ts";
 import { type OutgoingMessage } from "../outbox/entry.ts";
+import { type OtherTabs } from "../outbox/ports.ts";
 import { type ConversationPatch, type ConversationView, type FeedbackBody, type FeedbackView } from "../schema.ts";
 import { type Message } from "../turn/parts.ts";
 import { type Store } from "../store.ts";
@@ -16,6 +18,10 @@ import { type ThreadState } from "./state.ts";
 
 export interface ThreadOptions extends FollowingOptions, OutgoingOptions {
   api: ApiClient;
+  /** What the model may call here. */
+  tools?: ClientTools;
+  /** Runs `work` while no other tab runs work of the same name. */
+  alone?: OtherTabs["alone"];
 }
 
 export class Thread {
@@ -30,7 +36,7 @@ export class Thread {
 
   constructor(
     readonly id: string,
-    options: ThreadOptions,
+    private readonly options: ThreadOptions,
   ) {
     const context = new ThreadContext(id, options.api);
     const refresh = () => this.reading.refresh();
@@ -40,7 +46,7 @@ export class Thread {
     this.#following = new Following(context, options, refresh);
     this.#outgoing = new Outgoing(context, options, refresh, followActiveTurn);
     this.sending = new Sending(context, options.outbox, this.reading, this.#outgoing);
-    this.branches = new Branches(context, this.reading, this.#outgoing, followActiveTurn);
+    this.branches = new Branches(context, this.reading, this.#outgoing, followActiveTurn, options.tools);
     this.queue = new Queue(context, this.reading);
     this.#context = context;
   }
@@ -49,6 +55,8 @@ export class Thread {
   async join(): Promise<void> {
     this.#context.open();
     this.#following.watch();
+    const { tools, outbox, alone } = this.options;
+    tools?.attend(this.#context, outbox, alone);
     this.#outgoing.listen();
     if (this.state.get().conversation === null) this.#context.dispatch({ type: "opening" });
     this.#outgoing.forgetSettled();

@@ -25,6 +25,13 @@ export function openRequests(parts: readonly Part[]): TurnRequest[] {
   return parts.filter(isOpen).flatMap((part) => requestOf(part) ?? []);
 }
 
+/** The calls that a client is to run. */
+export function openClientCalls(parts: readonly Part[]): (PartOf<"tool_call"> & { clientRequest: CallApprovalView })[] {
+  return parts.filter((part): part is PartOf<"tool_call"> & { clientRequest: CallApprovalView } =>
+    part.type === "tool_call" && part.clientRequest !== undefined && isOpen(part),
+  );
+}
+
 /** The calls that wait for the user: for an approval, or for the answer to a question of their tool. */
 export function waitingCalls(parts: readonly Part[]): ReadonlySet<string> {
   return new Set(parts.filter(isOpen).flatMap((part) => ("toolCallId" in part && part.toolCallId ? [part.toolCallId] : [])));
