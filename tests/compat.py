@@ -104,6 +104,24 @@ SUITES = (
         ),
     ),
     Suite(
+        "the AI SDK and assistant-ui, in node and in a browser",
+        ("tests/browser/test_assistant_ui.py", "tests/browser/test_use_chat.py", "tests/clients/ai_sdk"),
+        (
+            "docs/clients.md",
+            "examples/use-chat",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/requests",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "src/threadkeep/storage",
+            "tests/browser/*.py",
+            "tests/protocols",
+        ),
+    ),
+    Suite(
         "the model that runs here, of llama.cpp",
         ("tests/browser/test_newcomer.py", "tests/gateways/test_local.py"),
         (
