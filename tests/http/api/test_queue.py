@@ -450,8 +450,10 @@ async def test_message_that_is_refused_stops_nothing(talk: Talk, model: Scripted
         await post(talk, conversation, "2?", "stop", model="unknown/model"),
     ]
     path = f"/api/conversations/{conversation}/regenerate"
-    for wrong in ({"messageId": nowhere}, {"tip": nowhere}, {"model": "unknown/model"}):
-        refused.append(await talk.client.post(path, json={**wrong, "whenBusy": "stop"}, headers=JSON))
+    wrongs = ({"messageId": nowhere}, {"tip": nowhere}, {"model": "unknown/model"})
+    refused += [
+        await talk.client.post(path, json={**wrong, "whenBusy": "stop"}, headers=JSON) for wrong in wrongs
+    ]
     assert all(it.status_code >= 400 for it in refused), [it.status_code for it in refused]
     gate.open()
     assert (await talk.events(turn))[-1]["status"] == "COMPLETED"
