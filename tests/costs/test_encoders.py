@@ -12,6 +12,8 @@ from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui import encode as ag_ui
 from threadkeep.protocols.agentx.encode import AGENTX
+from threadkeep.protocols.ai_sdk.encode import UIMessageStream
+from threadkeep.protocols.ai_sdk.parts import Reader
 
 EVENTS = turn(*BEGINNING, *[Text("word "), Thought("thought ")] * 50, *[Text("word ")] * 400, COMPLETED)
 CHUNK = LogChunk(CONTEXT.turn_id, 1, len(EVENTS), encode_chunk(EVENTS))
@@ -22,6 +24,10 @@ Encode = Callable[[LogChunk], bytes]
 def _ag_ui() -> Encode:
     run = ag_ui.Run(thread_id="thread", run_id="run", is_1_0=True)
     return ag_ui.RunEncoder(run, CONTEXT.turn_id, CONTEXT.message_id).encode_chunk
+
+
+def _ai_sdk() -> Encode:
+    return UIMessageStream(CONTEXT, Reader(6, "http://here")).encode_chunk
 
 
 async def _cost(start: Callable[[], Encode]) -> Cost:
@@ -36,7 +42,7 @@ async def _cost(start: Callable[[], Encode]) -> Cost:
     return await measure(prepare)
 
 
-@pytest.mark.parametrize("start", [_ag_ui])
+@pytest.mark.parametrize("start", [_ag_ui, _ai_sdk])
 async def test_encoder_costs_no_more_than_that_of_agentx(start: Callable[[], Encode]):
     agentx = await _cost(lambda: AGENTX.start(CONTEXT).encode_chunk)
     ours = await _cost(start)

@@ -15,24 +15,22 @@ from hypothesis import given, settings
 from mcp.server.mcpserver import Image
 
 from tests.browser.relay import Relay, relayed
-from tests.clients.ai_sdk.driver import Chat, Driver, Json, driving
+from tests.clients.ai_sdk.driver import Chat, Json, driving
+from tests.clients.conftest import Replying, signed_in
+from tests.clients.node import Driver
 from tests.conftest import SECRET, TEMPLATE
 from tests.corpus.stage import PIXEL
 from tests.postgres import Postgres
 from tests.protocols.ai_sdk.client import Client
 from tests.protocols.ai_sdk.test_encode import any_turn, streamed
 from tests.serving import Server
-from threadkeep import User, UserRole
 from threadkeep.domain.events import TurnEvent
-from threadkeep.domain.ids import UserId, new_uuid
-from threadkeep.http.sign_in.access_tokens import issue_token
+from threadkeep.domain.ids import new_uuid
 from threadkeep.protocols.ai_sdk.frames import Version
 from threadkeep.testing import (
     Gate,
-    Recorded,
     Reply,
     Say,
-    ScriptedModel,
     Status,
     Think,
     ToolServer,
@@ -62,23 +60,14 @@ def send(to: str) -> str:
     return f"sent to {to}"
 
 
-class Model(ScriptedModel):
-    """Names conversations by itself, so that scripts have only answers."""
-
-    def reply_to(self, request: Recorded) -> Reply:
-        return [Say("A title")] if _asks_for_title(request) else super().reply_to(request)
+class Model(Replying):
+    """A scripted model."""
 
     @property
     def told(self) -> list[str]:
         """What it was last told: the texts of all messages but the system's."""
-        last = [it for it in self.requests if not _asks_for_title(it)][-1]
-        said = [it["content"] for it in last.body["messages"] if it["role"] != "system"]
+        said = [it["content"] for it in self.requests[-1].body["messages"] if it["role"] != "system"]
         return [it if isinstance(it, str) else json.dumps(it) for it in said]
-
-
-def _asks_for_title(request: Recorded) -> bool:
-    first = request.body["messages"][0]
-    return first["role"] == "system" and first["content"].startswith("Write a title")
 
 
 @dataclass
@@ -98,8 +87,7 @@ class World:
         return f"{self.relay.address}/api/ai-sdk/chat"
 
     def headers(self, user: str = "alice") -> dict[str, str]:
-        token = issue_token(SECRET, User(UserId(user), UserRole.USER), 3600)
-        return {"Authorization": f"Bearer {token}"}
+        return signed_in(user)
 
     def http(self, user: str = "alice") -> httpx.Client:
         return httpx.Client(
