@@ -69,6 +69,27 @@ SUITES = (
         ("src/threadkeep/gateways", "src/threadkeep/sse.py", "tests/gateways", "tests/testing"),
     ),
     Suite(
+        "AG-UI and CopilotKit, in node and in a browser",
+        (
+            "tests/browser/test_copilotkit_example.py",
+            "tests/clients/ag_ui",
+            "tests/clients/test_across.py",
+        ),
+        (
+            "examples/copilotkit",
+            "src/threadkeep/bootstrap",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/requests",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "src/threadkeep/storage",
+            "tests/clients/*.py",
+        ),
+    ),
+    Suite(
         "applications that mount Threadkeep",
         ("tests/browser/test_todo_example.py", "tests/conformance/test_todo_example.py", "tests/hosts"),
         (
@@ -137,6 +158,24 @@ SUITES = (
         "the documentation, carried out as written",
         ("tests/docs/test_hosting.py", "tests/docs/test_pages.py", "tests/docs/test_postgresql.py"),
         ("README.md", "deploy", "docs", "src/threadkeep", "tests/docs"),
+    ),
+    Suite(
+        "the npm packages, installed from their tarballs",
+        ("tests/browser/test_react_chat.py", "tests/docs/test_typescript.py", "tests/packages"),
+        (
+            "docs/typescript.md",
+            "examples/react-chat",
+            "scripts",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/requests",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "tests/browser/*.py",
+            "tests/docs/*.py",
+            "web",
+        ),
     ),
     Suite(
         "every parser and every route, fuzzed",

@@ -64,10 +64,14 @@ def relay(server: Server) -> Iterator[Relay]:
 
 
 @contextmanager
-def opened(browser: Browser, folder: Path, threadkeep: str) -> Generator[Page]:
+def opened(browser: Browser, folder: Path, server: Server, address: str) -> Generator[Page]:
     """An example's page in the browser; it must not fail."""
     complaints: list[str] = []
-    with served(folder, threadkeep) as address, browser.new_context(base_url=address) as context:
+    with (
+        served(folder, address) as url,
+        # Once a program was added, which another test may do, the server requires its token.
+        browser.new_context(base_url=url, extra_http_headers=server.headers) as context,
+    ):
         context.set_default_timeout(PATIENCE_MS)
         context.on("weberror", lambda error: complaints.append(str(error.error)))
         page = context.new_page()
@@ -81,7 +85,7 @@ def chat(browser: Browser, server: Server, relay: Relay) -> Iterator[Page]:
     """The example, with an agent that asks its user."""
     with server.client() as client:
         client.post("/api/agents", json={"name": "Clerk", "settings": {"askUser": True}}).raise_for_status()
-    with opened(browser, EXAMPLE, relay.address) as page:
+    with opened(browser, EXAMPLE, server, relay.address) as page:
         yield page
 
 
@@ -144,7 +148,7 @@ def test_page_of_the_documentation_talks_and_runs_its_tool(
     (folder / str(shown.file)).write_text(shown.code)
     compile_types(folder)
     model.script([UseTool("paint", {"color": "rgb(0, 0, 255)"})], [Say("It is blue now.")])
-    with opened(browser, folder, server.url) as page:
+    with opened(browser, folder, server, server.url) as page:
         page.get_by_label("Message").fill("Paint it blue")
         page.get_by_role("button", name="Send").click()
         expect(page.get_by_text("assistant: It is blue now.")).to_be_visible()

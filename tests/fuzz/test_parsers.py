@@ -17,7 +17,17 @@ from hypothesis import strategies as st
 
 from tests.conftest import ONLY_SQLITE, Api
 from tests.fuzz.exports import IMPORTS
-from tests.fuzz.hostile import BYTES, HOSTILE, STORABLE, TEXT, bounded, dumped, values, with_type
+from tests.fuzz.hostile import (
+    BYTES,
+    HOSTILE,
+    STORABLE,
+    TEXT,
+    bounded,
+    dumped,
+    objects,
+    values,
+    with_type,
+)
 from tests.gateways.asking import WIRES, ask, make_gateway
 from tests.http.calls import new_agent
 from tests.http.signing_in import SECRET, handmade, request
@@ -38,10 +48,12 @@ from threadkeep.mcp.sessions.incoming import (
     answered_id,
     refusal,
 )
+from threadkeep.protocols.ag_ui.decode import RunInput, decisions_of, question_of, results_of, tools_of
 from threadkeep.protocols.agentx.cursor import parse_cursor
 from threadkeep.requests.cursors import Cursors
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
+from threadkeep.wire.decoding import decode_body
 from threadkeep.wire.events import UnreadableEvent, decode_event
 
 ALICE = User(UserId("alice"))
@@ -368,3 +380,47 @@ async def test_files_are_taken_or_refused(api: Api, body: bytes, kind: bytes):
     headers = [(b"content-type", kind)]
     response = await client.post(f"/api/agents/{agent}/documents", content=body, headers=headers)
     assert response.status_code < 500, response.text
+
+
+# Requests of other protocols
+
+AG_UI_PARTS = objects(
+    {"type": st.sampled_from(["text", "image", "document", "binary"]) | TEXT},
+    text=TEXT,
+    source=objects({"type": st.sampled_from(["data", "url"]), "value": TEXT}),
+    data=TEXT,
+    url=TEXT,
+    id=TEXT,
+    metadata=values("filename"),
+)
+AG_UI_MESSAGES = objects(
+    {"role": st.sampled_from(["user", "assistant", "tool", "activity"])},
+    id=TEXT,
+    content=TEXT | st.lists(AG_UI_PARTS, max_size=3) | values(),
+    toolCallId=TEXT,
+    error=TEXT,
+)
+AG_UI_RUNS = objects(
+    {"threadId": TEXT, "runId": TEXT},
+    messages=st.lists(AG_UI_MESSAGES, max_size=4),
+    tools=st.lists(objects({"name": TEXT}, description=TEXT, parameters=values()), max_size=2),
+    resume=st.lists(
+        objects(
+            {"interruptId": TEXT, "status": TEXT}, payload=values("approved", "action", "scope", "arguments")
+        ),
+        max_size=2,
+    ),
+    state=values(),
+)
+
+
+@bounded(150)
+@given(AG_UI_RUNS | values("threadId", "runId", "messages", "resume"))
+def test_run_of_ag_ui_is_read_or_refused(sent: Any):
+    with suppress(InvalidRequest):
+        run = decode_body(dumped(sent), msgspec.json.Decoder(RunInput))
+        for read in (question_of, tools_of):
+            with suppress(InvalidRequest):
+                read(run)
+        results_of(run, now=0)
+        decisions_of(run, now=0)

@@ -88,6 +88,8 @@ def test_programs_stream_resume_answer_branch_queue_and_send_files(project: Proj
             "It is blue.",
             "GENERATION_ABORTED",
             "CANCELLED",
+            "CANCELLED",
+            "900 euros.",
         ]
 
 

@@ -171,14 +171,15 @@ async def test_file_in_the_message(scene: Scene, model: ScriptedModel, version: 
     old = {"type": "binary", "mimeType": "image/png", "data": data, "filename": "dot.png"}
     client = await scene.client(version)
     model.script([Say("A dot.")], [Say("Still.")])
-    shown = await client.say([{"type": "text", "text": "What is it?"}, new if version == "1.0" else old])
+    files = [new] if version == "1.0" else [new, old]
+    shown = await client.say([{"type": "text", "text": "What is it?"}, *files])
     assert shown["failure"] is None, shown["failure"]
     assert "image/png, 1 × 1 pixels" in model.requests[-1].body["messages"][-1]["content"]
     other = await scene.client("copilotkit")
     opened = await other.do("connect")
-    text, image = opened["messages"][0]["content"]
+    text, *images = opened["messages"][0]["content"]
     assert text == {"type": "text", "text": "What is it?"}
-    assert (image["type"], image["source"]["type"]) == ("image", "data")
+    assert [(it["type"], it["source"]["type"]) for it in images] == [("image", "data")] * len(files)
     assert texts(await other.say("Sure?"))[-1] == "assistant: Still."
 
 

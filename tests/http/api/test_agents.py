@@ -35,6 +35,7 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "onCrash": "continue",
     "approvalTimeoutS": 604_800,
     "askUser": False,
+    "clientTools": True,
     "tools": {},
     "models": [],
     "fallbackModels": [],
@@ -66,6 +67,7 @@ WHOLE: dict[str, Any] = {
         "onCrash": "interrupt",
         "approvalTimeoutS": 0,
         "askUser": True,
+        "clientTools": False,
         "tools": {
             "*": {"access": "ask"},
             "web.*": {"effect": "idempotent"},

@@ -63,3 +63,17 @@ const long = await client.start(id, "Go on");
 for await (const event of client.follow(long.turnId)) if (event.type === "text") break;
 print((await client.abort(id)).status);
 print((await client.turn(long.turnId)).status);
+
+// A turn that ends when nobody follows it, and one that somebody does follow.
+const watched = client.send(id, "Go on", { onDisconnect: "stop" });
+let left;
+for await (const event of watched) if (event.type === "text") {
+  left = event.turn_id;
+  break;
+}
+for (;;) {
+  const { status } = await client.turn(left);
+  if (status === "RUNNING") await new Promise((resolve) => setTimeout(resolve, 500));
+  else { print(status); break; }
+}
+print((await client.ask(id, "How much is the rent?", { onDisconnect: "stop" })).content);

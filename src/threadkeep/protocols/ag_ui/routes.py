@@ -138,7 +138,8 @@ async def _followed(call: Call, conversation: Conversation, body: RunInput) -> E
     """The whole conversation, and the turn that runs in it."""
     if conversation.active_turn_id is None:
         shown = _run(body, await history(call, conversation))
-        return Response(shown.opening() + shown.finished(), media_type=MEDIA_TYPE)
+        headers = {"Cache-Control": "no-store"}
+        return Response(shown.opening() + shown.finished(), headers=headers, media_type=MEDIA_TYPE)
     turn = await call.services.turns.get(call.user, conversation.active_turn_id)
     before = await history(call, conversation, without=turn.assistant_message_id)
     return await _stream(call, turn, _run(body, before))
@@ -149,7 +150,8 @@ async def _stream(call: Call, turn: Turn, run: Run, seen: int = 0) -> EventStrea
     log = await call.services.turns.follow(turn, seen, from_first=True)
     assert log is not None  # a turn's last event comes after all that its client can have seen
     encoder = RunEncoder(run, turn.id, turn.assistant_message_id, seen)
-    return EventStream(log, encoder, {}, ends_when_paused=True)
+    location = {"Location": call.link(f"/api/turns/{turn.id}")}
+    return EventStream(log, encoder, location, ends_when_paused=True)
 
 
 def _run(

@@ -2,12 +2,12 @@
 
 A front end uses `FrontEnd`, which keeps what a person sees. The names are those of the Python client. */
 
-import { ApiClient, type ApiClientOptions } from "./api-client.ts";
+import { ApiClient, freshKey, type ApiClientOptions } from "./api-client.ts";
 import { resultOf, type ClientTool } from "./client-tools.ts";
 import { defaultAgentId } from "./default-agent.ts";
-import { MessageQueued, TurnWaiting } from "./errors.ts";
+import { MessageQueued, TurnWaiting, Unreachable } from "./errors.ts";
 import { type SentView } from "./outbox/ports.ts";
-import { postOnce } from "./post-once.ts";
+import { postOnce, repeated } from "./post-once.ts";
 import {
   type AbortView,
   type AgentBody,
@@ -29,9 +29,12 @@ import {
   type StartedTurnView,
   type TurnView,
 } from "./schema.ts";
+import { eventsOf } from "./sse.ts";
 import { type TurnEvent } from "./turn/events.ts";
 import { filePath, uploadFile, type KeptFile } from "./turn/files.ts";
 import { turnEvents, type FollowOptions } from "./turn/follow.ts";
+
+const ACCEPTED = 202;
 
 export interface ClientSendOptions extends Omit<MessageBody, "content" | "files" | "tools"> {
   /** Tools that run here while the turn is followed. */
@@ -136,7 +139,26 @@ export class Client {
   async post(conversationId: string, content: string, { files = [], tools = [], key, ...options }: ClientSendOptions = {}): Promise<SentView> {
     const kept = await Promise.all(files.map((file) => ("fileId" in file ? file : this.uploadFile(file))));
     const body: MessageBody = { content, ...(kept.length && { files: kept.map(({ fileId }) => fileId) }), ...(tools.length && { tools: [...tools] }), ...options };
-    return postOnce(this.api, `${conversationPath(conversationId)}/messages`, body, { key });
+    const path = `${conversationPath(conversationId)}/messages`;
+    if (options.onDisconnect !== "stop") return postOnce(this.api, path, body, { key });
+    return repeated(this.api, () => this.#beginFollowed(path, body, key));
+  }
+
+  /** Begins a turn that ends when nobody follows it. Only a streamed response may ask for that; `follow` takes its place. */
+  async #beginFollowed(path: string, body: MessageBody, key = freshKey()): Promise<SentView> {
+    const leaving = new AbortController();
+    const headers = { Accept: "text/event-stream", "Idempotency-Key": key };
+    try {
+      const response = await this.api.request(path, { method: "POST", body, headers, signal: leaving.signal });
+      if (response.status === ACCEPTED) return (await response.json()) as SentView; // others go first
+      for await (const events of eventsOf<TurnEvent>(response))
+        for (const event of events)
+          if (event.type === "turn_start")
+            return { turnId: event.turn_id, userMessageId: event.user_message_id, assistantMessageId: event.message_id };
+      throw new Unreachable("the stream ended before its first event");
+    } finally {
+      leaving.abort();
+    }
   }
 
   /** Answers again, beside the old answer: the latest one, or `messageId`. */

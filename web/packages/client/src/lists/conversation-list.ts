@@ -47,7 +47,7 @@ export class ConversationList {
     }
   };
 
-  async readMore(): Promise<void> {
+  readMore = async (): Promise<void> => {
     const { nextCursor, state } = this.state.get();
     if (!nextCursor || state !== "ready") return;
     this.state.update((list) => ({ ...list, state: "loading" }));
@@ -62,7 +62,7 @@ export class ConversationList {
     } catch {
       this.state.update((list) => (list.nextCursor === nextCursor ? { ...list, state: "failed" } : list));
     }
-  }
+  };
 
   /** Changes one and updates the list immediately, or removes it if it is archived. */
   async change(id: string, patch: ConversationPatch): Promise<ConversationView> {
