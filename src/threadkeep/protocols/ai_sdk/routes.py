@@ -10,7 +10,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
 )
 from threadkeep.domain.key import Scope
-from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.message import MessageStatus, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.ai_sdk.decode import (
@@ -49,6 +49,8 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
     after = 0
     match request_of(body, system_clock()):
         case Submit() as sent:
+            # Before a conversation is created for it; the agent's own limit comes later.
+            check_user_content(sent.content, most=0, has_files=bool(sent.files))
             files = await take_in(call.services.files, user, sent.files, param="messages")
             conversation = await outside.open(user, body.id, body.agent_id)
             message = OutsideMessage(
