@@ -606,7 +606,7 @@ async def test_without_sign_in_everyone_is_the_local_admin(tmp_path: Path):
 @pytest.mark.parametrize("code", [code for code, status in STATUSES.items() if status == 503])
 def test_only_what_passes_by_itself_says_when_to_come_back(code: str):
     kind = type("Told", (ThreadkeepError,), {"code": code})
-    response = error_response(kind("It is so."), path="/api/me", request_id="1")
+    response = error_response(kind("It is so."), request_id="1")
     assert response.status_code == 503
     assert ("retry-after" in response.headers) is (
         code not in {"GATEWAY_NOT_CONFIGURED", "SECRET_KEY_REQUIRED"}

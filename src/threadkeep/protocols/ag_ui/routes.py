@@ -45,11 +45,11 @@ DEFAULT_AGENT = "default"
 MOST_AGENTS = 200
 
 
-async def run(call: Call, *, agent_id: str, body: RunInput) -> EventStream | Response:
+async def run(call: Call, *, agent: str, body: RunInput) -> EventStream | Response:
     """Run an agent."""
     question = None if body.resume else question_of(body)
     if question is not None:
-        return await _asked(call, agent_id, body, question)
+        return await _asked(call, agent, body, question)
     conversation = await call.services.outside.find(call.user, body.thread_id)
     if conversation is None:
         raise ConversationNotFound
@@ -60,7 +60,7 @@ async def run(call: Call, *, agent_id: str, body: RunInput) -> EventStream | Res
     return await _stream(call, turn, _run(body, results=results), seen)
 
 
-async def connect(call: Call, *, agent_id: str, body: RunInput) -> EventStream | Response:
+async def connect(call: Call, *, agent: str, body: RunInput) -> EventStream | Response:
     """Show a conversation, and follow the turn that runs in it. Nothing if there is no such conversation."""
     conversation = await call.services.outside.find(call.user, body.thread_id)
     if conversation is None:
@@ -68,7 +68,7 @@ async def connect(call: Call, *, agent_id: str, body: RunInput) -> EventStream |
     return await _followed(call, conversation, body)
 
 
-async def stop(call: Call, *, agent_id: str, thread_id: str, body: StopInput) -> frames.Stopped:
+async def stop(call: Call, *, agent: str, thread_id: str, body: StopInput) -> frames.Stopped:
     """Stop the turn that runs in a conversation, and keep its text."""
     conversation = await call.services.outside.find(call.user, thread_id)
     if conversation is None:
@@ -87,14 +87,12 @@ async def info(call: Call) -> frames.Info:
     return frames.Info(version=RUNTIME_VERSION, agents=listed)
 
 
-async def _asked(call: Call, agent_id: str, body: RunInput, question: Question) -> EventStream:
+async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> EventStream:
     """A run that replies to a question."""
     # A refused message must not create anything.
     check_user_content(question.text, most=0, has_files=bool(question.files))
     outside = call.services.outside
-    conversation = await outside.open(
-        call.user, body.thread_id, None if agent_id == DEFAULT_AGENT else agent_id
-    )
+    conversation = await outside.open(call.user, body.thread_id, None if agent == DEFAULT_AGENT else agent)
     begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=tools_of(body))
     if await _is_answered(call, conversation, question):
         turn = await outside.regenerate(call.user, conversation, begun_with, question_id=question.id)
@@ -179,15 +177,15 @@ def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedE
 
 ROUTES = (
     Route("GET", f"{PREFIX}/info", info, "AG-UI"),
-    Route("POST", f"{PREFIX}/{{agent_id}}", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
-    Route("POST", f"{PREFIX}/agent/{{agent_id}}/run", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
+    Route("POST", f"{PREFIX}/{{agent}}", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
+    Route("POST", f"{PREFIX}/agent/{{agent}}/run", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
     Route(
         "POST",
-        f"{PREFIX}/agent/{{agent_id}}/connect",
+        f"{PREFIX}/agent/{{agent}}/connect",
         connect,
         "AG-UI",
         scope=Scope.READ,
         body_has_files=True,
     ),
-    Route("POST", f"{PREFIX}/agent/{{agent_id}}/stop/{{thread_id}}", stop, "AG-UI", scope=Scope.CHAT),
+    Route("POST", f"{PREFIX}/agent/{{agent}}/stop/{{thread_id}}", stop, "AG-UI", scope=Scope.CHAT),
 )

@@ -124,7 +124,8 @@ async def _stream(
 
 
 def _reader(call: Call, query: ChatQuery) -> Reader:
-    return Reader(query.version, str(call.request.base_url).rstrip("/"))
+    url = call.request.url
+    return Reader(query.version, f"{url.scheme}://{url.netloc}{call.link('')}")
 
 
 def _is_replayed(turn: Turn, query: ChatQuery) -> bool:
