@@ -126,9 +126,9 @@ class Room:
     running: dict[TurnId, Any] = field(default_factory=dict[TurnId, Any])
 
     def __post_init__(self) -> None:
-        log = SimpleNamespace(note_followed=self._note, unfollowed=self._unfollowed)
-        turns = SimpleNamespace(all=lambda: self.running, stop=lambda id_, _: self.stopped.append(id_))
-        self.followers = Followers(cast("TurnLogStore", log), cast("NodeTurns", turns), lambda: self.now)
+        self.log = SimpleNamespace(note_followed=self._note, unfollowed=self._unfollowed)
+        turns = SimpleNamespace(all=lambda: self.running, stop=self._stop)
+        self.followers = Followers(cast("TurnLogStore", self.log), cast("NodeTurns", turns), lambda: self.now)
 
     async def run(self, store: Store, *, is_resumed: bool = False) -> Turn:
         turn = (await make_begun(store, STOPS)).turn
@@ -142,6 +142,9 @@ class Room:
         for _ in range(int(seconds)):
             self.now += 1
             await self.followers.look()
+
+    def _stop(self, turn_id: TurnId, _: str) -> None:
+        self.stopped.append(turn_id)
 
     async def _note(self, turn_ids: Iterable[TurnId]) -> None:
         self.noted.extend(turn_ids)
@@ -197,7 +200,7 @@ async def test_outage_of_the_database_is_no_absence_of_followers(
         raise ConnectionError
 
     with monkeypatch.context() as outage:
-        outage.setattr(room.followers._store, "unfollowed", fail)
+        outage.setattr(room.log, "unfollowed", fail)
         room.now += 60
         with pytest.raises(ConnectionError):
             await room.followers.look()

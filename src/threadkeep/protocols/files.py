@@ -3,11 +3,13 @@
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import PurePosixPath
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.file import JPEG, PNG, is_image
@@ -21,27 +23,48 @@ from threadkeep.services.files import MOST_FILES_OF_A_MESSAGE, Files
 MOST_SHOWN_FILE_BYTES = 1024 * 1024
 """Files have their own URLs: a larger one isn't in the history, which is one response."""
 MOST_SHOWN_BYTES = 8 * 1024 * 1024
+MOST_PERCENT_ENCODED_CHARACTERS = 64 * 1024
+"""Decoding this takes a thousand times as long as base64."""
+
+_OUR_FILE = re.compile(r"(?:^|/)api/files/([0-9a-fA-F-]{36})(?:$|[/?#])")
 
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file that a message brings: its name, perhaps with folders, and its content in base64 or as a data
-    URL. The content determines its type.
+    """A file of a message: its name, perhaps with folders, and its content in base64 or as a data URL, or the
+    id of one that the user has uploaded. The content determines its type.
     """
 
     name: str
-    data: str
+    data: str = ""
+    file_id: str | None = None
+
+
+def file_at(address: str, name: str, *, param: str) -> SentFile:
+    """The file at an address: one of ours, or its content as a data URL."""
+    if address.startswith("data:"):
+        return SentFile(name, address)
+    if ours := _OUR_FILE.search(address):
+        return SentFile(name, file_id=ours[1])
+    shown = _without_folders(name)
+    raise InvalidRequest(
+        f"Send the content of {shown} as a data URL; Threadkeep doesn't fetch addresses.", param=param
+    )
 
 
 async def take_in(files: Files, user: User, sent: Sequence[SentFile], *, param: str) -> tuple[FilePart, ...]:
-    """The files of a message, once all are accepted."""
+    """The files of a message in their order: new ones, once all are accepted, and those that we have."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
         raise InvalidRequest(f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param=param)
     contents = [
         (_without_folders(file.name), BytesIO(await asyncio.to_thread(_content, file, param)))
         for file in sent
+        if file.file_id is None
     ]
-    return tuple(file.part for file in await files.add(user, *contents)) if contents else ()
+    ids = [file.file_id.lower() for file in sent if file.file_id is not None]
+    known = {part.file_id: part for part in await files.parts(user, ids)} if ids else {}
+    new = iter([file.part for file in await files.add(user, *contents)] if contents else ())
+    return tuple(next(new) if it.file_id is None else known[PayloadId(it.file_id.lower())] for it in sent)
 
 
 def _without_folders(name: str) -> str:
@@ -49,13 +72,17 @@ def _without_folders(name: str) -> str:
 
 
 def _content(file: SentFile, param: str) -> bytes:
-    data = file.data.partition(",")[2] if file.data.startswith("data:") else file.data
+    head, _, data = file.data.partition(",") if file.data.startswith("data:") else (";base64", "", file.data)
+    name = _without_folders(file.name)
+    if not head.endswith(";base64"):
+        if len(data) > MOST_PERCENT_ENCODED_CHARACTERS:
+            raise InvalidRequest(f"Send {name} in base64: it is too large for another encoding.", param=param)
+        return unquote_to_bytes(data)
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidRequest(
-            f"{_without_folders(file.name)} isn't base64. Put the file's content in `data`; Threadkeep "
-            "doesn't fetch addresses.",
+            f"{name} isn't base64. Put the file's content in `data`; Threadkeep doesn't fetch addresses.",
             param=param,
         ) from None
 

@@ -181,10 +181,8 @@ class Sending:
             if key and (found := await self._begun_before(conversation, key)):
                 return found
             agent = await self._starts.agent_of(user, conversation)
-            if when_busy is WhenBusy.STOP and conversation.active_turn_id is not None:
-                await self._stop(conversation.active_turn_id)
-                continue
-            conversation.check_idle()
+            if when_busy is not WhenBusy.STOP:
+                conversation.check_idle()
             await self._client_tools.check(user, agent, conversation, begun_with)
             if tip_id is not UNSET:
                 conversation.check_tip(tip_id)
@@ -193,11 +191,15 @@ class Sending:
             branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
             if replaced is None or branch is None:
                 raise NothingToRegenerate("This reply doesn't answer a question.")
+            chosen = self._starts.chosen_model(agent, model)
+            if conversation.active_turn_id is not None:  # only now: what is refused stops nothing
+                await self._stop(conversation.active_turn_id)
+                continue
             begun = conversation.regenerate(
                 replaced.user_message_id,
                 branch,
                 self._clock(),
-                model=self._starts.chosen_model(agent, model),
+                model=chosen,
                 key_id=user.key_id,
                 begun_with=begun_with,
             )
@@ -220,6 +222,8 @@ class Sending:
         if conversation.active_turn_id is not None:
             waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
             if waiting_end is None and message.when_busy is WhenBusy.STOP:
+                await self._branch(conversation, message)  # what is refused stops nothing
+                self._starts.chosen_model(agent, message.model)
                 await self._stop(conversation.active_turn_id)
                 raise StorageConflict("The turn that ran has been stopped.")
             if waiting_end is None:

@@ -60,6 +60,18 @@ async def answer(talk: Talk, asked: dict[str, Any], **body: Any) -> httpx.Respon
     return await talk.client.post(path, json=body)
 
 
+async def next_requests(talk: Talk) -> list[dict[str, Any]]:
+    """The open requests, as soon as there are any."""
+    found: list[dict[str, Any]] = []
+
+    async def is_asked() -> bool:
+        found[:] = (await talk.client.get("/api/approvals")).json()["items"]
+        return bool(found)
+
+    await until(is_asked)
+    return found
+
+
 async def reply(talk: Talk, turn_id: str) -> dict[str, Any]:
     """The reply of a turn, once it has ended."""
     await talk.events(turn_id)
@@ -147,7 +159,7 @@ async def test_same_result_again_changes_nothing_and_another_one_is_refused(talk
 async def test_answer_that_is_no_result_is_refused(talk: Talk, model: ScriptedModel):
     model.script([RED], [Say("Done.")])
     (asked,) = await waiting(talk, await talk.titled_conversation())
-    for param, body in [
+    wrong: list[tuple[str, dict[str, Any]]] = [
         ("action", {"action": "allow"}),
         ("action", {"action": "answer", "content": "red"}),
         ("error", {"action": "result", "content": 1, "error": "No."}),
@@ -155,7 +167,8 @@ async def test_answer_that_is_no_result_is_refused(talk: Talk, model: ScriptedMo
         ("content", {"action": "deny", "content": 1}),
         ("error", {"action": "deny", "error": "No."}),
         ("arguments", {"action": "result", "arguments": {}}),
-    ]:
+    ]
+    for param, body in wrong:
         refused = await answer(talk, asked, **body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (422, param), body
     assert (await answer(talk, asked, action="result", content="red")).status_code == 200
@@ -216,12 +229,7 @@ async def test_rule_for_the_client_asks_first_and_the_client_gets_the_users_argu
     (permission,) = await waiting(talk, conversation)
     assert (permission["kind"], permission["server"]) == ("tool", "client")
     await answer(talk, permission, action="edit", arguments={"color": "green"})
-
-    async def open_requests() -> list[dict[str, Any]]:
-        return (await talk.client.get("/api/approvals")).json()["items"]
-
-    await until(open_requests)
-    (asked,) = await open_requests()
+    (asked,) = await next_requests(talk)
     assert (asked["kind"], asked["arguments"]) == ("client_tool", {"color": "green"})
     await answer(talk, asked, action="result", content="done")
     call = calls_of(await reply(talk, asked["turnId"]))["c1"]
@@ -353,12 +361,7 @@ async def test_queued_message_keeps_its_tools_and_a_steering_one_has_none(talk: 
     queued = await talk.client.post(path, json=body | {"whenBusy": "queue"}, headers=JSON)
     assert (queued.status_code, queued.json()["queued"]) == (202, True)
     gate.open()
-
-    async def next_request() -> list[dict[str, Any]]:
-        return (await talk.client.get("/api/approvals")).json()["items"]
-
-    await until(next_request)
-    (where,) = await next_request()
+    (where,) = await next_requests(talk)
     assert (where["kind"], where["toolName"]) == ("client_tool", "where")
     assert "set_color" not in offered(model)
     await answer(talk, where, action="result", content="Bern")

@@ -435,3 +435,25 @@ async def test_edit_and_regeneration_stop_the_turn_where_they_say_so(talk: Talk,
     assert (again.status_code, again.json()["content"]) == (200, "three")
     shown = (await detail(talk, conversation))["messages"]
     assert [it["content"] for it in shown] == ["1 better?", "three"]
+
+
+async def test_message_that_is_refused_stops_nothing(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("one"), Wait(gate), Say(".")])
+    conversation = await talk.titled_conversation()
+    turn = await talk.begin(conversation, "1?")
+    await gate.reached()
+    nowhere = "0190c5a0-0000-7000-8000-000000000001"
+    refused = [
+        await post(talk, conversation, "2?", "stop", parentId=nowhere),
+        await post(talk, conversation, "2?", "stop", tip=nowhere),
+        await post(talk, conversation, "2?", "stop", model="unknown/model"),
+    ]
+    path = f"/api/conversations/{conversation}/regenerate"
+    wrongs = ({"messageId": nowhere}, {"tip": nowhere}, {"model": "unknown/model"})
+    refused += [
+        await talk.client.post(path, json={**wrong, "whenBusy": "stop"}, headers=JSON) for wrong in wrongs
+    ]
+    assert all(it.status_code >= 400 for it in refused), [it.status_code for it in refused]
+    gate.open()
+    assert (await talk.events(turn))[-1]["status"] == "COMPLETED"

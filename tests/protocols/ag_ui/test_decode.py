@@ -86,7 +86,8 @@ def test_file_arrives_in_every_form(part: dict[str, Any]):
 def test_own_file_is_named_instead_of_sent(part: dict[str, Any]):
     asked = question_of(sent(user([part])))
     assert asked is not None
-    assert (asked.files, asked.file_ids) == ([], [FILE])
+    (file,) = asked.files
+    assert (file.data, file.file_id) == ("", FILE)
 
 
 def test_addresses_are_not_fetched():

@@ -153,6 +153,14 @@ def test_pause_ends_the_run_with_every_request_that_is_open():
     assert "approved" in client.interrupts[0]["responseSchema"]["properties"]
 
 
+def test_call_that_the_client_runs_is_no_interrupt():
+    waiting = asking("q1", ApprovalKind.CLIENT_TOOL, "t1")
+    client, events = received(*BEGINNING[:2], ToolCalled("t1", "colour", "client", {}), waiting)
+    assert "outcome" not in events[-1]
+    client, _ = received(*BEGINNING[:2], ToolCalled("t1", "colour", "client", {}), waiting, asking("q2"))
+    assert [it["id"] for it in client.interrupts] == ["q2"]
+
+
 def test_result_that_the_client_brought_is_not_sent_back():
     bodies = *BEGINNING[:9], COMPLETED
     brought = Run(thread_id="t", run_id="r", is_1_0=True, results=frozenset({"t1"}))
@@ -217,6 +225,10 @@ def _execution(draw: st.DrawFn, call: str) -> list[EventBody]:
     request = f"q{call}"
     steps: list[list[EventBody]] = [
         [asking(request, call=call), ApprovalResponse(request, ApprovalAction.ALLOW)],
+        [
+            asking(f"{request}r", ApprovalKind.CLIENT_TOOL, call),
+            ApprovalResponse(f"{request}r", ApprovalAction.RESULT),
+        ],
         [ToolProgress(call, 0.5)],
         [Retrieval("law", (RetrievalHit("a.pdf", "§", 0.5, chunk_id="1"),), call)],
         [TurnResumed(3)],

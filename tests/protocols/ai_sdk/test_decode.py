@@ -18,12 +18,12 @@ from threadkeep.protocols.ai_sdk.decode import (
     ChatBody,
     Regenerate,
     Request,
-    SentFile,
     Submit,
     model_of,
     request_of,
     tools_of,
 )
+from threadkeep.protocols.files import SentFile
 from threadkeep.wire.decoding import decode_body
 
 decoder = msgspec.json.Decoder(ChatBody)
@@ -73,13 +73,13 @@ def test_files_come_as_data_urls_or_are_ours():
     sent = asked(messages=[{"id": "u1", "role": "user", "parts": parts}])
     assert isinstance(sent, Submit)
     assert sent.files == (
-        SentFile("dot.png", b"\x89PNG"),
-        SentFile("file", b"a b"),
-        SentFile("old.png", b"", ours),
+        SentFile("folder\\dot.png", f"data:image/png;base64,{png}"),
+        SentFile("file", "data:text/plain,a%20b"),
+        SentFile("old.png", file_id=ours),
     )
 
 
-@pytest.mark.parametrize("url", ["https://example.com/a.png", "data:image/png;base64,?", "data:", "blob:x"])
+@pytest.mark.parametrize("url", ["https://example.com/a.png", "", "blob:x"])
 def test_other_files_are_refused(url: str):
     part = {"type": "file", "mediaType": "image/png", "url": url}
     with pytest.raises(InvalidRequest):

@@ -4,7 +4,6 @@ A client sends its whole list of messages each time. Only the last question coun
 before it, and the results that follow it. Unknown fields are ignored.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
@@ -14,11 +13,10 @@ from msgspec import Meta, Struct
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.protocols.files import SentFile
+from threadkeep.protocols.files import SentFile, file_at
 
 MOST_ID_CHARACTERS = 200
 
-_OUR_FILE = re.compile(r"(?:^|/)api/files/([0-9a-fA-F-]{36})(?:$|[/?#])")
 _GIVEN_ACTIONS = {
     ApprovalAction.ALLOW,
     ApprovalAction.DENY,
@@ -113,9 +111,6 @@ class Question:
     id: str
     text: str
     files: Sequence[SentFile]
-    """The files whose content it brings."""
-    file_ids: Sequence[str]
-    """The user's files that it names."""
     before: Sequence[str]
     """The ids of the texts before it."""
 
@@ -131,12 +126,10 @@ def question_of(sent: RunInput) -> Question | None:
         if isinstance(message.content, str)
         else "\n".join(part.text for part in parts if part.type == "text" and part.text)
     )
-    files = [part for part in parts if part.type != "text"]
     return Question(
         id=message.id,
         text=text,
-        files=[_file(part) for part in files if _our_file(part) is None],
-        file_ids=[id_ for part in files if (id_ := _our_file(part)) is not None],
+        files=[_file(part) for part in parts if part.type != "text"],
         before=[it.id for it in before if it.is_text],
     )
 
@@ -218,27 +211,15 @@ def _parameters(tool: SentTool) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", tool.parameters)
 
 
-def _our_file(part: SentPart) -> str | None:
-    """The id of one of the user's files: as such, or in its address."""
-    found = _OUR_FILE.search(_address(part))
-    return part.id or (found[1] if found else None)
-
-
-def _address(part: SentPart) -> str:
-    return part.url or (part.source.value if part.source and part.source.type == "url" else "")
-
-
 def _file(part: SentPart) -> SentFile:
-    name = part.filename or _name_in(part.metadata) or part.type
+    name, source = part.filename or _name_in(part.metadata) or part.type, part.source
+    if part.id is not None:
+        return SentFile(name, file_id=part.id)
     if part.data is not None:
         return SentFile(name, part.data)
-    if part.source is not None and part.source.type == "data":
-        return SentFile(name, part.source.value)
-    if not _address(part).startswith("data:"):
-        raise InvalidRequest(
-            f"Send the content of {name} itself; Threadkeep doesn't fetch addresses.", param="messages"
-        )
-    return SentFile(name, _address(part))
+    if source is not None and source.type == "data":
+        return SentFile(name, source.value)
+    return file_at(part.url or (source.value if source else ""), name, param="messages")
 
 
 def _name_in(metadata: Any) -> str | None:

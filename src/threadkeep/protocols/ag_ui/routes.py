@@ -90,8 +90,7 @@ async def info(call: Call) -> frames.Info:
 async def _asked(call: Call, agent_id: str, body: RunInput, question: Question) -> EventStream:
     """A run that replies to a question."""
     # A refused message must not create anything.
-    has_files = bool(question.files or question.file_ids)
-    check_user_content(question.text, most=0, has_files=has_files)
+    check_user_content(question.text, most=0, has_files=bool(question.files))
     outside = call.services.outside
     conversation = await outside.open(
         call.user, body.thread_id, None if agent_id == DEFAULT_AGENT else agent_id
@@ -100,10 +99,9 @@ async def _asked(call: Call, agent_id: str, body: RunInput, question: Question) 
     if await _is_answered(call, conversation, question):
         turn = await outside.regenerate(call.user, conversation, begun_with, question_id=question.id)
         return await _stream(call, turn, _run(body))
-    known = await call.services.files.parts(call.user, question.file_ids) if question.file_ids else ()
-    brought = await take_in(call.services.files, call.user, question.files, param="messages")
+    files = await take_in(call.services.files, call.user, question.files, param="messages")
     message = OutsideMessage(
-        content=question.text, id=question.id or None, files=(*known, *brought), before=question.before
+        content=question.text, id=question.id or None, files=files, before=question.before
     )
     turn = await outside.send(call.user, conversation, message, begun_with)
     return await _stream(call, turn, _run(body))

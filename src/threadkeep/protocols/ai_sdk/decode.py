@@ -5,13 +5,9 @@ and the ids of those before it, which say where it belongs. What the list says t
 is no evidence of anything.
 """
 
-import base64
-import binascii
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -20,9 +16,7 @@ from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.protocols.ai_sdk.frames import Version
-
-_OUR_FILE = re.compile(r"/api/files/([0-9a-fA-F-]{36})(?:[?#].*)?$")
-_MOST_SHOWN = 60
+from threadkeep.protocols.files import SentFile, file_at
 
 
 class ChatQuery(Struct, frozen=True, kw_only=True):
@@ -56,15 +50,6 @@ class ChatBody(Struct, frozen=True, kw_only=True, rename="camel"):
     def last(self) -> SentMessage | None:
         """The message that the request is about."""
         return self.message or (self.messages[-1] if self.messages else None)
-
-
-@dataclass(frozen=True, slots=True)
-class SentFile:
-    """A file of a message: its content, or the id of one that we have."""
-
-    name: str
-    content: bytes = b""
-    file_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +107,9 @@ def _submit(body: ChatBody, message: SentMessage) -> Submit:
     return Submit(
         id=message.id,
         content="\n\n".join(it.text for it in parts if isinstance(it, _Text) and it.text),
-        files=tuple(_file(it) for it in parts if isinstance(it, _File)),
+        files=tuple(
+            file_at(it.url, it.filename or "file", param="messages") for it in parts if isinstance(it, _File)
+        ),
         before=before,
         starts_over=is_whole and not before,
     )
@@ -181,24 +168,6 @@ def _decode(raw: Raw, kind: type[T]) -> T:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as exc:
         raise InvalidRequest(f"A part of the last message isn't valid: {exc}.", param="messages") from exc
-
-
-def _file(part: _File) -> SentFile:
-    name = (part.filename or "").replace("\\", "/").rpartition("/")[2] or "file"
-    if ours := _OUR_FILE.search(part.url):
-        return SentFile(name, file_id=ours[1])
-    head, comma, data = part.url.partition(",")
-    if not comma or not head.startswith("data:"):
-        shown = part.url if len(part.url) <= _MOST_SHOWN else f"{part.url[:_MOST_SHOWN]}…"
-        raise InvalidRequest(
-            f"Send files as data URLs; Threadkeep doesn't fetch addresses such as {shown}", param="messages"
-        )
-    if not head.endswith(";base64"):
-        return SentFile(name, unquote_to_bytes(data))
-    try:
-        return SentFile(name, base64.b64decode(data, validate=True))
-    except (binascii.Error, ValueError):
-        raise InvalidRequest(f"The data URL of {name} isn't valid base64.", param="messages") from None
 
 
 def _decisions(message: SentMessage, now: int) -> Mapping[str, Decision]:

@@ -24,11 +24,11 @@ from threadkeep.protocols.ai_sdk.decode import (
     tools_of,
 )
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
-from threadkeep.protocols.ai_sdk.files import take_in
 from threadkeep.protocols.ai_sdk.frames import HEADERS, Chat
 from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import TurnContext
+from threadkeep.protocols.files import take_in
 from threadkeep.requests.errors import ShapedError
 from threadkeep.requests.routing import Call, Route
 from threadkeep.requests.stream import EventStream
@@ -51,7 +51,7 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
         case Submit() as sent:
             # Before a conversation is created for it; the agent's own limit comes later.
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
-            files = await take_in(call.services.files, user, sent.files)
+            files = await take_in(call.services.files, user, sent.files, param="messages")
             conversation = await outside.open(user, body.id, body.agent_id)
             message = OutsideMessage(
                 id=sent.id or None,
