@@ -75,6 +75,7 @@ _FINISH_STEP = sse(frames.FinishStep())
 _RESET_STEP = sse(frames.ResetStep())
 _ABORT = sse(frames.Abort())
 _WAITING = sse(frames.Finish(finish_reason="tool-calls"))
+_EMPTY_DELTA = b'""}\n\n'
 
 _Frames = Sequence[bytes]
 
@@ -192,9 +193,13 @@ class _UIMessageTurn:
     def _open(self, kind: Literal["text", "reasoning"]) -> _Frames:
         self._grown += 1
         self._growing, self._id = kind, f"{self._iteration}.{self._grown}"
-        self._delta = b'data: {"type":"%b-delta","id":"%b","delta":' % (kind.encode(), self._id.encode())
-        is_text = kind == "text"
-        return (sse(frames.TextStart(id=self._id) if is_text else frames.ReasoningStart(id=self._id)),)
+        if kind == "text":
+            start, delta = frames.TextStart(id=self._id), frames.TextDelta(id=self._id, delta="")
+        else:
+            start, delta = frames.ReasoningStart(id=self._id), frames.ReasoningDelta(id=self._id, delta="")
+        # All deltas begin alike, so that is encoded once.
+        self._delta = sse(delta).removesuffix(_EMPTY_DELTA)
+        return (sse(start),)
 
     def _close(self) -> _Frames:
         """Ends the text or thought in progress."""
