@@ -1,5 +1,5 @@
 // What a front end does, without a browser: a conversation that is kept up to date, over a connection that breaks.
-import { ClientTools, FrontEnd, contentOf, isRunning, openRequests } from "@threadkeep/client";
+import { ClientTools, FrontEnd, contentOf, isLocalId, isRunning, openRequests } from "@threadkeep/client";
 
 const [baseUrl, agentId] = process.argv.slice(2);
 const tools = new ClientTools();
@@ -62,7 +62,8 @@ await until(thread.state, (it) => it.live);
 await thread.sending.send("How much is the rent?", {
   files: [{ key: "f", fileName: source.name, mediaType: source.type, size: source.size, kept: null, source }],
 });
-const { queued } = await until(thread.state, (it) => it.queued.length && !it.queued[0].messageId.startsWith("local:"));
+// The server may list it before its response has come.
+const { queued } = await until(thread.state, (it) => it.queued.length === 1 && !isLocalId(it.queued[0].messageId));
 print(queued.map(({ content, files }) => [content, files.map(({ fileName }) => fileName)]));
 print(texts(await until(thread.state, isDone)).slice(-2));
 
