@@ -177,6 +177,10 @@ class InMemoryTools:
         """The same for everyone."""
         return self
 
+    async def own_names(self, caller: Caller) -> Collection[str]:
+        """None that a client may not use."""
+        return ()
+
     async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
         """All tools."""
         await asyncio.sleep(0)

@@ -636,3 +636,14 @@ async def test_headers_that_a_hosts_server_lets_through_are_counted(tmp_path: Pa
     ):
         start, body = await messages_of(app_with(tmp_path), **more)
         assert (start["status"], json.loads(body["body"])["error"]["code"]) == (431, "HEADERS_TOO_LARGE")
+
+
+async def test_page_of_a_listed_origin_shows_images(tmp_path: Path):
+    shown = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    path = "/api/files/0190c5a0-0000-7000-8000-000000000001"
+    async with client_of(app_with(tmp_path, cors_origins=(LISTED,))) as client:
+        listed = await client.get(path, headers={**shown, "Referer": f"{LISTED}/"})
+        refusal(listed, 401, "UNAUTHENTICATED")
+        for referer in (f"{EVIL}/", f"{LISTED}.evil.example/", "", "null"):
+            other = await client.get(path, headers={**shown, "Referer": referer})
+            refusal(other, 403, "FORBIDDEN", "Sec-Fetch-Site")

@@ -48,6 +48,8 @@ class BegunWith:
     """The model as the client named it."""
     tools: tuple[ClientTool, ...] = ()
     """Tools that the client runs."""
+    leaves_queue: bool = False
+    """Whether what was queued before it stays held after it: it went first by stopping the turn before."""
     stops_unfollowed: bool = False
     """Whether the turn ends when nobody follows it."""
 

@@ -101,6 +101,9 @@ class Edge:
             )
         origin = headers[b"origin"].decode("latin-1") if b"origin" in headers else None
         is_ours = origin is not None and self._is_ours(origin, host)
+        if origin is None and headers.get(b"sec-fetch-dest") == b"image":
+            # An image of a page that may read from us: browsers send no origin for it.
+            is_ours = self._is_listed(headers.get(b"referer", b"").decode("latin-1"))
         writes = scope["type"] == "websocket" or scope["method"] not in _READING
         if not writes and not is_ours and _comes_from_another_site(scope, headers):
             return Forbidden(
@@ -115,6 +118,9 @@ class Edge:
                 param="Origin",
             )
         return None
+
+    def _is_listed(self, referer: str) -> bool:
+        return len(referer) <= MOST_HOST_CHARACTERS and _origin(referer) in self._origins
 
     def _is_ours(self, origin: str, host: str) -> bool:
         parsed = _origin(origin) if len(origin) <= MOST_HOST_CHARACTERS else None

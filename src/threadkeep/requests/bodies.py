@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
 from threadkeep.requests.discarding import DISCARD_S, Discarding
-from threadkeep.wire.json_shape import JsonShape
+from threadkeep.wire.json_shape import MOST_VALUES, JsonShape
 
 # The limit for routes by default, and for those that accept a prompt or a briefing.
 SMALL_BODY_BYTES = 64 * 1024
@@ -34,12 +34,12 @@ class BodyLimits:
         return min(most or self.most_bytes, self.most_bytes)
 
 
-async def read_json(request: Request, most: int, wait_s: float) -> bytes:
+async def read_json(request: Request, most: int, wait_s: float, *, most_values: int = MOST_VALUES) -> bytes:
     """A request's JSON; refuses it as soon as it proves too large, too deep or to have too many values."""
     if not has_body(request.scope, dict(request.scope["headers"])):
         return b""
     too_large = PayloadTooLarge(f"The request body can have at most {most} bytes.", details={"most": most})
-    shape, parts = JsonShape(), list[bytes]()
+    shape, parts = JsonShape(most_values), list[bytes]()
     async for part in body_parts(request, most, wait_s, too_large):
         shape.add(part)
         parts.append(part)

@@ -32,6 +32,7 @@ from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import decode_body_aside, decode_query
+from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY
 
 log = logging.getLogger("threadkeep.http")
 
@@ -102,7 +103,7 @@ class Route:
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
-    `body_has_files` also allows for the largest upload in it, as base64.
+    `body_has_files` also allows for the largest upload in it, as base64, and for a long history.
     """
 
     method: str
@@ -211,6 +212,7 @@ def endpoint(
     """
     handled = shape_of(route)
     body_decoder = msgspec.json.Decoder(handled.body) if handled.body else None
+    most_values = MOST_VALUES_OF_A_HISTORY if route.body_has_files else MOST_VALUES
     most_bytes = limits.of_body(route.most_body_bytes, with_files=route.body_has_files)
 
     async def respond(request: Request) -> Response:
@@ -221,7 +223,9 @@ def endpoint(
             await check_reach((await services()).store, user, request.path_params)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not handled.files
-        raw = await read_json(request, most_bytes, limits.wait_s) if reads else b""
+        raw = b""
+        if reads:
+            raw = await read_json(request, most_bytes, limits.wait_s, most_values=most_values)
         call = Call(user, await services(), request)
         arguments: dict[str, Any] = dict(request.path_params)
         if handled.query:

@@ -29,6 +29,9 @@ class NextTurns:
         """The turn of a queued message; None if it can't begin, and the queue is held."""
         if ended.turn.status is not TurnStatus.COMPLETED:
             return None
+        begun_with, began_at = held.turn.begun_with, held.turn.started_at
+        if begun_with is not None and begun_with.leaves_queue and message.created_at <= began_at:
+            return None
         # Loaded again: cards may have arrived since the turn began.
         user_id, id_ = held.conversation.user_id, held.conversation.id
         conversation = await persist(lambda: self._store.conversations.get(user_id, id_))

@@ -1,6 +1,6 @@
 """Sending: a user's message starts a turn or joins the queue; a reply is generated again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -65,6 +65,13 @@ class NewMessage:
     """The id that the client gave to the message."""
     may_be_repeated: bool = False
     """Whether the client may repeat the request without a key: then the same message returns its turn."""
+
+    @property
+    def for_turn(self) -> BegunWith | None:
+        """What its turn is begun with."""
+        if self.when_busy is not WhenBusy.STOP:
+            return self.begun_with
+        return replace(self.begun_with or BegunWith(), leaves_queue=True)
 
     @property
     def key(self) -> IdempotencyKey | None:
@@ -253,13 +260,14 @@ class Sending:
             model=self._starts.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
             key_id=user.key_id,
-            begun_with=message.begun_with,
+            begun_with=message.for_turn,
         )
         new = NewTurn(begun, key, waiting_end=waiting_end, outside_id=message.outside_id)
         return await self._starts.begin(user, agent, new)
 
     async def _stop(self, turn_id: TurnId) -> None:
         """Ends the active turn and keeps its text; what is queued behind it is held."""
+        self._starts.check_open()  # a node that begins no turn stops none either
         if not await self._node.abort(turn_id):
             raise TurnInProgress(
                 "The node running this turn isn't responding. Try again in a moment.",

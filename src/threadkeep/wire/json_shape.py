@@ -11,6 +11,8 @@ from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
 
 MOST_NESTING = 100  # far below what Python or a database can handle, far above what anybody needs
 MOST_VALUES = 50_000
+MOST_VALUES_OF_A_HISTORY = 500_000
+"""For clients that send a whole conversation with each message; most of it is never decoded."""
 
 _PART_BYTES = 16 * 1024
 _OPENING, _CLOSING = b"[{", b"]}"
@@ -27,7 +29,8 @@ def check_shape(text: bytes) -> None:
 class JsonShape:
     """The shape of a JSON text that arrives in parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_values: int = MOST_VALUES) -> None:
+        self._most_values = most_values
         self._depth = 0
         self._values = 1
         self._in_string = False
@@ -43,10 +46,10 @@ class JsonShape:
         moves = outside.translate(_STEPS, _NO_BRACKETS)
         opened = moves.count(1)
         self._values += opened + outside.count(b",")
-        if self._values > MOST_VALUES:
+        if self._values > self._most_values:
             raise PayloadTooLarge(
-                f"The request body can contain at most {MOST_VALUES} values.",
-                details={"mostValues": MOST_VALUES},
+                f"The request body can contain at most {self._most_values} values.",
+                details={"mostValues": self._most_values},
             )
         if self._depth + opened > MOST_NESTING:
             deepest = max(accumulate(array("b", moves), initial=self._depth))

@@ -418,7 +418,11 @@ async def test_message_that_stops_the_turn_keeps_its_text_and_goes_before_what_i
     assert (await post(talk, conversation, "2?", "stop", key="k")).json() == started.json()
     assert [it["type"] for it in await talk.events(stopped)][-1] == "done"
     await talk.events(started.json()["turnId"])
-    assert (await said(talk, conversation))[:4] == ["1?", "one", "2?", "two"]
+    assert await said(talk, conversation) == ["1?", "one", "2?", "two"]
+    assert [(it["content"], it["held"]) for it in (await detail(talk, conversation))["queued"]] == [
+        ("Later?", True),
+        ("Steering?", True),
+    ]
 
 
 async def test_edit_and_regeneration_stop_the_turn_where_they_say_so(talk: Talk, model: ScriptedModel):

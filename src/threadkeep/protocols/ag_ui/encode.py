@@ -20,7 +20,7 @@ its own. A reader who joins in the middle of one is told that it begins, and add
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, assert_never
 
@@ -49,6 +49,7 @@ from threadkeep.domain.events import (
     UserMessage,
 )
 from threadkeep.domain.ids import MessageId, TurnId
+from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import PassageNumbers
 from threadkeep.log.format import decode_chunk
@@ -140,6 +141,8 @@ class RunEncoder:
         self._written: list[_Growing] = []
         """The texts and thoughts of the current model call."""
         self._open_requests: dict[str, ApprovalRequest] = {}
+        self._unallowed: dict[str, ToolCalled] = {}
+        """Calls for the client that the user hasn't allowed yet: it would run them at once."""
         self._usage: dict[str | None, Usage] = {}
 
     def encode_chunk(self, chunk: LogChunk) -> bytes:
@@ -173,11 +176,13 @@ class RunEncoder:
             case Thought(text):
                 return self._say("thought", text)
             case ToolResultStored():
-                return () if body.tool_call_id in self._run.results else (_result(body),)
+                denied = self._unallowed.pop(body.tool_call_id, None)
+                call = _call(denied) if denied else ()
+                return [*call, *(() if body.tool_call_id in self._run.results else (_result(body),))]
             case ToolProgress():
                 return (frames.Custom(TOOL_PROGRESS, _progress(body)),)
             case ApprovalResponse():
-                self._open_requests.pop(body.request_id, None)
+                self._decided(body)
                 return ()
             case TurnStart():
                 return ()
@@ -205,6 +210,9 @@ class RunEncoder:
                 return ()
             case IterationRestart():
                 return self._superseded()
+            case ToolCalled() if body.asks and body.server == CLIENT:
+                self._unallowed[body.tool_call_id] = body
+                return ()
             case ToolCalled():
                 return _call(body)
             case Retrieval():
@@ -218,7 +226,9 @@ class RunEncoder:
                 )
             case ApprovalRequest():
                 self._open_requests[body.request_id] = body
-                return ()
+                is_for_client = body.kind is ApprovalKind.CLIENT_TOOL
+                call = self._unallowed.pop(body.tool_call_id or "", None) if is_for_client else None
+                return _call(call) if call else ()
             case Notice(code, message):
                 return (frames.Custom(NOTICE, {"code": code, "message": message}),)
             case UsageReported():
@@ -236,6 +246,13 @@ class RunEncoder:
                 return (frames.RunError(message, code),)
             case _ as never:
                 assert_never(never)
+
+    def _decided(self, body: ApprovalResponse) -> None:
+        """The user may have changed the arguments of a call that the client runs."""
+        request = self._open_requests.pop(body.request_id, None)
+        call = self._unallowed.get(request.tool_call_id or "") if request else None
+        if call is not None and body.arguments is not None:
+            self._unallowed[call.tool_call_id] = replace(call, arguments=body.arguments)
 
     def _say(self, kind: Literal["text", "thought"], text: str) -> Sequence[Frame]:
         growing = self._growing

@@ -22,6 +22,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.events import Retrieval, ReturnedImage
 from threadkeep.domain.ids import MessageId
+from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
     CardPart,
@@ -206,7 +207,9 @@ class _Reply:
 
     def _add_call(self, part: ToolCallPart) -> None:
         call = part.call
-        arguments = frames.encode_json(call.arguments).decode()
+        if _waits_to_be_allowed(part):
+            return
+        arguments = frames.encode_json(_arguments(part)).decode()
         function = frames.Function(call.tool_name, arguments)
         self.messages.append(
             frames.AssistantMessage(call.sent_id, tool_calls=[frames.ToolCall(call.sent_id, function)])
@@ -216,6 +219,18 @@ class _Reply:
             metadata = result_metadata(call.status.value, call.chart_data, images, call.artifact_ids)
             content = result_content(call.result, call.error)
             self.messages.append(frames.ToolMessage(result_id(call.sent_id), call.sent_id, content, metadata))
+
+
+def _waits_to_be_allowed(part: ToolCallPart) -> bool:
+    """Whether the client would run a call that the user hasn't allowed."""
+    is_asking = part.approval is not None and part.client_request is None
+    return part.call.server == CLIENT and is_asking and part.call.status is ToolCallStatus.RUNNING
+
+
+def _arguments(part: ToolCallPart) -> Mapping[str, Any]:
+    """The arguments with which the client runs a call, or our server did."""
+    decision = part.approval.decision if part.approval and part.call.server == CLIENT else None
+    return part.call.arguments if decision is None or decision.arguments is None else decision.arguments
 
 
 def _superseded(id_: str, text: str) -> frames.ActivityMessage:

@@ -293,10 +293,11 @@ class UIMessage(Struct, frozen=True, kw_only=True):
     parts: Sequence[Part]
 
 
-class Chat(Struct, frozen=True, kw_only=True):
-    """A conversation, as `useChat` takes it."""
+class Chat(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A conversation, as `useChat` takes it; `conversationId` is its id in our own API."""
 
     id: str
+    conversation_id: str | UnsetType = UNSET
     messages: Sequence[UIMessage]
 
 

@@ -98,7 +98,8 @@ async def history(call: Call, *, chat_id: str, query: ChatQuery) -> Chat:
         return Chat(id=chat_id, messages=[])
     messages = [it for it in await outside.history(call.user, conversation) if _is_listed(it.status, query)]
     ids = await outside.ids_of(conversation, messages)
-    return Chat(id=chat_id, messages=[ui_message(it, ids[it.id], reader) for it in messages])
+    shown = [ui_message(it, ids[it.id], reader) for it in messages]
+    return Chat(id=chat_id, conversation_id=conversation.id, messages=shown)
 
 
 def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:

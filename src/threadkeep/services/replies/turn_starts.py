@@ -66,7 +66,7 @@ class TurnStarts:
 
     async def begin(self, user: User, agent: Agent, new: NewTurn) -> tuple[Turn, Conversation]:
         """Begins a turn. StorageConflict if its conversation has changed since it was read."""
-        self._check_open()
+        self.check_open()
         await self._node.begin(await self._prepare(user, agent, new))
         return new.begun.turn, new.begun.conversation
 
@@ -76,7 +76,7 @@ class TurnStarts:
         async def prepare_next(
             previous: Turn, conversation: Conversation, message: QueuedMessage
         ) -> PreparedTurn:
-            self._check_open()
+            self.check_open()
             agent = await self.agent_of(user, conversation)
             begun = self.of_queued(agent, conversation, message, key_id=message.key_id)
             new = NewTurn(begun, queue=QueueChange(message))
@@ -99,6 +99,7 @@ class TurnStarts:
             give_back=lambda: self._allowances.give_turn_back(user.id, turn_id),
         )
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuses to begin a turn while this process is ending."""
         if self._node.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
