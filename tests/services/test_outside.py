@@ -203,6 +203,25 @@ async def test_regenerated_answer_stands_beside_the_old_one_and_a_repeated_reque
     assert await chat.texts() == ["1?", "Better."]
 
 
+async def test_equal_regenerations_at_once_are_one_turn(chat: Chat, model: ScriptedModel):
+    await chat.say("1?", "m1")
+    gate = Gate()
+    model.script([Say("Better"), Wait(gate), Say(".")])
+    now = await chat.now()
+    regenerations = [chat.outside.regenerate(LOCAL, now, BEGUN_WITH, question_id="m1") for _ in range(3)]
+    turns = await asyncio.gather(*regenerations)
+    assert len({it.id for it in turns}) == 1
+    gate.open()
+    await chat.services.turns.finished(turns[0])
+
+
+async def test_message_that_claims_an_answers_id_gets_its_own(chat: Chat):
+    first = await chat.say("1?", "m1")
+    await chat.say("2?", first.assistant_message_id, first.assistant_message_id)
+    ids = await chat.outside.ids_of(await chat.now(), await chat.path())
+    assert len(set(ids.values())) == 4
+
+
 async def test_turn_keeps_what_it_was_begun_with(chat: Chat):
     turn = await chat.say("1?", "m1")
     kept = (await chat.services.turns.get(LOCAL, turn.id)).begun_with

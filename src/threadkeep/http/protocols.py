@@ -24,7 +24,9 @@ _SHAPES: Mapping[str, ErrorShape] = {
 
 def shape_at(path: str) -> ErrorShape:
     """How errors look at a path."""
-    return next((shape for prefix, shape in _SHAPES.items() if path.startswith(prefix)), our_shape)
+    return next(
+        (shape for prefix, shape in _SHAPES.items() if f"{path}/".startswith(f"{prefix}/")), our_shape
+    )
 
 
 def error_at(scope: Scope, error: ThreadkeepError, request_id: str) -> Response:

@@ -45,6 +45,9 @@ class Mirrors:
         mirror = self._mirrors.get(turn_id)
         if mirror is None:
             mirror = self._mirrors[turn_id] = self._start(LiveLog(turn_id))
+        elif mirror.live.paused:  # the turn may continue by now, and this reader knows it
+            mirror.live.paused = False
+            mirror.wake.set()
         mirror.followers += 1
         try:
             yield mirror.live

@@ -81,8 +81,7 @@ class Approvals:
             asked = await self._store.approvals.get(turn.id, request_id.lower())
         if asked is None:
             raise ApprovalNotFound
-        _check(asked, decision)
-        await self._check_value(user, asked, decision)
+        await self.check(user, asked, decision)
         # Even if the request is cancelled meanwhile: a turn that this node has taken must run.
         decided = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, decision)))
         match decided.outcome:
@@ -103,6 +102,11 @@ class Approvals:
                     )
                 )
                 return await own_turn(self._store, user, turn_id)
+
+    async def check(self, user: User, asked: Approval, decision: Decision) -> None:
+        """Rejects a decision that doesn't match the request."""
+        _check(asked, decision)
+        await self._check_value(user, asked, decision)
 
     async def _check_value(self, user: User, asked: Approval, decision: Decision) -> None:
         """Rejects arguments or an answer that don't match the request's schema."""

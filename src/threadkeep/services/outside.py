@@ -125,6 +125,8 @@ class Outside:
         """
         if message.id is not None:
             _check_id(message.id)
+        known = await self.message(conversation, message.id) if message.id else None
+        is_taken = known is not None and known.role is not MessageRole.USER
         sent = await self._sending.send(
             user,
             conversation.id,
@@ -135,7 +137,7 @@ class Outside:
                 when_busy=WhenBusy.STOP,
                 model=model,
                 begun_with=begun_with,
-                outside_id=message.id,
+                outside_id=None if is_taken else message.id,
                 may_be_repeated=True,
             ),
         )
@@ -161,11 +163,6 @@ class Outside:
             answer = await self._newest_reply(question)
         if answer is None and (question_id or answer_id):
             raise NothingToRegenerate("This conversation has no such message.")
-        replaced = await self._turn_of(user, answer) if answer else None
-        if replaced is not None and replaced.id != conversation.active_turn_id:
-            question = await self._store.messages.get(conversation.id, replaced.user_message_id)
-            if question and (running := await self._answering_again(user, conversation, question)):
-                return running
         turn, _ = await self._sending.regenerate(
             user,
             conversation.id,
@@ -173,6 +170,7 @@ class Outside:
             model=model,
             when_busy=WhenBusy.STOP,
             begun_with=begun_with,
+            may_be_repeated=True,
         )
         return turn
 
@@ -191,6 +189,7 @@ class Outside:
             request = await self._approvals.about(turn, id_, decision.action)
             if request is None:
                 raise ApprovalNotFound
+            await self._approvals.check(user, request, decision)
             asked.append((request, decision))
         for request, decision in asked:
             turn = await self._approvals.decide(user, turn.id, request.request_id, decision)

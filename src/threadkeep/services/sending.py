@@ -1,5 +1,6 @@
 """Sending: a user's message starts a turn or joins the queue; a reply is generated again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -99,6 +100,11 @@ Sent = tuple[Turn, Conversation] | QueuedMessage
 """The outcome of sending a message: a turn that replies to it, or its place in the queue."""
 
 
+def _files_of(files: Sequence[FilePart]) -> list[tuple[str, int]]:
+    """Files by what stays the same when a client sends them again."""
+    return [(it.file_name, it.size) for it in files]
+
+
 class Sending:
     """The use cases that start turns."""
 
@@ -176,9 +182,10 @@ class Sending:
         when_busy: WhenBusy = WhenBusy.REJECT,
         begun_with: BegunWith | None = None,
         idempotency_key: str | None = None,
+        may_be_repeated: bool = False,
     ) -> tuple[Turn, Conversation]:
         """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
-        same turn.
+        same turn; so does any request that `may_be_repeated`, while the turn runs.
         """
         which = "" if model is None else f"{_MODEL}{model}"
         asked = f"{_brought(begun_with)}{_REGENERATE}{(message_id or '').lower()}{which}"
@@ -198,6 +205,8 @@ class Sending:
             branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
             if replaced is None or branch is None:
                 raise NothingToRegenerate("This reply doesn't answer a question.")
+            if may_be_repeated and (running := await self._replacing(user, conversation, replaced)):
+                return running, conversation
             chosen = self._starts.chosen_model(agent, model)
             if conversation.active_turn_id is not None:  # only now: what is refused stops nothing
                 await self._stop(conversation.active_turn_id)
@@ -274,6 +283,14 @@ class Sending:
                 details={"turnId": turn_id},
             )
 
+    async def _replacing(self, user: User, conversation: Conversation, replaced: Turn) -> Turn | None:
+        """The active turn, if it answers the question of another turn again already."""
+        if conversation.active_turn_id in (None, replaced.id):
+            return None
+        running = await self._store.turns.get(user.id, conversation.active_turn_id)
+        is_same = running is not None and running.user_message_id == replaced.user_message_id
+        return running if is_same else None
+
     async def _begun_by_same(
         self, user: User, conversation: Conversation, message: NewMessage
     ) -> Turn | None:
@@ -286,7 +303,9 @@ class Sending:
             return None
         turn = await self._store.turns.get(user.id, conversation.active_turn_id)
         asked = turn and await self._store.messages.get(conversation.id, turn.user_message_id)
-        if turn is None or asked is None or asked.turn_id != turn.id or asked.content != message.content:
+        if turn is None or asked is None or asked.turn_id != turn.id:
+            return None
+        if (asked.content, _files_of(asked.files)) != (message.content, _files_of(message.files)):
             return None
         if message.outside_id is not None:
             known = await self._store.outside_ids.of_messages(conversation.id, [asked.id])

@@ -88,7 +88,7 @@ class RunInput(Struct, frozen=True, rename="camel"):
     run_id: OutsideId
     protocol_version: str | None = None
     messages: list[SentMessage] = []
-    tools: list[SentTool] = []
+    tools: list[SentTool] | None = None
     state: Any = None
     resume: list[Resume] | None = None
 
@@ -141,9 +141,10 @@ def results_of(sent: RunInput, now: int) -> dict[str, Decision]:
         if message.role == "user":
             break
         if message.role == "tool" and message.tool_call_id not in results:
-            content = message.content if message.error is None else None
+            error = message.error or None
+            content = message.content if error is None else None
             results[message.tool_call_id] = Decision(
-                action=ApprovalAction.RESULT, at=now, content=content, error=message.error
+                action=ApprovalAction.RESULT, at=now, content=content, error=error
             )
     return results
 
@@ -198,7 +199,8 @@ def _approval_as_given(action: ApprovalAction, given: Mapping[str, Any], now: in
 def tools_of(sent: RunInput) -> tuple[ClientTool, ...]:
     """The tools that the client runs."""
     return tuple(
-        ClientTool(name=it.name, description=it.description, parameters=_parameters(it)) for it in sent.tools
+        ClientTool(name=it.name, description=it.description, parameters=_parameters(it))
+        for it in sent.tools or ()
     )
 
 

@@ -87,7 +87,7 @@ async def info(call: Call) -> frames.Info:
     return frames.Info(version=RUNTIME_VERSION, agents=listed)
 
 
-async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> EventStream:
+async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> EventStream | Response:
     """A run that replies to a question."""
     # A refused message must not create anything.
     check_user_content(question.text, most=0, has_files=bool(question.files))
@@ -141,10 +141,11 @@ async def _followed(call: Call, conversation: Conversation, body: RunInput) -> E
     return await _stream(call, turn, _run(body, before))
 
 
-async def _stream(call: Call, turn: Turn, run: Run, seen: int = 0) -> EventStream:
+async def _stream(call: Call, turn: Turn, run: Run, seen: int = 0) -> EventStream | Response:
     add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
     log = await call.services.turns.follow(turn, seen, from_first=True)
-    assert log is not None  # a turn's last event comes after all that its client can have seen
+    if log is None:  # it was stopped just when its client answered
+        return Response(run.opening(turn.id) + run.finished(), media_type=MEDIA_TYPE)
     encoder = RunEncoder(run, turn.id, turn.assistant_message_id, seen)
     location = {"Location": call.link(f"/api/turns/{turn.id}")}
     return EventStream(log, encoder, location, ends_when_paused=True)

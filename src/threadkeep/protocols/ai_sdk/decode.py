@@ -39,7 +39,7 @@ class ChatBody(Struct, frozen=True, kw_only=True, rename="camel"):
     id: str
     messages: list[SentMessage] = []
     message: SentMessage | None = None
-    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    trigger: Literal["submit-message", "regenerate-message"] | None = None
     message_id: str | None = None
     agent_id: str | None = None
     model: str | None = None

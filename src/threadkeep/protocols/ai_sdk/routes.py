@@ -34,7 +34,7 @@ from threadkeep.requests.routing import Call, Route
 from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import OutsideMessage
 
-PREFIX = "/api/ai-sdk/"
+PREFIX = "/api/ai-sdk"
 REPLAYED_MS = 60_000
 """How long after its end a turn is replayed: the client may have been cut off before the end."""
 
@@ -141,7 +141,7 @@ def _is_listed(status: MessageStatus, query: ChatQuery) -> bool:
     return query.version > 5 or status not in (MessageStatus.PENDING, MessageStatus.STREAMING)
 
 
-_CHAT = f"{PREFIX}chat"
+_CHAT = f"{PREFIX}/chat"
 
 ROUTES = (
     Route(
