@@ -1,5 +1,6 @@
 /** Tools that run here: the model calls them, the turn waits, and the client sends what they return. */
 
+import { jsonValue } from "./json-value.ts";
 import { type Outbox } from "./outbox/outbox.ts";
 import { type OtherTabs } from "./outbox/ports.ts";
 import { type AnswerBody, type ApprovalsView, type CallApprovalView, type ClientToolBody } from "./schema.ts";
@@ -14,6 +15,8 @@ export interface ClientTool extends ClientToolBody {
   parameters: Record<string, unknown>;
   /** Runs a call; what it returns is sent as JSON, and what it throws as the reason of its failure.
 
+  A result that is not JSON, or that the server refuses, becomes a failure too, which says why.
+
   Without it the request stays open until somebody answers it with `{ action: "result", … }`. */
   run?: (input: Record<string, unknown>, call: ClientToolCall) => unknown;
 }
@@ -24,6 +27,8 @@ export interface ClientToolCall {
   turnId: string;
   toolCallId: string;
 }
+
+const NO_REASON = "The tool failed.";
 
 /** The tools that a front end offers with every message. */
 export class ClientTools {
@@ -84,7 +89,8 @@ class ClientCalls {
     await this.alone(`tool.${requestId}`, async () => {
       if (!(await this.#isOpen(requestId))) return;
       const body = await resultOf(run, input, { conversationId, turnId, toolCallId });
-      await this.outbox.deliver({ kind: "answer", conversationId, turnId, requestId, body });
+      const delivered = this.outbox.deliver({ kind: "answer", conversationId, turnId, requestId, body, tellsRefusal: true });
+      await delivered.catch(() => {}); // the turn was told, or is over: in no case does the tool run again
     }).catch(() => this.begun.delete(requestId)); // the server was away: it is looked at again when that is back
   }
 
@@ -98,9 +104,24 @@ class ClientCalls {
 
 /** Runs a call; what to answer its request with. */
 export async function resultOf(run: NonNullable<ClientTool["run"]>, input: Record<string, unknown>, call: ClientToolCall): Promise<AnswerBody> {
+  let content: unknown;
   try {
-    return { action: "result", content: (await run(input, call)) ?? null };
+    content = await run(input, call);
   } catch (error) {
-    return { action: "result", error: (error instanceof Error && error.message) || String(error) };
+    return { action: "result", error: reasonOf(error) };
+  }
+  try {
+    return { action: "result", content: jsonValue(content) };
+  } catch (error) {
+    const [reason] = reasonOf(error).split("\n"); // about a cycle, some engines write a drawing below it
+    return { action: "result", error: `The tool has run, but its result can't be sent: ${reason}` };
+  }
+}
+
+function reasonOf(error: unknown): string {
+  try {
+    return String((error instanceof Error && error.message) || error).trim() || NO_REASON;
+  } catch {
+    return NO_REASON; // not even a text can be made of it
   }
 }

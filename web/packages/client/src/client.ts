@@ -5,9 +5,11 @@ A front end uses `FrontEnd`, which keeps what a person sees. The names are those
 import { ApiClient, freshKey, type ApiClientOptions } from "./api-client.ts";
 import { resultOf, type ClientTool } from "./client-tools.ts";
 import { defaultAgentId } from "./default-agent.ts";
-import { MessageQueued, TurnWaiting, Unreachable } from "./errors.ts";
+import { ApiError, MessageQueued, TurnWaiting, Unreachable } from "./errors.ts";
 import { type SentView } from "./outbox/ports.ts";
+import { verdictOn } from "./outbox/verdict.ts";
 import { postOnce, repeated } from "./post-once.ts";
+import { refusedResult } from "./refused-result.ts";
 import {
   type AbortView,
   type AgentBody,
@@ -220,8 +222,16 @@ export class Client {
     const { kind, toolName, toolCallId = "", conversationId, turnId, arguments: input = {} } = request;
     const run = kind === "client_tool" && tools.find(({ name }) => name === toolName)?.run;
     if (!run) return false;
-    await this.answer(request, await resultOf(run, input, { conversationId, turnId, toolCallId }));
+    const result = await resultOf(run, input, { conversationId, turnId, toolCallId });
+    await this.answer(request, result).catch((error: unknown) => this.#tellRefusal(request, error));
     return true;
+  }
+
+  /** Tells a turn why its tool's result was refused; any other error is thrown on. */
+  async #tellRefusal(request: ApprovalView, error: unknown): Promise<void> {
+    if (!(error instanceof ApiError) || verdictOn(error, 1).kind !== "final") throw error;
+    const instead = refusedResult(error);
+    if (instead) await this.answer(request, instead);
   }
 
   // Branches.

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
+import { Client } from "../src/client";
 import { ClientTools } from "../src/client-tools";
 import { FrontEnd } from "../src/front-end";
 import { MemoryStore } from "../src/outbox/memory-store";
@@ -18,6 +19,8 @@ const EVENTS = [
 /** A server whose turn waits for the client's tool. */
 let isOpen: boolean;
 let answers: unknown[];
+/** How the server fails, answer after answer, before it takes one. */
+let failures: { status: number; code: string; message: string }[];
 /** What tabs share. */
 let store: MemoryStore;
 let locks: Map<string, Promise<unknown>>;
@@ -27,10 +30,12 @@ async function respond(url: URL, { method, body }: { method: string; body: unkno
   const path = url.pathname;
   if (path.endsWith("/approvals/r") && method === "POST") {
     answers.push(JSON.parse(body as string));
+    const failure = failures.shift();
+    if (failure) return Response.json({ error: failure }, { status: failure.status });
     isOpen = false;
     return Response.json({ id: "t" });
   }
-  if (path.endsWith("/api/approvals")) return Response.json({ items: isOpen ? [{ requestId: "r", turnId: "t" }] : [] });
+  if (path.endsWith("/api/approvals")) return Response.json({ items: isOpen ? [{ requestId: "r", turnId: "t", kind: "client_tool", toolName: "color" }] : [] });
   if (path.endsWith("/t/events")) return new Response(EVENTS.map((it) => `data: ${JSON.stringify(it)}\n\n`).join("") + ": stays open");
   if (path.endsWith("/api/me")) return Response.json({ id: "alice" });
   if (path.endsWith("/conversations/c")) {
@@ -44,7 +49,7 @@ async function respond(url: URL, { method, body }: { method: string; body: unkno
 async function open(): Promise<FrontEnd & { tools: ClientTools }> {
   const tabs: OtherTabs = {
     alone: <T>(name: string, work: () => Promise<T>) => {
-      const done = (locks.get(name) ?? Promise.resolve()).then(work);
+      const done = (locks.get(name) ?? Promise.resolve()).catch(() => {}).then(work);
       locks.set(name, done);
       return done;
     },
@@ -53,7 +58,7 @@ async function open(): Promise<FrontEnd & { tools: ClientTools }> {
   };
   // A stream that ends is opened again, after a while.
   const tools = new ClientTools();
-  const platform = { store, tabs, pause: () => new Promise<void>(() => {}) };
+  const platform = { store, tabs, pause: untilAborted };
   const frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: respond, platform, tools });
   await frontEnd.start();
   const thread = frontEnd.open("c");
@@ -62,10 +67,29 @@ async function open(): Promise<FrontEnd & { tools: ClientTools }> {
   return Object.assign(frontEnd, { tools });
 }
 
+/** Waits, as before a retry that nothing hurries. */
+const untilAborted = (_: number, signal?: AbortSignal) =>
+  new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+
+/** Lets the page look for calls again once it has done what it had to, as every change of a conversation does. */
+async function lookAgain({ tools }: { tools: ClientTools }): Promise<void> {
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
+  await settled();
+  tools.add({ name: "other", description: "", parameters: {} });
+  await settled();
+}
+
+const NUL = { status: 422, code: "INVALID_REQUEST", message: "Text can't contain NUL characters." };
+const TOO_LARGE = { status: 413, code: "PAYLOAD_TOO_LARGE", message: "A tool's result can have at most 9 bytes." };
+const AWAY = { status: 503, code: "UNAVAILABLE", message: "Later." };
+const BUSY = { status: 429, code: "RATE_LIMITED", message: "Too many." };
+const RESULT = { action: "result", content: "blue" };
+const refusal = ({ message }: { message: string }) => ({ action: "result", error: `The tool has run, but the server refused its result: ${message}` });
+
 const color = (run: (input: Record<string, unknown>) => unknown) => ({ name: "color", description: "A color.", parameters: {}, run });
 
 beforeEach(() => {
-  [isOpen, answers, store, locks, opened] = [true, [], new MemoryStore(), new Map(), []];
+  [isOpen, answers, failures, store, locks, opened] = [true, [], [], new MemoryStore(), new Map(), []];
 });
 afterEach(() => {
   for (const { frontEnd, thread } of opened) {
@@ -90,6 +114,129 @@ it("sends why a call failed", async () => {
     }),
   );
   await vi.waitFor(() => expect(answers).toEqual([{ action: "result", error: "It is night." }]));
+});
+
+it.each([NUL, TOO_LARGE])("tells the turn why its result was refused, and runs the tool once: $status", async (failure) => {
+  failures = [failure];
+  const run = vi.fn(() => "blue");
+  const frontEnd = await open();
+  frontEnd.tools.add(color(run));
+  await vi.waitFor(() => expect(answers).toEqual([RESULT, refusal(failure)]));
+  await lookAgain(frontEnd);
+  expect(run).toHaveBeenCalledOnce();
+  expect(isOpen).toBe(false);
+});
+
+it("tells it once, also if that is refused", async () => {
+  failures = [NUL, NUL, NUL];
+  const run = vi.fn(() => "blue");
+  const frontEnd = await open();
+  frontEnd.tools.add(color(run));
+  await vi.waitFor(() => expect(answers).toEqual([RESULT, refusal(NUL)]));
+  await lookAgain(frontEnd);
+  expect(run).toHaveBeenCalledOnce();
+  expect(answers).toHaveLength(2);
+});
+
+it("repeats the same result while the server is away, and tells of a refusal after that", async () => {
+  failures = [AWAY, BUSY, NUL, AWAY];
+  const run = vi.fn(() => "blue");
+  const frontEnd = await open();
+  frontEnd.tools.add(color(run));
+  await vi.waitFor(() => {
+    frontEnd.outbox.retry();
+    expect(isOpen).toBe(false);
+  });
+  expect(answers).toEqual([RESULT, RESULT, RESULT, refusal(NUL), refusal(NUL)]);
+  expect(run).toHaveBeenCalledOnce();
+});
+
+it.each([404, 409, 410])("says nothing more if nobody waits for its result any longer: %i", async (status) => {
+  failures = [{ status, code: "OVER", message: "Over." }];
+  const run = vi.fn(() => "blue");
+  const frontEnd = await open();
+  frontEnd.tools.add(color(run));
+  await vi.waitFor(() => expect(answers).toEqual([RESULT]));
+  await lookAgain(frontEnd);
+  expect(run).toHaveBeenCalledOnce();
+  expect(answers).toHaveLength(1);
+});
+
+it("tells the turn of a refusal that comes after a reload", async () => {
+  failures = [AWAY, NUL];
+  const run = vi.fn(() => "blue");
+  (await open()).tools.add(color(run));
+  await vi.waitFor(() => expect(answers).toEqual([RESULT]));
+  opened[0]!.frontEnd.stop();
+  locks.clear();
+  const reloaded = await open();
+  reloaded.tools.add(color(run));
+  await vi.waitFor(() => expect(answers).toEqual([RESULT, RESULT, refusal(NUL)]));
+  await lookAgain(reloaded);
+  expect(run).toHaveBeenCalledOnce();
+});
+
+const cycle: Record<string, unknown> = {};
+cycle["self"] = cycle;
+it.each([
+  ["a BigInt", { count: 10n }, "JSON has no BigInt"],
+  ["a cycle", cycle, expect.stringMatching(/circular|cyclic/)],
+  ["a Map", new Map([["sky", "blue"]]), "JSON has no Map"],
+  ["NaN", [1, NaN], "JSON has no NaN"],
+  ["a function", () => "blue", "JSON has no Function"],
+])("tells the turn that its result is not JSON: %s", async (_, returned, reason) => {
+  const run = vi.fn(() => returned);
+  const frontEnd = await open();
+  frontEnd.tools.add(color(run));
+  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  const [said, why] = (answers[0] as { error: string }).error.split(": ");
+  expect(said).toBe("The tool has run, but its result can't be sent");
+  expect(why).toEqual(reason);
+  expect(why).not.toContain("\n");
+  await lookAgain(frontEnd);
+  expect(run).toHaveBeenCalledOnce();
+});
+
+it("sends a result as it was when the tool returned it, however late", async () => {
+  failures = [AWAY];
+  const returned = { color: "blue", at: new Date(0), nothing: undefined, all: [undefined, null] };
+  const frontEnd = await open();
+  frontEnd.tools.add(color(() => returned));
+  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  returned.color = "red";
+  await vi.waitFor(() => {
+    frontEnd.outbox.retry();
+    expect(isOpen).toBe(false);
+  });
+  const sent = { action: "result", content: { color: "blue", at: "1970-01-01T00:00:00.000Z", all: [null, null] } };
+  expect(answers).toEqual([sent, sent]);
+});
+
+it("sends null for undefined, also where only its JSON is that", async () => {
+  for (const returned of [undefined, { toJSON: () => undefined }]) {
+    [isOpen, answers] = [true, []];
+    (await open()).tools.add(color(() => returned));
+    await vi.waitFor(() => expect(answers).toEqual([{ action: "result", content: null }]));
+  }
+});
+
+it.each([["nothing", ""], ["what has no text", Object.create(null) as unknown]])("says that a call failed which throws %s", async (_, thrown) => {
+  const frontEnd = await open();
+  frontEnd.tools.add(
+    color(() => {
+      throw thrown;
+    }),
+  );
+  await vi.waitFor(() => expect(answers).toEqual([{ action: "result", error: "The tool failed." }]));
+});
+
+it("tells the turn of a program why its result was refused", async () => {
+  failures = [NUL];
+  const run = vi.fn(() => "blue");
+  const client = new Client({ baseUrl: "http://h", fetch: respond, pause: untilAborted });
+  void client.reply("t", { tools: [color(run)] });
+  await vi.waitFor(() => expect(answers).toEqual([RESULT, refusal(NUL)]));
+  expect(run).toHaveBeenCalledOnce();
 });
 
 it("does not run a call again whose result waits since before a reload", async () => {

@@ -3,7 +3,7 @@
 import { ApiError, missingFileIn } from "../errors.ts";
 import { type ConversationView } from "../schema.ts";
 import { type Entries } from "./entries.ts";
-import { laneOf, withoutCopy, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
+import { laneOf, tellingRefusal, withoutCopy, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
 import { type OtherTabs, type OutboxTransport, type SentView } from "./ports.ts";
 import { verdictOn } from "./verdict.ts";
 
@@ -94,6 +94,11 @@ export class Delivery {
     const failures = item.failures + 1;
     const verdict = verdictOn(error, failures);
     if (verdict.kind === "final") {
+      const told = tellingRefusal(item.entry, error);
+      if (told) {
+        await this.entries.keep(told, signal);
+        return "more";
+      }
       this.entries.forget(id);
       // Listeners return the text before the entry is removed, so that it is always in at least one place.
       this.emit({ type: "refused", entry: item.entry, error });

@@ -1,5 +1,7 @@
 /** What the user has sent and the server has not acknowledged. Pure. */
 
+import { ApiError } from "../errors.ts";
+import { refusedResult } from "../refused-result.ts";
 import { type AnswerBody, type ClientToolBody } from "../schema.ts";
 import { type KeptFile } from "../turn/files.ts";
 
@@ -63,6 +65,8 @@ export interface OutgoingDecision extends EntryHead {
   turnId: string;
   requestId: string;
   body: AnswerBody;
+  /** It is what a tool returned: if the server refuses it, the turn is told so, since nobody else waits for it. */
+  tellsRefusal?: boolean;
 }
 
 export type OutboxEntry = OutgoingMessage | OutgoingDecision;
@@ -91,6 +95,13 @@ export function withoutCopy(entry: OutboxEntry, fileId: string | null): Outgoing
   if (entry.kind !== "message" || fileId === null) return null;
   if (!entry.files.some((it) => it.kept?.fileId === fileId && it.source)) return null;
   return { ...entry, files: entry.files.map((it) => (it.kept?.fileId === fileId ? { ...it, kept: null } : it)) };
+}
+
+/** The entry that tells the turn why its tool's result was refused; null if that is not to be told, or was. */
+export function tellingRefusal(entry: OutboxEntry, error: unknown): OutgoingDecision | null {
+  if (entry.kind !== "answer" || !entry.tellsRefusal || !(error instanceof ApiError)) return null;
+  const body = refusedResult(error);
+  return body && { ...entry, body, tellsRefusal: false };
 }
 
 /** A file as it is shown before the server has it: by name. */
