@@ -137,7 +137,8 @@ async def test_body_over_the_limit_is_refused_however_it_is_sent(target: Target)
 def most_of(operation: Operation) -> int:
     """How large a body each route takes: little, but where people and programs send texts."""
     is_queued = operation.method == "PATCH" and "/queued/" in operation.path
-    if is_queued or operation.path.endswith(("/messages", "/chat", "/executions")):
+    of_clients = ("/messages", "/regenerate", "/chat", "/executions", "/approvals/{request_id}")
+    if is_queued or operation.path.endswith(of_clients):
         return MOST
     of_texts = operation.path.endswith(("/{component}", "/agents", "/domains", "/briefings", "/rerun")) or (
         operation.method == "PATCH" and operation.path.endswith("/{agent_id}")
