@@ -25,7 +25,7 @@ from threadkeep.domain.user import User
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.requests import stream
-from threadkeep.requests.stream import EventStream, broken_off
+from threadkeep.requests.stream import EventStream, StreamEnd, broken_off
 from threadkeep.testing import ScriptedModel, scripted_settings
 
 ALICE = User(UserId("alice"))
@@ -126,6 +126,7 @@ class Silent:
     """A source that says nothing until it is woken."""
 
     has_ended = True
+    is_paused = False
 
     def __init__(self) -> None:
         self._woken = asyncio.Event()
@@ -156,7 +157,7 @@ class Raw:
     def encode_chunk(self, chunk: bytes) -> bytes:
         return chunk
 
-    def end(self) -> bytes:
+    def end(self, how: StreamEnd) -> bytes:
         return b"the end"
 
 
