@@ -113,6 +113,7 @@ OF_EVERY_SERVER = {
     "renewal of leases",
     "takeover of turns",
     "expiry of approvals",
+    "end of turns that nobody follows",
     "following changes of gateways",
     "looking at gateways",
 }

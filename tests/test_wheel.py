@@ -69,7 +69,7 @@ def test_bill_lists_every_locked_package_of_python(bill: Any) -> None:
 def test_bill_lists_what_the_page_has_in_it_and_none_of_the_tools_that_build_it(bill: Any) -> None:
     page = json.loads((ROOT / "web" / "package.json").read_text("utf-8"))
     names = {name for name, _ in components(bill)}
-    own = {"@threadkeep/client"}
+    own = {"@threadkeep/client", "@threadkeep/react"}
     assert page["dependencies"].keys() - own <= names
     assert not own & names
     assert not page["devDependencies"].keys() - {"@types/react"} & names  # the types are a peer's too
