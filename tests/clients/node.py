@@ -16,7 +16,7 @@ MOST_LINE_BYTES = 64 * 1024 * 1024
 
 
 class Driver:
-    """A node process that runs commands, several at once if need be."""
+    """A process that runs commands, several at once if need be."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -54,7 +54,7 @@ class Driver:
                 waiting.set_result(answer["result"])
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(AssertionError("node has ended"))
+                waiting.set_exception(AssertionError("the driver has ended"))
 
 
 @asynccontextmanager

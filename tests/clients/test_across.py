@@ -2,15 +2,18 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 from tests.clients.ag_ui.test_ag_ui import HERE as AG_UI
 from tests.clients.ai_sdk import driver as ai_sdk
 from tests.clients.conftest import new_agent, signed_in
+from tests.clients.mcp.client import connected
 from tests.clients.node import driving
+from tests.clients.openai.conftest import client_of, token
 from tests.talking import Talk
 from threadkeep.testing import Say, ScriptedModel, Think, ToolServer, UseTool
 
-QUESTIONS = ("One?", "Two?", "Three?")
+QUESTIONS = ("One?", "Two?", "Three?", "Four?", "Five?")
 
 
 def look() -> str:
@@ -26,7 +29,12 @@ def script(model: ScriptedModel) -> None:
 async def test_conversation_goes_through_every_protocol(talk: Talk, model: ScriptedModel):
     with ToolServer(look) as server:
         agent = await new_agent(talk, mcpServers={"desk": server.settings})
-        async with driving(AG_UI / "driver.mjs", AG_UI / "node") as ag_ui, ai_sdk.driving() as chats:
+        async with (
+            driving(AG_UI / "driver.mjs", AG_UI / "node") as ag_ui,
+            ai_sdk.driving() as chats,
+            client_of(talk, token("alice")) as openai,
+            connected(talk.url, signed_in("alice")) as mcp,
+        ):
 
             async def say_in_ours(thread: str, text: str) -> None:
                 if thread not in own_ids:
@@ -53,13 +61,31 @@ async def test_conversation_goes_through_every_protocol(talk: Talk, model: Scrip
                 shown = await ag_ui.do("run", name=name, message={"id": name, "content": text})
                 assert shown["errors"] == [], shown
 
+            async def say_in_openai(thread: str, text: str) -> None:
+                if thread not in own_ids:
+                    made = await openai.conversations.create(extra_body={"model": agent})
+                    own_ids[thread] = known_ids[thread] = str(UUID(made.id.removeprefix("conv_")))
+                named = known_ids.get(thread, thread)
+                said = await openai.responses.create(model=agent, input=text, conversation=named)
+                assert said.output_text.endswith("Well."), said
+
+            async def say_in_mcp(thread: str, text: str) -> None:
+                begun = thread in own_ids
+                where = {"conversationId": own_ids[thread]} if begun else {"agentId": agent}
+                said = await mcp.call_tool("send_message", {"content": text, **where})
+                assert said.structured_content["status"] == "COMPLETED", said
+                if not begun:
+                    known_ids[thread] = said.structured_content["conversationId"]
+
             own_ids: dict[str, str] = {}
             known_ids: dict[str, str] = {}
-            """The ids of conversations that began in our own API: other clients know them by these."""
+            """Our ids of conversations whose first client didn't choose one: others know them by these."""
             protocols: list[Callable[[str, str], Awaitable[None]]] = [
                 say_in_ours,
                 say_in_ai_sdk,
                 say_in_ag_ui,
+                say_in_openai,
+                say_in_mcp,
             ]
             for first in range(len(protocols)):
                 thread = f"begun in {first}"
@@ -72,7 +98,7 @@ async def test_conversation_goes_through_every_protocol(talk: Talk, model: Scrip
             folded = [folded_messages(await talk.messages(it["id"])) for it in listed]
             assert len(folded) == len(protocols)
             assert [it["text"] for it in folded[0][::2]] == list(QUESTIONS)
-            assert folded[0] == folded[1] == folded[2]
+            assert all(it == folded[0] for it in folded)
 
 
 def folded_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import FOR_MODEL
 from threadkeep.domain.user import User
-from threadkeep.services.files import MOST_FILES_OF_A_MESSAGE, Files
+from threadkeep.services.files import MOST_FILES_OF_A_MESSAGE, Files, LoadedFile
 
 MOST_SHOWN_FILE_BYTES = 1024 * 1024
 """Files have their own URLs: a larger one isn't in the history, which is one response."""
@@ -56,15 +56,25 @@ async def take_in(files: Files, user: User, sent: Sequence[SentFile], *, param: 
     """The files of a message in their order: new ones, once all are accepted, and those that we have."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
         raise InvalidRequest(f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param=param)
-    contents = [
-        (_without_folders(file.name), BytesIO(await asyncio.to_thread(_content, file, param)))
-        for file in sent
-        if file.file_id is None
-    ]
+    contents = [await _named_content(file, param) for file in sent if file.file_id is None]
     ids = [file.file_id.lower() for file in sent if file.file_id is not None]
     known = {part.file_id: part for part in await files.parts(user, ids)} if ids else {}
     new = iter([file.part for file in await files.add(user, *contents)] if contents else ())
     return tuple(next(new) if it.file_id is None else known[PayloadId(it.file_id.lower())] for it in sent)
+
+
+async def load(files: Files, user: User, sent: Sequence[SentFile], *, param: str) -> list[LoadedFile]:
+    """The same files for messages that are not stored."""
+    return [
+        await files.load(user, file.file_id)
+        if file.file_id is not None
+        else await files.load_new(user, *await _named_content(file, param))
+        for file in sent
+    ]
+
+
+async def _named_content(file: SentFile, param: str) -> tuple[str, BytesIO]:
+    return _without_folders(file.name), BytesIO(await asyncio.to_thread(_content, file, param))
 
 
 def _without_folders(name: str) -> str:

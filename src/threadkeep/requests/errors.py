@@ -26,6 +26,7 @@ STATUSES: dict[str, int] = {
     errors.TurnNotFound.code: 404,
     errors.ApprovalNotFound.code: 404,
     errors.BriefingNotFound.code: 404,
+    errors.MemoryNotFound.code: 404,
     errors.CompactionNotFound.code: 404,
     errors.DocumentNotFound.code: 404,
     errors.ArtifactNotFound.code: 404,
@@ -33,12 +34,15 @@ STATUSES: dict[str, int] = {
     errors.ModelNotFound.code: 404,
     errors.GatewayNotFound.code: 404,
     errors.KeyNotFound.code: 404,
+    errors.ShareNotFound.code: 404,
+    errors.ImportNotFound.code: 404,
     errors.RoleNotFound.code: 404,
     errors.McpServerNotFound.code: 404,
     errors.RouteNotFound.code: 404,
     errors.MethodNotAllowed.code: 405,
     errors.RequestTimeout.code: 408,
     errors.TurnInProgress.code: 409,
+    errors.ImportInProgress.code: 409,
     errors.ApprovalAnswered.code: 409,
     errors.PathChanged.code: 409,
     errors.NothingToRegenerate.code: 409,
@@ -52,6 +56,7 @@ STATUSES: dict[str, int] = {
     errors.PayloadTooLarge.code: 413,
     errors.UnsupportedDocument.code: 415,
     errors.UnsupportedFile.code: 415,
+    errors.UnsupportedImport.code: 415,
     errors.FileNotFound.code: 404,
     errors.RangeNotSatisfiable.code: 416,
     errors.InvalidRequest.code: 422,
@@ -109,6 +114,8 @@ class ShapedError:
     body: bytes
     media_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    status: int | None = None
+    """The protocol's own status for it, if it has another one."""
 
 
 ErrorShape = Callable[[ThreadkeepError, int, str], ShapedError]
@@ -139,7 +146,7 @@ def error_response(error: ThreadkeepError, *, request_id: str, shape: ErrorShape
     """An error as a response in a protocol's shape."""
     code, status = error.code, STATUSES.get(error.code, 500)
     shaped = shape(error, status, request_id)
-    response = Response(shaped.body, status, shaped.headers, media_type=shaped.media_type)
+    response = Response(shaped.body, shaped.status or status, shaped.headers, media_type=shaped.media_type)
     if isinstance(error, errors.Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.RateLimited):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
-from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -24,10 +23,11 @@ from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.user import User
 from threadkeep.ports.sign_in import check_every_s
+from threadkeep.requests.addresses import own_path
 from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.requests.cursors import Cursors
 from threadkeep.requests.errors import ErrorShape, error_response, our_shape
-from threadkeep.requests.stream import EventStream
+from threadkeep.requests.stream import EventStream, LastingResponse
 from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
@@ -54,7 +54,7 @@ class Call:
 
     def link(self, path: str) -> str:
         """One of our paths for clients, even if we are mounted below another path."""
-        return f"{quote(self.request.scope.get('root_path', ''))}{path}"
+        return own_path(self.request, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ class Route:
     `errors` are those that it can raise beyond those of every route, `also` are further statuses of a
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
     `scope` is what an API key needs for it: by default `read` for GET, and `admin` for anything else.
+    `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
@@ -116,6 +117,7 @@ class Route:
     scope: Scope | None = None
     within_agents: bool | None = None
     signed_in: bool = True
+    opens_share: bool = False
     most_body_bytes: int | None = SMALL_BODY_BYTES
     body_has_files: bool = False
     alias_of: str | None = None
@@ -235,7 +237,7 @@ def endpoint(
         if handled.files:
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)
-        if isinstance(result, EventStream):
+        if isinstance(result, LastingResponse):
             result.end_when_refused(still_signed_in(request, user), check_every_s(user))
         if isinstance(result, Response):
             return result

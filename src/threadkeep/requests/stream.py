@@ -82,7 +82,28 @@ async def _nothing() -> None:
     pass
 
 
-class EventStream(Response):
+class LastingResponse(Response):
+    """A response that stays open: it ends soon after its user may no longer read it."""
+
+    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(headers=headers)
+        self._check: Callable[[], Awaitable[None]] = _nothing
+        self.check_every_s = HEARTBEAT_EVERY_S
+
+    def end_when_refused(self, check: Callable[[], Awaitable[None]], every_s: float) -> None:
+        """Ends it soon after `check` refuses its user: tokens expire, and users are deleted."""
+        self._check, self.check_every_s = check, every_s
+
+    async def is_allowed(self) -> bool:
+        """Whether its user may still read it."""
+        try:
+            await self._check()
+        except (Unauthenticated, Forbidden):
+            return False
+        return True
+
+
+class EventStream(LastingResponse):
     """Sends what a source yields, until it ends or the reader disconnects.
 
     If it `ends_when_paused`, also until a turn waits for its user; by default it stays open meanwhile.
@@ -103,24 +124,15 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._source: Source[Any] = source
         self._encoding: Encoding[Any] = encoding
-        self._check: Callable[[], Awaitable[None]] = _nothing
-        self._check_every_s = HEARTBEAT_EVERY_S
-
-    def end_when_refused(self, check: Callable[[], Awaitable[None]], every_s: float) -> None:
-        """Ends the stream soon after `check` refuses its user: tokens expire, and users are deleted."""
-        self._check, self._check_every_s = check, every_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with self._source:
-            reader = _Reader(self._source, send, self._check_every_s)
+            reader = _Reader(self._source, send, self.check_every_s)
             listening = asyncio.create_task(reader.listen(receive))
             try:
                 async with reader.present:
                     await self._send_all(reader)
-            except (Unauthenticated, Forbidden):
-                broken_off.set(True)
-                log.info("closing a stream whose user is no longer signed in")
             except TimeoutError:
                 if not reader.present.expired():
                     raise
@@ -135,7 +147,10 @@ class EventStream(Response):
         async for chunks in self._source:
             if reader.needs_check:
                 reader.needs_check = False
-                await self._check()
+                if not await self.is_allowed():
+                    broken_off.set(True)
+                    log.info("closing a stream whose user is no longer signed in")
+                    return
             if chunks:
                 await reader.send(b"".join(map(self._encoding.encode_chunk, chunks)))
             elif reader.needs_sign_of_life:

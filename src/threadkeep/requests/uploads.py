@@ -33,11 +33,12 @@ class UploadedFiles:
         self._wait_s = wait_s
 
     @asynccontextmanager
-    async def read(self) -> AsyncGenerator[Sequence[Upload]]:
-        """Receives the files; they are deleted when the block ends."""
+    async def read(self, most_bytes: int | None = None) -> AsyncGenerator[Sequence[Upload]]:
+        """Receives the files; they are deleted when the block ends. `most_bytes` replaces the limit."""
         if not self._request.headers.get("content-type", "").startswith("multipart/form-data"):
             raise InvalidRequest("Send files as multipart/form-data.", param="Content-Type")
-        parts = body_parts(self._request, self._most_bytes, self._wait_s, self._too_large)
+        most = self._most_bytes if most_bytes is None else most_bytes
+        parts = body_parts(self._request, most, self._wait_s, _too_large(most))
         parser = MultiPartParser(self._request.headers, parts, max_files=MOST_FILES, max_fields=MOST_FILES)
         try:
             form = await parser.parse()
@@ -48,13 +49,12 @@ class UploadedFiles:
         finally:
             await form.close()
 
-    @property
-    def _too_large(self) -> PayloadTooLarge:
-        most = self._most_bytes
-        return PayloadTooLarge(
-            f"The files together can have at most {most} bytes. Send large files one at a time.",
-            details={"most": most},
-        )
+
+def _too_large(most: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"The files together can have at most {most} bytes. Send large files one at a time.",
+        details={"most": most},
+    )
 
 
 def _upload(item: UploadFile) -> Upload:

@@ -31,17 +31,27 @@ def copy_example(folder: Path, version: int) -> Path:
 
 
 @contextmanager
-def served(page: Path, threadkeep: str, files: Mapping[str, str] | None = None) -> Generator[str]:
-    """A page and the API under one address."""
+def served(
+    page: Path,
+    files: Mapping[str, str] | None = None,
+    *,
+    locked: Path = PACKAGES,
+    **environment: str,
+) -> Generator[str]:
+    """A page and the API under one address, with the packages of a lock file."""
     for name, text in (files or {}).items():
         (page / name).write_text(text)
-    packages = install(PACKAGES)
+    packages = install(locked)
     (page / "node_modules").symlink_to(packages / "node_modules")
-    env = {"PATH": f"{packages / 'bin'}:{os.defpath}", "THREADKEEP_URL": threadkeep, "NO_COLOR": "1"}
+    env = {"PATH": f"{packages / 'bin'}:{os.defpath}", "NO_COLOR": "1", **environment}
     vite = [str(packages / "bin" / "node"), "node_modules/vite/bin/vite.js"]
     subprocess.run([*vite, "build", "--logLevel", "error"], cwd=page, env=env, check=True)
     process = subprocess.Popen(
-        [*vite, "preview", "--port", "0"], cwd=page, env=env, stdout=subprocess.PIPE, text=True
+        [*vite, "preview", "--host", "127.0.0.1", "--port", "0"],
+        cwd=page,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout
     try:

@@ -2,12 +2,13 @@ import "../styles/keys.css";
 
 import { type KeyView, type NewKeyView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
+import { ChevronRight } from "lucide-react";
 import { useRef, useState } from "react";
 
 import { api } from "../api/api";
 import { useLoaded } from "../hooks/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
-import { agents, listedAgentName } from "../state/agents";
+import { agents, listedAgentName, loadUnknownAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { toast } from "../state/toasts";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
@@ -15,8 +16,10 @@ import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useKeyWords } from "../words/keys";
 import { dateTime } from "../words/format";
+import { Connect } from "./connect";
 import { KeyForm } from "./key-form";
 import { NewKey } from "./new-key";
+import { PLACEHOLDER } from "./snippets";
 
 interface ListedKey extends KeyView {
   isExpired: boolean;
@@ -24,6 +27,7 @@ interface ListedKey extends KeyView {
 
 async function readKeys(signal: AbortSignal): Promise<ListedKey[]> {
   const { items } = await api.get<{ items: KeyView[] }>("/api/keys", {}, signal);
+  loadUnknownAgents(items.flatMap((it) => it.agents ?? []));
   const now = Date.now();
   return items.map((it) => ({ ...it, isExpired: it.expiresAt !== null && Date.parse(it.expiresAt) <= now }));
 }
@@ -67,12 +71,30 @@ export function KeysPage({ onMenu }: { onMenu: () => void }) {
         )}
         {loaded.state === "ready" &&
           (loaded.value.length ? (
-            <KeyList keys={loaded.value} onChanged={() => void again()} />
+            <>
+              <KeyList keys={loaded.value} onChanged={() => void again()} />
+              {!made && <ConnectLater />}
+            </>
           ) : (
             !made && !isMaking && <p className="nothing">{keyWords.nothing}</p>
           ))}
       </div>
     </div>
+  );
+}
+
+/** The same as with a new key, for somebody who has saved theirs. */
+function ConnectLater() {
+  const keyWords = useKeyWords();
+  return (
+    <details className="card connect-later">
+      <summary>
+        <ChevronRight aria-hidden className="fold" />
+        <span>{keyWords.connect}</span>
+      </summary>
+      <p className="hint">{keyWords.putYourKey(PLACEHOLDER)}</p>
+      <Connect made={{ key: PLACEHOLDER, scopes: ["chat"], agents: null }} />
+    </details>
   );
 }
 

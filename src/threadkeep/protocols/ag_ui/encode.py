@@ -16,7 +16,7 @@
 | | client is to run is no interrupt, only a call without a result |
 
 A text or a thought ends with the next event that isn't a piece of it, exactly where the reply has a part of
-its own. A reader who joins in the middle of one is told that it begins, and adds to what it has.
+its own. A client that connects in the middle of one receives its start event again, and appends what follows.
 """
 
 from collections.abc import Mapping, Sequence

@@ -61,7 +61,7 @@ async def run(call: Call, *, agent: str, body: RunInput) -> EventStream | Respon
 
 
 async def connect(call: Call, *, agent: str, body: RunInput) -> EventStream | Response:
-    """Show a conversation, and follow the turn that runs in it. Nothing if there is no such conversation."""
+    """Send a conversation and the turn that runs in it; an empty response if the conversation is unknown."""
     conversation = await call.services.outside.find(call.user, body.thread_id)
     if conversation is None:
         return Response(media_type=MEDIA_TYPE)
@@ -89,10 +89,11 @@ async def info(call: Call) -> frames.Info:
 
 async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> EventStream | Response:
     """A run that replies to a question."""
-    # A refused message must not create anything.
+    # A refused message must not create anything; the agent's own limit comes later.
     check_user_content(question.text, most=0, has_files=bool(question.files))
     outside = call.services.outside
-    conversation = await outside.open(call.user, body.thread_id, None if agent == DEFAULT_AGENT else agent)
+    agent_id = None if agent == DEFAULT_AGENT else agent
+    conversation = await outside.open(call.user, body.thread_id, agent_id, first_text=question.text)
     begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=tools_of(body))
     if await _is_answered(call, conversation, question):
         turn = await outside.regenerate(call.user, conversation, begun_with, question_id=question.id)

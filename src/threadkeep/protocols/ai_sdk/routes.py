@@ -29,6 +29,7 @@ from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.files import take_in
+from threadkeep.requests.addresses import own_url
 from threadkeep.requests.errors import ShapedError
 from threadkeep.requests.routing import Call, Route
 from threadkeep.requests.stream import EventStream
@@ -49,10 +50,10 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
     after = 0
     match request_of(body, system_clock()):
         case Submit() as sent:
-            # Before a conversation is created for it; the agent's own limit comes later.
+            # A refused message must not create anything; the agent's own limit comes later.
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
             files = await take_in(call.services.files, user, sent.files, param="messages")
-            conversation = await outside.open(user, body.id, body.agent_id)
+            conversation = await outside.open(user, body.id, body.agent_id, first_text=sent.content)
             message = OutsideMessage(
                 id=sent.id or None,
                 content=sent.content,
@@ -84,7 +85,7 @@ async def resume(call: Call, *, chat_id: str, query: ChatQuery) -> EventStream |
 
 
 async def stop(call: Call, *, chat_id: str) -> None:
-    """Stop the running turn and keep its text; whoever follows it is told `abort`."""
+    """Stop the running turn and keep its text. Clients that follow it receive `abort`."""
     conversation = await call.services.outside.find(call.user, chat_id)
     if conversation is not None:
         await call.services.turns.abort(call.user, conversation.id)
@@ -125,8 +126,7 @@ async def _stream(
 
 
 def _reader(call: Call, query: ChatQuery) -> Reader:
-    url = call.request.url
-    return Reader(query.version, f"{url.scheme}://{url.netloc}{call.link('')}")
+    return Reader(query.version, own_url(call.request, ""))
 
 
 def _is_replayed(turn: Turn, query: ChatQuery) -> bool:

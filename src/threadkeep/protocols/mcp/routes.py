@@ -1,0 +1,60 @@
+"""The route `/mcp`, and the shape of its errors.
+
+Sign-in, keys and limits of the body are those of every route; the SDK receives what has passed them.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from threadkeep.domain import errors
+from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
+from threadkeep.domain.key import Scope
+from threadkeep.requests.errors import ShapedError
+from threadkeep.requests.routing import Call, Route
+from threadkeep.requests.stream import LastingResponse
+
+PATH = "/mcp"
+
+INVALID_REQUEST = -32600
+INTERNAL_ERROR = -32603
+
+Respond = Callable[[Call, bytes], LastingResponse]
+
+
+async def respond(call: Call, *, body: msgspec.Raw) -> LastingResponse:
+    """Respond to one JSON-RPC message of an MCP client."""
+    message = bytes(body)
+    if not message.lstrip().startswith(b"{"):
+        raise InvalidRequest("Send one JSON-RPC message per request; there are no batches.")
+    exchange = await asyncio.to_thread(_load_exchange)
+    return exchange(call, message)
+
+
+def _load_exchange() -> Respond:
+    # In a thread: the first request waits for it, the others don't.
+    from threadkeep.protocols.mcp.exchange import Exchange  # noqa: PLC0415 - many never need the SDK
+
+    return Exchange
+
+
+def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
+    """An error before the SDK has seen the message: a JSON-RPC error without an id."""
+    code = INTERNAL_ERROR if status >= 500 else INVALID_REQUEST
+    data = {"code": error.code, "requestId": request_id}
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": error.message, "data": data}}
+    return ShapedError(msgspec.json.encode(body))
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "POST",
+        PATH,
+        respond,
+        "MCP",
+        errors=(errors.PayloadTooLarge,),
+        scope=Scope.READ,  # tools that need more check it themselves
+        most_body_bytes=None,
+    ),
+)

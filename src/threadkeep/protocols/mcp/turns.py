@@ -1,0 +1,147 @@
+"""Turns as tools return them: sent, followed and answered."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, TurnNotFound
+from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Text, ToolCalled, TurnEvent
+from threadkeep.domain.message import Message
+from threadkeep.domain.turn import ENDS, Turn, TurnStatus
+from threadkeep.log.format import decode_chunk
+from threadkeep.log.replies import written_so_far
+from threadkeep.logs import add_to_subject
+from threadkeep.ports.approvals import Approval
+from threadkeep.requests.routing import Call
+from threadkeep.services.reach import check_reach
+from threadkeep.wire.approvals import ApprovalView, approval_view
+from threadkeep.wire.view import Id, View
+
+ARTIFACTS = "threadkeep://artifacts/"
+
+Report = Callable[[int, str], Awaitable[None]]
+"""Tells the client about progress: the number of the last event that says something, and what is new."""
+
+
+class TurnView(View, frozen=True, kw_only=True):
+    """A turn: the reply, or what it waits for."""
+
+    status: Annotated[
+        TurnStatus,
+        Meta(
+            description="WAITING: its user must decide on `approvals` (tool `answer_approval`). RUNNING: it "
+            "goes on without this call; read the conversation later."
+        ),
+    ]
+    conversation_id: Annotated[Id, Meta(description="Send it with the next message of this conversation.")]
+    turn_id: Id
+    content: Annotated[str, Meta(description="The reply, as far as it goes.")]
+    artifacts: Annotated[Sequence[str], Meta(description="URIs of files that tools made, as resources.")]
+    approvals: Sequence[ApprovalView] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+async def follow(call: Call, turn: Turn, report: Report, seen: int = 0) -> TurnStatus | None:
+    """Follows a turn until it ends or waits, reporting what comes after an event.
+
+    Returns WAITING, or RUNNING if this node can't tell how it ends; None if it has ended.
+    """
+    add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
+    log = await call.services.turns.follow(turn, 0)
+    if log is None:
+        return None
+    forms = set[str]()
+    async with log:
+        async for chunks in log:
+            events = [event for chunk in chunks for event in decode_chunk(chunk.events)]
+            told = [(event.seq, news) for event in events if event.seq > seen and (news := _news(event))]
+            if told:
+                await report(told[-1][0], "".join(news for _, news in told))
+            _note_forms(forms, events)
+            # While a tool's server asks, the turn goes on; the answer is decided first and logged later.
+            if log.is_paused or (forms and await call.services.approvals.open(call.user, turn)):
+                return TurnStatus.WAITING
+        return None if log.has_ended else TurnStatus.RUNNING
+
+
+def _note_forms(forms: set[str], events: Sequence[TurnEvent]) -> None:
+    """Keeps the requests of tools' servers that the events leave without an answer."""
+    for event in events:
+        match event.body:
+            case ApprovalRequest(request_id=id_, kind=ApprovalKind.ELICITATION):
+                forms.add(id_)
+            case ApprovalResponse(request_id=id_):
+                forms.discard(id_)
+            case _:
+                pass
+
+
+def _news(event: TurnEvent) -> str:
+    """What an event means to somebody who waits for the reply."""
+    match event.body:
+        case Text(text):
+            return text
+        case ToolCalled(tool_name=name):
+            return f"\n[{name}]\n"
+        case _:
+            return ""
+
+
+async def turn_view(
+    call: Call, turn: Turn, status: TurnStatus | None, waiting: Sequence[Approval]
+) -> TurnView:
+    """A turn that was followed."""
+    reply = await _reply(call, turn)
+    return TurnView(
+        status=status or ENDS.get(reply.status, TurnStatus.RUNNING),
+        conversation_id=turn.conversation_id,
+        turn_id=turn.id,
+        content=reply.text,
+        artifacts=artifact_uris(reply),
+        approvals=[approval_view(it) for it in waiting] if waiting else UNSET,
+        error=reply.error.message if reply.error else UNSET,
+    )
+
+
+def artifact_uris(message: Message) -> list[str]:
+    """The files that tools made for a message, as resources."""
+    return [f"{ARTIFACTS}{it}" for it in message.artifact_ids]
+
+
+async def _reply(call: Call, turn: Turn) -> Message:
+    """A turn's reply, as far as it goes."""
+    store = call.services.store
+    reply = await store.messages.get(turn.conversation_id, turn.assistant_message_id)
+    if reply is None:
+        raise TurnNotFound
+    return await written_so_far(store.log, reply)
+
+
+async def own_turn(call: Call, turn_id: str) -> Turn:
+    """One of the user's turns, within the reach of their key."""
+    await check_reach(call.services.store, call.user, {"turn_id": turn_id})
+    return await call.services.turns.get(call.user, turn_id)
+
+
+async def last_event_of(call: Call, turn: Turn) -> int:
+    """The number of the last event so far: what a client has received before it answers."""
+    chunks = await call.services.store.log.read(turn.id, 0)
+    return chunks[-1].last_seq if chunks else 0
+
+
+async def asked(call: Call, turn: Turn, request_id: str) -> Approval:
+    """A turn's request, open or decided."""
+    found = await call.services.approvals.about(turn, request_id, ApprovalAction.DENY)
+    if found is None:
+        raise ApprovalNotFound
+    return found
+
+
+async def decide_all(call: Call, turn: Turn, decisions: Mapping[str, Decision]) -> None:
+    """Decides requests; one that somebody has decided elsewhere, or that has expired, stays as it is."""
+    for request_id, decision in decisions.items():
+        with suppress(ApprovalAnswered, ApprovalExpired):
+            await call.services.approvals.decide(call.user, turn.id, request_id, decision)

@@ -1,0 +1,213 @@
+"""A request of the Responses API → the turn that replies to it: where it belongs, and what it decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from threadkeep.clock import system_clock
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.client_tool import check_client_tools
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import (
+    ApprovalNotFound,
+    Conflict,
+    ConversationNotFound,
+    InvalidRequest,
+    TurnNotFound,
+)
+from threadkeep.domain.ids import TurnId
+from threadkeep.domain.message import Message, check_user_content
+from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
+from threadkeep.protocols.openai import conversations, files
+from threadkeep.protocols.openai.decode import CreateResponse, Input, tools_of
+from threadkeep.protocols.openai.ids import parse_response_id
+from threadkeep.protocols.openai.input_items import joined_text
+from threadkeep.protocols.openai.items import texts_of_reply
+from threadkeep.protocols.openai.models import asked_of
+from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
+from threadkeep.requests.routing import Call
+from threadkeep.services.outside import OutsideMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The turn that replies to a request, and its conversation."""
+
+    turn: Turn
+    conversation: Conversation
+    seen: int = 0
+    """The number of the last event before what the request decided, if it continues the turn."""
+
+
+async def ask(call: Call, body: CreateResponse, given: Input) -> Asked:
+    """Sends a message, or answers what a turn waits for."""
+    conversation, after = await _place(call, body, given)
+    await _check_claims(call, conversation, given)
+    waiting = after or (conversation and await call.services.outside.newest_turn(call.user, conversation))
+    decisions = given.decisions or await _answer(call, waiting, given)
+    if conversation is not None and decisions:
+        return await _decided(call, conversation, waiting, decisions, given)
+    if given.decisions:
+        raise ApprovalNotFound("No response of yours waits for this.", param="input")
+    if after is not None and after.status is TurnStatus.RUNNING:
+        raise Conflict("The previous response is still in progress. Wait for it, or cancel it.")
+    return Asked(*await _begin(call, conversation, after, body, given))
+
+
+async def own_response(call: Call, response_id: str) -> tuple[Turn, Conversation, int]:
+    """One of the user's responses: a turn, its conversation, and which part of the turn it is."""
+    parsed = parse_response_id(response_id)
+    if parsed is None:
+        raise no_response()
+    try:
+        turn = await call.services.turns.get(call.user, parsed[0])
+        conversation = await conversations.found(call, turn.conversation_id)
+    except (TurnNotFound, ConversationNotFound):
+        raise no_response() from None
+    return turn, conversation, parsed[1]
+
+
+async def _place(call: Call, body: CreateResponse, given: Input) -> tuple[Conversation | None, Turn | None]:
+    """The conversation that a request continues, and the turn that it follows, if it says so."""
+    if body.conversation_id is not None:
+        return await conversations.found(call, body.conversation_id), None
+    if body.previous_response_id is not None:
+        turn, conversation, _ = await own_response(call, body.previous_response_id)
+        return conversation, turn
+    listed = given.after or await _asking(call, given.decisions)
+    if listed is None:
+        return None, None
+    place = await call.services.outside.place_of(call.user, listed)
+    if place is None:
+        raise no_response()
+    return place
+
+
+async def _check_claims(call: Call, conversation: Conversation | None, given: Input) -> None:
+    """Refuses replies that are not from here: they can't become part of a stored conversation."""
+    claimed = set(filter(None, given.claimed))
+    if claimed and conversation is not None:
+        for message in await call.services.outside.history(call.user, conversation):
+            claimed -= texts_of_reply(message)
+    if claimed:
+        raise InvalidRequest(
+            "The input has replies that are not from here. Threadkeep keeps conversations itself: send what "
+            "is new, with `previous_response_id` or `conversation`.",
+            param="input",
+        )
+
+
+async def _asking(call: Call, decisions: Mapping[str, Decision]) -> TurnId | None:
+    """The turn that waits for one of these decisions."""
+    if not decisions:
+        return None
+    open_ = await call.services.approvals.open(call.user)
+    turns = {it.turn_id for it in open_ if it.request_id in decisions or it.tool_call_id in decisions}
+    if len(turns) > 1:  # some models number their calls from 1 in each conversation
+        raise InvalidRequest(
+            "Several responses wait for a call with this id. Send `previous_response_id` or `conversation`.",
+            param="input",
+        )
+    return next(iter(turns), None)
+
+
+async def _answer(call: Call, turn: Turn | None, given: Input) -> Mapping[str, Decision]:
+    """A message as the answer to the question that a turn waits for, if that takes any text."""
+    if turn is None or turn.status is not TurnStatus.WAITING or given.files:
+        return {}
+    asked = await call.services.approvals.open(call.user, turn)
+    if len(asked) != 1 or not given.text.strip():
+        return {}
+    (only,) = asked
+    takes_text = only.kind is ApprovalKind.QUESTION and only.schema is None and only.url is None
+    answer = Decision(action=ApprovalAction.ANSWER, at=system_clock(), content=given.text)
+    return {only.request_id: answer} if takes_text else {}
+
+
+async def _decided(
+    call: Call,
+    conversation: Conversation,
+    waiting: Turn | None,
+    decisions: Mapping[str, Decision],
+    given: Input,
+) -> Asked:
+    """The turn that continues after all that it waited for was decided."""
+    newest = await call.services.outside.newest_turn(call.user, conversation)
+    if waiting is None or newest is None or newest.id != waiting.id:
+        raise ApprovalNotFound("This response no longer waits for anything.", param="input")
+    if given.decisions and given.text:
+        raise InvalidRequest("Send the new message after the response to what was decided.", param="input")
+    for it in await call.services.approvals.open(call.user, waiting):
+        if it.request_id not in decisions and it.tool_call_id not in decisions:
+            what = f"output of the function call {it.tool_call_id}"
+            if it.kind is not ApprovalKind.CLIENT_TOOL:
+                what = "decision about every request for approval"
+            raise InvalidRequest(f"The response also waits for the {what}. Send all at once.", param="input")
+    turn, seen = await call.services.outside.answer(call.user, conversation, decisions)
+    return Asked(turn, conversation, seen)
+
+
+async def _begin(
+    call: Call, conversation: Conversation | None, after: Turn | None, body: CreateResponse, given: Input
+) -> tuple[Turn, Conversation]:
+    """Begins the turn that replies to a message."""
+    user, services = call.user, call.services
+    added = await _added(call, conversation, after, given)
+    tools = tools_of(body)
+    check_client_tools(tools)
+    agent, model = await asked_of(call, body.model) if body.model is not None else (None, None)
+    if agent is None and conversation is None:
+        agent = await services.agents.default_of(user)
+    if added is None:  # a refused message must not create anything
+        most = agent.settings.max_message_chars if agent else 0
+        check_user_content(given.text, most=most, has_files=bool(given.files), param="input")
+    if agent is not None and conversation is not None:
+        conversation = await conversations.with_agent(call, conversation, agent)
+    fields = RequestFields(
+        metadata=body.metadata or {},
+        previous_response_id=body.previous_response_id,
+        conversation=body.conversation_id,
+        background=bool(body.background),
+    )
+    begun_with = BegunWith(
+        protocol=PROTOCOL,
+        asked_model=body.model,
+        tools=tools,
+        instructions=given.instructions or None,
+        temperature=body.temperature,
+        max_tokens=body.max_output_tokens,
+        request_fields=msgspec.to_builtins(fields),
+    )
+    agent_id = agent.id if agent else None
+    if added is not None and conversation is not None:
+        turn = await services.added_messages.reply_to(user, added, begun_with, model=model, agent_id=agent_id)
+        return turn, conversation
+    parts = await files.file_parts(call, given.files)
+    if conversation is None:
+        assert agent is not None
+        conversation, _ = await services.conversations.create(user, agent.id, title=None, metadata=None)
+    message = OutsideMessage(
+        content=given.text,
+        files=parts,
+        before=[after.assistant_message_id] if after else (),
+        agent_id=agent_id,
+    )
+    return await services.outside.send(user, conversation, message, begun_with, model=model), conversation
+
+
+async def _added(
+    call: Call, conversation: Conversation | None, after: Turn | None, given: Input
+) -> Message | None:
+    """The message to reply to, if the client has added it before: it repeats it, or sends nothing else."""
+    added = await call.services.added_messages.unanswered(conversation) if conversation else ()
+    if not added or (after is not None and added[0].parent_id != after.assistant_message_id):
+        return None
+    says_nothing = not given.text and not given.files
+    return added[-1] if says_nothing or _repeats(given, added) else None
+
+
+def _repeats(given: Input, added: Sequence[Message]) -> bool:
+    """Whether the new messages of a request are those that its client has added before."""
+    file_count = sum(len(it.files) for it in added)
+    return joined_text(added) == given.text and len(given.files) == file_count

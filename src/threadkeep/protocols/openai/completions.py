@@ -1,0 +1,101 @@
+"""`/v1/chat/completions`: replies to a history that the client brings, stored only in conversations."""
+
+import asyncio
+
+from threadkeep.clock import system_clock
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import ShuttingDown
+from threadkeep.domain.turn import Turn
+from threadkeep.log.format import decode_chunk
+from threadkeep.logs import add_to_subject
+from threadkeep.protocols.openai import stateless
+from threadkeep.protocols.openai.asking import ask
+from threadkeep.protocols.openai.completions_decode import (
+    CreateCompletion,
+    check_completion,
+    files_of,
+    history_of,
+    new_input,
+)
+from threadkeep.protocols.openai.completions_encode import (
+    ChatCompletion,
+    CompletionEncoder,
+    CompletionHead,
+    WholeCompletion,
+)
+from threadkeep.protocols.openai.decode import CreateResponse
+from threadkeep.protocols.openai.stateless import StatelessRequest
+from threadkeep.requests.routing import Call
+from threadkeep.requests.stream import EventStream
+
+
+async def create_completion(call: Call, *, body: CreateCompletion) -> EventStream | ChatCompletion:
+    """Reply to a history as the agent that `model` names.
+
+    Nothing is stored, unless `conversation` names one: then only what follows the last reply counts, and it
+    continues the conversation.
+    """
+    await asyncio.to_thread(check_completion, body)  # it may be long
+    if body.conversation is None:
+        return await _stateless(call, body)
+    asked = await ask(call, _as_response(body), new_input(body, system_clock()))
+    turn = asked.turn
+    add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
+    return await _of_turn(call, body, turn, asked.conversation, asked.seen)
+
+
+async def _stateless(call: Call, body: CreateCompletion) -> EventStream | ChatCompletion:
+    """A completion of which nothing but its cost is stored."""
+    asked = StatelessRequest(
+        model=body.model,
+        files=files_of(body),
+        history=lambda files: history_of(body.messages, files),
+        field="messages",
+        instructions=body.instructions,
+        tools=body.client_tools,
+        temperature=body.temperature,
+        max_tokens=body.most_tokens,
+    )
+    completion, agent = await stateless.begin(call, asked)
+    head = CompletionHead.of(completion.turn, body.model or agent.name)
+    if body.stream:
+        return stateless.stream(completion, _encoder(head, body))
+    whole = WholeCompletion(head)
+    await stateless.read_whole(call, completion, whole.add)
+    return whole.completion()
+
+
+def _as_response(body: CreateCompletion) -> CreateResponse:
+    """What a completion in a conversation asks for, besides its new messages."""
+    return CreateResponse(
+        model=body.model,
+        conversation=body.conversation,
+        tools=body.flat_tools,
+        temperature=body.temperature,
+        max_output_tokens=body.most_tokens,
+    )
+
+
+async def _of_turn(
+    call: Call, body: CreateCompletion, turn: Turn, conversation: Conversation, seen: int
+) -> EventStream | ChatCompletion:
+    """A completion that is a turn of a conversation, or the rest of one after an event."""
+    head = CompletionHead.of(turn, body.model or conversation.agent_id, seen)
+    log = await call.services.turns.follow(turn, 0)
+    assert log is not None  # a turn has events from its start on
+    if body.stream:
+        return EventStream(log, _encoder(head, body), {}, ends_when_paused=True)
+    whole = WholeCompletion(head)
+    async with log:
+        async for chunks in log:
+            whole.add(event for chunk in chunks for event in decode_chunk(chunk.events))
+            if log.is_paused:
+                break
+        if not log.has_ended and not log.is_paused:
+            raise ShuttingDown("The reply continues in another process. Read the conversation.")
+    return whole.completion()
+
+
+def _encoder(head: CompletionHead, body: CreateCompletion) -> CompletionEncoder:
+    options = body.stream_options
+    return CompletionEncoder(head, with_usage=bool(options and options.include_usage))

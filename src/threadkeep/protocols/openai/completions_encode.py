@@ -1,0 +1,309 @@
+"""A turn's events → a chat completion, streamed or whole.
+
+One message of the assistant, however many times its model was called: calls of the agent's own tools are not
+shown, since `tool_calls` ask the client to run them. A turn that waits for its user ends with what it asks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
+    Done,
+    EventBody,
+    Failed,
+    IterationRestart,
+    IterationStart,
+    Text,
+    Thought,
+    ToolCalled,
+    TurnEvent,
+    UsageReported,
+    UserMessage,
+)
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import BLANK_LINE, SaidText, TextJoin
+from threadkeep.domain.turn import Turn
+from threadkeep.log.format import decode_chunk
+from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.openai.errors import error_of, told
+from threadkeep.requests.stream import StreamEnd
+from threadkeep.sse import frame
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+_FINISH: Mapping[str, FinishReason] = {"max_tokens": "length", "refusal": "content_filter"}
+_DONE = frame(b"[DONE]")
+_encode = msgspec.json.Encoder().encode
+
+
+class Function(Struct, frozen=True):
+    """A function with its arguments as JSON."""
+
+    name: str
+    arguments: str
+
+
+class FunctionCall(Struct, frozen=True, omit_defaults=True):
+    """A call for the client to run; pieces of a stream are numbered."""
+
+    id: str
+    function: Function
+    type: Literal["function"] | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+
+
+class PromptDetails(Struct, frozen=True):
+    """How much of the input the provider had cached."""
+
+    cached_tokens: int
+
+
+class CompletionUsage(Struct, frozen=True):
+    """The tokens of all model calls."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptDetails
+
+
+class ReplyMessage(Struct, frozen=True, kw_only=True):
+    """The reply."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str | None
+    refusal: None = None
+    reasoning_content: str | UnsetType = UNSET
+    tool_calls: Sequence[FunctionCall] | UnsetType = UNSET
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """The one reply, and why it ends."""
+
+    index: int = 0
+    message: ReplyMessage
+    logprobs: None = None
+    finish_reason: FinishReason
+
+
+class ChatCompletion(Struct, frozen=True, kw_only=True):
+    """A whole chat completion."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: Sequence[Choice]
+    usage: CompletionUsage
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionHead:
+    """What is known about a chat completion before its first event."""
+
+    id: str
+    created: int
+    model: str
+    """As the client named it."""
+    after: int = 0
+    """The number of the last event of the turn that belongs to an earlier completion."""
+
+    @staticmethod
+    def of(turn: Turn, model: str, after: int = 0) -> "CompletionHead":
+        """That of a turn's completion."""
+        id_ = f"chatcmpl-{turn.id.replace('-', '')}"
+        return CompletionHead(f"{id_}-{after}" if after else id_, turn.started_at // 1000, model, after)
+
+
+class _Outcome:
+    """How a turn ends, or what it waits for, and what it has used."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+        self._calls: dict[str, ToolCalled] = {}
+        self._open: dict[str, ApprovalRequest] = {}
+        self._usage = Usage(0, 0)
+        self.end: Done | Failed | None = None
+
+    def add(self, seq: int, body: EventBody) -> None:
+        """The next event that is no text."""
+        match body:
+            case UsageReported():
+                if seq > self._after:
+                    self._usage += body.usage
+            case ToolCalled():
+                self._calls[body.tool_call_id] = body
+            case ApprovalRequest():
+                self._open[body.request_id] = body
+            case ApprovalResponse():
+                self._open.pop(body.request_id, None)
+            case Done() | Failed():
+                self.end = body
+            case _:
+                pass
+
+    @property
+    def question(self) -> str:
+        """What the turn asks its user, if it waits for that."""
+        asked = (it.message for it in self._open.values() if it.kind is not ApprovalKind.CLIENT_TOOL)
+        return BLANK_LINE.join(asked)
+
+    @property
+    def calls(self) -> Sequence[ToolCalled]:
+        """The calls that wait for the client."""
+        return [
+            self._calls[it.tool_call_id]
+            for it in self._open.values()
+            if it.kind is ApprovalKind.CLIENT_TOOL and it.tool_call_id is not None
+        ]
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the completion ends."""
+        if isinstance(self.end, Done):
+            return _FINISH.get(self.end.stop_reason, "stop")
+        return "tool_calls" if self.calls else "stop"
+
+    @property
+    def usage(self) -> CompletionUsage:
+        """What all model calls used."""
+        used = self._usage
+        return CompletionUsage(
+            prompt_tokens=used.input_tokens,
+            completion_tokens=used.output_tokens,
+            total_tokens=used.input_tokens + used.output_tokens,
+            prompt_tokens_details=PromptDetails(used.cache_read_tokens),
+        )
+
+
+def _function_call(call: ToolCalled, index: int | UnsetType = UNSET) -> FunctionCall:
+    function = Function(call.tool_name, _encode(call.arguments).decode())
+    return FunctionCall(call.tool_call_id, function, type="function", index=index)
+
+
+class WholeCompletion:
+    """A chat completion from all events of its turn, in order."""
+
+    def __init__(self, head: CompletionHead) -> None:
+        self._head = head
+        self._said = SaidText()
+        self._thoughts = SaidText()
+        self._outcome = _Outcome(head.after)
+
+    def add(self, events: Iterable[TurnEvent]) -> None:
+        """The next events."""
+        for event in events:
+            body, is_new = event.body, event.seq > self._head.after
+            match body:
+                case Text(text):
+                    if is_new:
+                        self._said.add(text)
+                case Thought(text):
+                    if is_new:
+                        self._thoughts.add(text)
+                case IterationStart():
+                    self._said.begin_iteration()
+                    self._thoughts.begin_iteration()
+                case IterationRestart():
+                    self._said.restart()
+                    self._thoughts.restart()
+                case _:
+                    if isinstance(body, ToolCalled | UserMessage):
+                        self._said.interrupt()
+                    self._outcome.add(event.seq, body)
+
+    def completion(self) -> ChatCompletion:
+        """The completion once its turn has ended or waits; raises the error of a turn that failed."""
+        outcome = self._outcome
+        if isinstance(outcome.end, Failed):
+            raise error_of(outcome.end)
+        text = BLANK_LINE.join(filter(None, (self._said.text, outcome.question)))
+        calls = [_function_call(it) for it in outcome.calls]
+        message = ReplyMessage(
+            content=text or (None if calls else ""),
+            reasoning_content=self._thoughts.text or UNSET,
+            tool_calls=calls or UNSET,
+        )
+        return ChatCompletion(
+            id=self._head.id,
+            created=self._head.created,
+            model=self._head.model,
+            choices=[Choice(message=message, finish_reason=outcome.finish_reason)],
+            usage=outcome.usage,
+        )
+
+
+class CompletionEncoder:
+    """The chunks of one chat completion; takes all events of its turn, in order."""
+
+    def __init__(self, head: CompletionHead, *, with_usage: bool = False) -> None:
+        self._after = head.after
+        self._with_usage = with_usage
+        self._outcome = _Outcome(head.after)
+        self._join = TextJoin()
+        self._thoughts = TextJoin()
+        self._has_begun = False
+        common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
+        # Nearly all chunks are pieces of text, and differ in nothing else.
+        self._common = b"data: %b,%b" % (common[:-1], _encode({"model": head.model})[1:-1])
+        self._usage_field = b',"usage":null}\n\n' if with_usage else b"}\n\n"
+        self._before_text = self._common + b',"choices":[{"index":0,"delta":{"content":'
+        self._before_thought = self._common + b',"choices":[{"index":0,"delta":{"reasoning_content":'
+        self._after_piece = b'},"finish_reason":null}]' + self._usage_field
+
+    def encode_chunk(self, chunk: LogChunk) -> bytes:
+        """The next chunk of a stored turn's log."""
+        return b"".join(map(self.encode, decode_chunk(chunk.events)))
+
+    def encode(self, event: TurnEvent) -> bytes:
+        """The next event."""
+        body = event.body
+        if event.seq <= self._after:
+            self._outcome.add(event.seq, body)
+            return b""
+        match body:
+            case Text(text):
+                piece = self._before_text + _encode(self._join.add(text)) + self._after_piece
+            case Thought(text):
+                piece = self._before_thought + _encode(self._thoughts.add(text)) + self._after_piece
+            case IterationStart() | IterationRestart():
+                self._join.interrupt()
+                self._thoughts.interrupt()
+                piece = b""
+            case _:
+                if isinstance(body, ToolCalled | UserMessage):
+                    self._join.interrupt()
+                self._outcome.add(event.seq, body)
+                piece = b""
+        return piece if self._has_begun else self._begin() + piece
+
+    def end(self, how: StreamEnd) -> bytes:
+        """The last chunks: why it ends, and what it used."""
+        outcome = self._outcome
+        if isinstance(outcome.end, Failed):
+            return frame(_encode(told(error_of(outcome.end))))
+        last = b"" if self._has_begun else self._begin()
+        if outcome.question:
+            self._join.interrupt()
+            last += self._before_text + _encode(self._join.add(outcome.question)) + self._after_piece
+        if calls := [_function_call(it, at) for at, it in enumerate(outcome.calls)]:
+            last += self._chunk({"tool_calls": calls})
+        last += self._chunk({}, outcome.finish_reason)
+        if self._with_usage:
+            last += self._common + b',"choices":[],"usage":' + _encode(outcome.usage) + b"}\n\n"
+        return last + _DONE
+
+    def _begin(self) -> bytes:
+        self._has_begun = True
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def _chunk(self, delta: Mapping[str, Any], finish_reason: FinishReason | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+        return self._common + b',"choices":[' + _encode(choice) + b"]" + self._usage_field

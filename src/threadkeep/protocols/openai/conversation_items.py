@@ -1,0 +1,186 @@
+"""`/v1/conversations/{id}/items`: the items of a conversation's active path."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import Conflict, MessageNotFound
+from threadkeep.domain.message import Message, MessageRole
+from threadkeep.protocols.openai import frames
+from threadkeep.protocols.openai.added_items import (
+    Item,
+    SentItems,
+    awaited_item,
+    known_items,
+    messages_of,
+)
+from threadkeep.protocols.openai.conversations import ConversationView, found, view
+from threadkeep.protocols.openai.ids import message_item_id, owner_of_item
+from threadkeep.protocols.openai.input_items import joined_text, user_message
+from threadkeep.protocols.openai.reading import items_of
+from threadkeep.requests.routing import Call
+
+MOST_ITEMS = 100
+LEFT_OUT = 20
+"""How many items of a response a client may leave out when it adds the others again."""
+
+
+class ItemsQuery(Struct, frozen=True):
+    """Which items to list."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_ITEMS)] = 20
+    order: Literal["asc", "desc"] = "desc"
+    after: str | None = None
+
+
+class AddItems(Struct, frozen=True):
+    """The items to add."""
+
+    items: SentItems
+
+
+async def list_items(call: Call, *, conversation: str, query: ItemsQuery) -> frames.ItemList:
+    """List the items of a conversation's active path, newest first unless asked otherwise."""
+    own = await found(call, conversation)
+    page: list[Item] = []
+    is_newest_first, is_after = query.order == "desc", query.after is None
+    start = await _place_of(call, own, query.after) if query.after else None
+    async with aclosing(_path(call, own, newest_first=is_newest_first, start=start)) as path:
+        async for _, items in path:
+            for item in reversed(items) if is_newest_first else items:
+                if is_after:
+                    page.append(item)
+                is_after = is_after or item.id == query.after
+            if len(page) > query.limit:
+                break
+    if not is_after:
+        raise _no_item("after")
+    return frames.ItemList.of(page[: query.limit], has_more=len(page) > query.limit)
+
+
+async def get_item(call: Call, *, conversation: str, item: str) -> Item:
+    """Read an item of a conversation's active path."""
+    _, items = await _message_with(call, await found(call, conversation), item)
+    return next(it for it in items if it.id == item)
+
+
+async def add_items(call: Call, *, conversation: str, body: AddItems) -> frames.ItemList:
+    """Add messages without a response, at most 20; those that the conversation ends with aren't repeated."""
+    own = await found(call, conversation)
+    known = await _known(call, own, body.items)
+    if not known and (answered := await _answered_elsewhere(call, own, body.items)) is not None:
+        own, known = answered
+    open_ = await call.services.outside.open_requests(call.user, own)
+    told, new = list(known), list(body.items[len(known) :])
+    for sent in body.items[len(known) :]:
+        if (awaited := awaited_item(sent, open_)) is not None:
+            told.append(awaited)
+            new.remove(sent)
+    if said := await messages_of(call, new):
+        told += map(_added, await call.services.added_messages.add(call.user, own.id, said))
+    return frames.ItemList.of(told)
+
+
+async def delete_item(call: Call, *, conversation: str, item: str) -> ConversationView:
+    """Take the newest item off the conversation's path, with the other items of its response."""
+    own = await found(call, conversation)
+    message, items = await _message_with(call, own, item)
+    if message.id != own.tip_id or items[-1].id != item:
+        raise Conflict("Only the newest item of a conversation can be deleted.")
+    return view(await call.services.branches.take_back(call.user, own.id, message.id), conversation)
+
+
+def _no_item(param: str | None = None) -> MessageNotFound:
+    return MessageNotFound("Item not found.", param=param)
+
+
+async def _message_with(
+    call: Call, conversation: Conversation, item_id: str
+) -> tuple[Message, Sequence[Item]]:
+    """The message on the active path that an item belongs to, and all items of it."""
+    start = await _place_of(call, conversation, item_id)
+    async with aclosing(_path(call, conversation, newest_first=True, start=start)) as path:
+        async for message, items in path:
+            if any(it.id == item_id for it in items):
+                return message, items
+    raise _no_item()
+
+
+async def _known(call: Call, conversation: Conversation, items: SentItems) -> Sequence[Item]:
+    """Those of the items that a conversation has already."""
+    return known_items(items, await _newest(call, conversation, len(items) + LEFT_OUT))
+
+
+async def _answered_elsewhere(
+    call: Call, conversation: Conversation, items: SentItems
+) -> tuple[Conversation, Sequence[Item]] | None:
+    """The conversation that a session's first response began, and those of the items that it has.
+
+    A session of `openai-agents` adds the user's message to its conversation, asks for a response without
+    naming that, and adds the response's items. So there are two conversations with the same question: the one
+    with the reply becomes the session's. What proves it is the reply, since others may ask the same: one key
+    may serve many people. If several have the same reply, nothing tells whose is whose, and none is taken.
+    """
+    messages = call.services.added_messages
+    added = await messages.unanswered(conversation)
+    if not added or len(added) != conversation.last_seq or all(it.is_message for it in items):
+        return None
+    others = await messages.asked_elsewhere(
+        call.user, joined_text(added), conversation, since=added[-1].created_at
+    )
+    found_ = [(other, await _known(call, other, items)) for other in others]
+    same = [it for it in found_ if not all(isinstance(item, frames.UserMessageItem) for item in it[1])]
+    if len(same) != 1:
+        return None
+    ((other, known),) = same
+    return await messages.give_id_to(call.user, other, conversation), known
+
+
+async def _newest(call: Call, conversation: Conversation, count: int) -> Sequence[Sequence[Item]]:
+    """At least so many of the newest items, if there are, by message, the oldest first."""
+    found_: list[Sequence[Item]] = []
+    async with aclosing(_path(call, conversation, newest_first=True)) as path:
+        async for _, items in path:
+            found_.append(items)
+            if sum(map(len, found_)) >= count:
+                break
+    return found_[::-1]
+
+
+async def _place_of(call: Call, conversation: Conversation, item_id: str) -> int | None:
+    """The number of the message that an item belongs to; None if only the items themselves tell."""
+    owner = owner_of_item(item_id)
+    if owner is None:
+        return None
+    message = await call.services.outside.message_of(call.user, conversation, owner)
+    if message is None or not message.on_path:
+        raise _no_item()
+    return message.seq
+
+
+async def _path(
+    call: Call, conversation: Conversation, *, newest_first: bool, start: int | None = None
+) -> AsyncGenerator[tuple[Message, Sequence[Item]]]:
+    """The messages of the active path with their items, from one on; each is read when it is due."""
+    async with aclosing(call.services.outside.path(conversation, start, newest_first=newest_first)) as path:
+        async for message in path:
+            yield message, await _of_message(call, message)
+
+
+async def _of_message(call: Call, message: Message) -> Sequence[Item]:
+    if message.role is MessageRole.USER:
+        return [user_message(message)]
+    if message.turn_id is not None:
+        turn = await call.services.turns.get(call.user, message.turn_id)
+        return items_of(turn, await call.services.turns.read(turn))
+    return [_added(message)] if message.role is MessageRole.ASSISTANT else ()  # a card is no item
+
+
+def _added(message: Message) -> Item:
+    """A message that no turn wrote."""
+    if message.role is MessageRole.USER:
+        return user_message(message)
+    return frames.MessageItem(message_item_id(message.id), "completed", (frames.OutputText(message.text),))

@@ -1,0 +1,97 @@
+"""Agents as models: an agent's name or id, or `agent@gateway/model` where it offers several models."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.errors import AgentNotFound
+from threadkeep.domain.ids import is_uuid
+from threadkeep.requests.routing import Call
+
+AGENTS_AT_ONCE = 200
+_OF_MODEL = "@"
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """An agent, or one of its models."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class ModelList(Struct, frozen=True, kw_only=True):
+    """What the user can talk to."""
+
+    object: Literal["list"] = "list"
+    data: Sequence[Model]
+
+
+async def list_models(call: Call) -> ModelList:
+    """List the agents, the default one first, each with the models that it offers if there are several."""
+    return ModelList(data=await _models(call))
+
+
+async def get_model(call: Call, *, model: str) -> Model:
+    """Read an agent by one of its names."""
+    agent, _ = await asked_of(call, model)
+    return _model(agent, model)
+
+
+async def asked_of(call: Call, model: str) -> tuple[Agent, str | None]:
+    """The agent that a client names, and the model that it is to use, if the client names one.
+
+    If several agents have the name, the user's own comes first.
+    """
+    whole = await _found(call, model)
+    if whole is not None:
+        return whole, None
+    name, _, chosen = model.partition(_OF_MODEL)
+    agent = await _found(call, name) if chosen else None
+    if agent is None:
+        raise AgentNotFound(
+            f"There is no agent `{model[:100]}`. `/v1/models` lists those that you can use as `model`.",
+            param="model",
+        )
+    call.services.choice.chosen(agent, chosen)  # refuses a model that the agent doesn't offer
+    return agent, chosen
+
+
+async def _found(call: Call, name: str) -> Agent | None:
+    if is_uuid(name):
+        return await call.services.agents.get(call.user, name)
+    named = [it async for it in _agents(call) if it.name.casefold() == name.casefold()]
+    return min(named, key=lambda it: it.owner_id != call.user.id, default=None)
+
+
+async def _models(call: Call) -> Sequence[Model]:
+    default = await call.services.agents.default()
+    agents = sorted([it async for it in _agents(call)], key=lambda it: it.id != default.id)
+    counts = Counter(it.name.casefold() for it in agents)
+    models: list[Model] = []
+    for agent in agents:
+        name = agent.name if counts[agent.name.casefold()] == 1 else str(agent.id)
+        models.append(_model(agent, name))
+        offered = call.services.choice.offered(agent)
+        if len(offered) > 1:
+            models += [_model(agent, f"{name}{_OF_MODEL}{it.id}") for it in offered]
+    return models
+
+
+async def _agents(call: Call) -> AsyncIterator[Agent]:
+    after = None
+    while True:
+        page = await call.services.agents.page(call.user, after=after, offset=0, limit=AGENTS_AT_ONCE)
+        for agent in page:
+            yield agent
+        if len(page) < AGENTS_AT_ONCE:
+            return
+        after = page[-1].id
+
+
+def _model(agent: Agent, id_: str) -> Model:
+    return Model(id=id_, created=agent.created_at // 1000, owned_by="threadkeep")

@@ -1,0 +1,153 @@
+"""One reply outside any conversation, while it is made."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from threadkeep.clock import Clock
+from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
+    Done,
+    EventBody,
+    Failed,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResultStored,
+    TurnEvent,
+    TurnStart,
+)
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.tool_call import shown_refs
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.loop import HandOff, Pause, TurnStep
+from threadkeep.engine.stop import Stop
+from threadkeep.ports.payloads import Lost
+from threadkeep.ports.receipts import TurnReceipt
+from threadkeep.tasks import end_tasks
+
+_LOST = Lost("It was not kept.")
+
+
+class Contents:
+    """What a conversation would have in the payload store, for as long as the reply is made."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[PayloadId, bytes] = {}
+
+    async def keep(self, payload: Payload, content: bytes) -> None:
+        """Keeps a tool's value or file."""
+        self.by_id[payload.id] = content
+
+    async def load(self, ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
+        """What is kept under these ids."""
+        return {it: self.by_id.get(it, _LOST) for it in ids}
+
+
+class Completion:
+    """A reply that is made as long as somebody reads its events, within `async with`.
+
+    Iterating yields them as they arrive, and an empty sequence when the reader is woken. Leaving ends it, and
+    what it has used by then is charged.
+    """
+
+    def __init__(
+        self, turn: Turn, steps: AsyncGenerator[TurnStep], stop: Stop, contents: Contents, clock: Clock
+    ) -> None:
+        self.turn = turn
+        """As if it belonged to a conversation; it is not stored."""
+        self.has_ended = False
+        """Whether its last event is here. If not, and there are no more, this process is ending."""
+        self.is_paused = False
+        """Whether it waits for functions that the client runs, whose results come with another request."""
+        self._stop = stop
+        self._contents = contents
+        self._clock = clock
+        self._seq = 0
+        self._unread: list[TurnEvent] = []
+        self._news = asyncio.Event()
+        self.task = asyncio.create_task(self._run(steps))
+
+    def interrupt(self) -> None:
+        """Ends it because this process is ending: its reader must not take it for complete."""
+        self._stop.request("interrupt")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await end_tasks(self.task)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[TurnEvent]:
+        if not self._unread:
+            if self.task.done():
+                if not self.task.cancelled() and (failure := self.task.exception()):
+                    raise failure  # our own: those of models and tools are events
+                raise StopAsyncIteration
+            await self._news.wait()
+            self._news.clear()
+        unread, self._unread = self._unread, []
+        return unread
+
+    def wake(self) -> None:
+        """Wakes the reader."""
+        self._news.set()
+
+    async def _run(self, steps: AsyncGenerator[TurnStep]) -> None:
+        try:
+            self._add(TurnStart.of(self.turn))
+            async with aclosing(steps):
+                async for step in steps:
+                    self._take(step)
+        finally:
+            asyncio.get_running_loop().call_soon(self._news.set)  # once the task is done
+
+    def _take(self, step: TurnStep) -> None:
+        match step:
+            case Text() | Thought():  # nearly all
+                self._add(step)
+            case Done() | Failed():
+                if self._stop.reason != "interrupt":
+                    self._add(step)
+                    self.has_ended = True
+            case Pause():
+                self.is_paused = True
+            case ToolCalled() | ToolResultStored():
+                self._add(self._whole(step))
+            case ApprovalRequest(kind=ApprovalKind.CLIENT_TOOL):
+                self._add(step)
+            case ApprovalRequest() | ApprovalResponse() | TurnReceipt() | HandOff():
+                pass  # nobody was asked
+            case _:
+                if isinstance(step, EventBody):  # not a journal entry, which only helps to resume
+                    self._add(step)
+
+    def _add(self, body: EventBody) -> None:
+        self._seq += 1
+        self._unread.append(TurnEvent(self.turn.id, self._seq, self._clock(), body))
+        self._news.set()
+
+    def _whole(self, body: ToolCalled | ToolResultStored) -> ToolCalled | ToolResultStored:
+        """A call or result with its large values in place; no call waits for a user."""
+        if isinstance(body, ToolCalled):
+            body = replace(body, asks=False)
+        if not body.refs:
+            return body
+        values: dict[str, Any] = {
+            name: msgspec.json.decode(self._contents.by_id[ref])
+            for name, ref in shown_refs(body.refs).items()
+        }
+        return replace(body, **values, refs={})

@@ -1,0 +1,56 @@
+"""Which of the items that a client adds its conversation has already."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from threadkeep.protocols.openai import frames
+from threadkeep.protocols.openai.added_items import Item, known_items
+from threadkeep.protocols.openai.decode import SentItem
+
+
+def user(text: str, id_: str = "msg_u") -> Item:
+    return frames.UserMessageItem(id_, (frames.InputText(text),))
+
+
+def reply(text: str) -> Item:
+    return frames.MessageItem("msg_a", "completed", (frames.OutputText(text),))
+
+
+THOUGHT = frames.ReasoningItem("rs_1")
+CALL = frames.FunctionCallItem("fc_1", "c1", "locate", "{}", "completed")
+OUTPUT = frames.FunctionOutputItem("mcpr_1_output", "c1", "Bern")
+SAID = {"role": "user", "content": "1"}
+REPLIED = {"role": "assistant", "type": "message", "content": [{"type": "output_text", "text": "One."}]}
+CALLED = {"type": "function_call", "call_id": "c1", "name": "locate", "arguments": "{}"}
+RETURNED = {"type": "function_call_output", "call_id": "c1", "output": "Bern"}
+FILE = {
+    "role": "user",
+    "content": [{"type": "input_text", "text": "1"}, {"type": "input_file", "file_id": "f"}],
+}
+
+RUN = [[user("1")], [THOUGHT, CALL, OUTPUT, reply("One.")]]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "known"),
+    [
+        ([], [SAID], 0),
+        (RUN, [REPLIED], 1),
+        (RUN, [SAID, CALLED, RETURNED, REPLIED], 4),  # the thought is left out
+        (RUN, [CALLED, RETURNED], 2),  # saved while the turn went on
+        (RUN, [{"type": "reasoning", "id": "rs_1"}, REPLIED, SAID], 2),
+        (RUN, [SAID], 0),  # the user says the same again
+        (RUN, [{"role": "assistant", "content": "Two."}], 0),
+        (RUN, [{"type": "function_call", "call_id": "c2"}], 0),
+        (RUN[:1], [SAID], 1),  # a request that was repeated
+        (RUN[:1], [SAID, REPLIED], 1),
+        (RUN[:1], [FILE], 0),
+        ([*RUN, [user("2")], [reply("Two.")]], [CALLED, RETURNED, REPLIED], 0),  # not what it ends with
+        ([*RUN, []], [REPLIED], 1),  # a card came after it
+    ],
+)
+def test_what_a_list_begins_with_and_the_conversation_ends_with(path: Any, sent: list[Any], known: int):
+    items = [msgspec.convert(it, SentItem) for it in sent]
+    assert len(known_items(items, path)) == known

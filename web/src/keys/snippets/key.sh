@@ -1,0 +1,1 @@
+export THREADKEEP_KEY=tk_your_key
