@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from threadkeep.bootstrap.adapters import Adapters
-from threadkeep.bootstrap.documents import build_files
+from threadkeep.bootstrap.documents import build_files, file_intake
 from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
 from threadkeep.bootstrap.limits import build_caps
 from threadkeep.bootstrap.models import build_tester, has_guide
@@ -14,22 +14,30 @@ from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.money import Purpose
+from threadkeep.domain.sharing.share import Sharing
+from threadkeep.domain.user import User
+from threadkeep.exchange.reading import reading_upload
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
+from threadkeep.ports.exchange import ImportLimits
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
 from threadkeep.schemas.checker import SchemaChecker
+from threadkeep.services.added_messages import AddedMessages
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.client_tools import ClientTools
+from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
+from threadkeep.services.exchange.import_runs import ImportRuns
+from threadkeep.services.exchange.imports import Import, UsersImport
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
@@ -37,6 +45,7 @@ from threadkeep.services.gateways import Gateways
 from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.memories import Memories
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
@@ -52,6 +61,7 @@ from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.services import Services
+from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -60,6 +70,10 @@ from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.tools.roles import WorkspaceRoles
 
 log = logging.getLogger("threadkeep.bootstrap")
+
+MB = 1024 * 1024
+MOST_UNPACKED = 4
+"""How many times as large as an upload its conversations may be; they are text, and shrink well."""
 
 
 async def start_services(settings: Settings, adapters: Adapters, started: AsyncExitStack) -> Services:
@@ -74,6 +88,8 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     starts = await _start_turns(settings, adapters, parts)
     services = _build_services(settings, adapters, parts, starts, live_gateways)
+    started.push_async_callback(services.completions.close)
+    started.push_async_callback(services.import_runs.close)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
     return services
 
@@ -129,6 +145,7 @@ class _Parts:
     prompts: Prompts
     prompt_files: PromptFiles
     retriever: Retriever
+    passages: Passages
     tools: AgentTools
     files: Files
     schemas: SchemaChecker
@@ -157,6 +174,7 @@ def _build_parts(
         prompts=Prompts(store, agents, prompt_files, roles, choice),
         prompt_files=prompt_files,
         retriever=retriever,
+        passages=Passages(retriever),
         tools=build_tools(settings, adapters, catalog, roles, retriever, node),
         files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
         schemas=SchemaChecker(),
@@ -170,7 +188,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         store,
         adapters.models,
         parts.choice,
-        ModelRequests(store, parts.prompts, Passages(parts.retriever), settings.zone),
+        ModelRequests(store, parts.prompts, parts.passages, settings.zone),
         parts.background.history,
         parts.tools,
         parts.schemas,
@@ -201,7 +219,8 @@ def _build_services(
     conversations = Conversations(
         store, agents, turns, history, clock, settings.zone, settings.retention_days
     )
-    sending = Sending(store, node, starts, ClientTools(parts.tools), clock)
+    client_tools = ClientTools(parts.tools)
+    sending = Sending(store, node, starts, client_tools, clock)
     approvals = Approvals(store, node, clock, parts.schemas)
     return Services(
         agents=agents,
@@ -221,13 +240,32 @@ def _build_services(
         queue=Queue(store, turns, clock, caps),
         branches=Branches(store, turns, history, clock),
         outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
+        added_messages=AddedMessages(store, conversations, sending, turns, history, clock),
+        shares=Shares(store, parts.files, clock, Sharing(settings.sharing)),
         running_turns=running_turns,
         prompts=prompts,
         executions=Executions(store, turns, history, clock),
         compactions=background.compactions,
+        completions=Completions(
+            store,
+            node,
+            parts.choice,
+            prompts,
+            parts.passages,
+            parts.tools,
+            client_tools,
+            parts.schemas,
+            parts.files,
+            adapters.allowances,
+            adapters.spending,
+            clock,
+            caps,
+        ),
+        import_runs=_build_import_runs(settings, adapters, parts),
         briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
         feedback=Feedbacks(store, agents, clock),
+        memories=Memories(store, agents, clock),
         reruns=Reruns(
             store,
             parts.choice,
@@ -248,4 +286,38 @@ def _build_services(
         store=store,
         models=adapters.models,
         choice=parts.choice,
+    )
+
+
+def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) -> ImportRuns:
+    intake = file_intake(settings, adapters.clock)
+
+    def new_import(user: User, rules: UsersImport) -> Import:
+        return Import(
+            adapters.store,
+            adapters.jobs,
+            parts.prompt_files,
+            parts.background.document_files,
+            intake,
+            adapters.clock,
+            user,
+            rules,
+        )
+
+    return ImportRuns(
+        adapters.store,
+        parts.agents,
+        adapters.allowances,
+        parts.background.user_events,
+        reading_upload,
+        new_import,
+        adapters.clock,
+        parts.caps,
+        most_bytes=settings.max_import_bytes,
+        limits=ImportLimits(
+            conversation_bytes=32 * MB,
+            conversations=100_000,
+            unpacked_bytes=MOST_UNPACKED * settings.max_import_bytes,
+            directory_bytes=8 * MB,
+        ),
     )

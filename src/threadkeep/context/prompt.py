@@ -14,6 +14,8 @@ MOST_COMPONENT_CHARACTERS = 20_000
 MOST_PROMPT_CHARACTERS = 100_000
 LEAST_SHARE = 200
 SYSTEM_PROMPT, ROLE, SUMMARY = "systemPrompt", "role", "summary"
+USER_INSTRUCTIONS, INSTRUCTIONS = "userInstructions", "instructions"
+USER_INSTRUCTIONS_HEADING = "The user wants every agent to know and do this:\n"
 SUMMARY_HEADING = "[摘要 Summary]\n"
 
 # Cleaning removes characters; this much still fills a component afterwards.

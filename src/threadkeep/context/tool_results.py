@@ -80,17 +80,15 @@ def stored_text(result: Any, error: str | None) -> str:
     return content if isinstance(content, str) else _encode(content).decode()
 
 
-def model_reads(call_id: str, text: str, most_tokens: int | None = None) -> str:
-    """What the model reads of a result: all of its text, or the beginning and how to read on."""
+def model_reads(call_id: str, text: str, most_tokens: int | None = None, *, can_recall: bool = True) -> str:
+    """What the model reads of a result: all of its text, or the beginning and how to read on, if it can."""
     kept = text[:MOST_RESULT_CHARACTERS]
     if most_tokens is not None:
         kept = beginning_of(kept, most_tokens)
     if len(kept) == len(text):
         return text if text.isascii() and "\x00" not in text else storable(text)
-    return storable(
-        f"{kept}\n… [{len(text)} characters, cut here; "
-        f'{RECALL_RESULT} with id "{call_id}" and offset {len(kept)} returns more]'
-    )
+    more = f'; {RECALL_RESULT} with id "{call_id}" and offset {len(kept)} returns more' if can_recall else ""
+    return storable(f"{kept}\n… [{len(text)} characters, cut here{more}]")
 
 
 def short_form(tool_name: str, call_id: str, excerpt: Excerpt) -> str:

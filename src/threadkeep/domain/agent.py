@@ -49,6 +49,49 @@ class OnCrash(Choice):
     INTERRUPT = "interrupt"
 
 
+class AgentIcon(Choice):
+    """What a front end shows beside an agent's name: the name's first letter, or a picture."""
+
+    LETTER = "letter"
+    ANCHOR = "anchor"
+    BOOK = "book"
+    BRIEFCASE = "briefcase"
+    BUG = "bug"
+    CALCULATOR = "calculator"
+    CAMERA = "camera"
+    CHART = "chart"
+    CODE = "code"
+    COMPASS = "compass"
+    FLASK = "flask"
+    GLOBE = "globe"
+    HEART = "heart"
+    LANGUAGES = "languages"
+    LEAF = "leaf"
+    LIGHTBULB = "lightbulb"
+    MAIL = "mail"
+    MUSIC = "music"
+    PALETTE = "palette"
+    PEN = "pen"
+    PLANE = "plane"
+    SCALE = "scale"
+    SEARCH = "search"
+    SHIELD = "shield"
+
+
+class AgentColor(Choice):
+    """The color of an agent's icon; `auto` is one that a front end derives from the agent's id."""
+
+    AUTO = "auto"
+    RED = "red"
+    ORANGE = "orange"
+    YELLOW = "yellow"
+    GREEN = "green"
+    TEAL = "teal"
+    BLUE = "blue"
+    VIOLET = "violet"
+    PINK = "pink"
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The smallest and the greatest number that an owner can set."""
@@ -62,6 +105,8 @@ Count = Annotated[int, Bounds(0, 1_000_000)]
 ANY_MODEL = "*"
 MOST_MODELS = 50
 MOST_MODEL_CHARACTERS = 200
+MOST_STARTERS = 6
+MOST_STARTER_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +137,8 @@ class AgentSettings:
     """Whether the model may ask the user a question in the middle of a turn."""
     client_tools: bool = True
     """Whether requests can bring tools that the client runs."""
+    user_instructions: bool = True
+    """Whether the instructions that users give to every agent are part of the prompt."""
     tools: Mapping[str, ToolRule] = field(default_factory=lambda: _NO_RULES)
     """Rules by `server.tool`, `server.*` or `*`."""
     models: tuple[str, ...] = ()
@@ -100,6 +147,10 @@ class AgentSettings:
     """The models to try in this order if the chosen one fails."""
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
+    starters: tuple[str, ...] = ()
+    """Messages that a front end offers to send in a new conversation."""
+    icon: AgentIcon = AgentIcon.LETTER
+    color: AgentColor = AgentColor.AUTO
 
     def __post_init__(self) -> None:
         amount = parse_amount(self.budget_month, param="settings.budgetMonth")
@@ -111,6 +162,12 @@ class AgentSettings:
                 )
             for model in models:
                 check_line(model, f"settings.{param}", most=MOST_MODEL_CHARACTERS)
+        if len(self.starters) > MOST_STARTERS:
+            raise InvalidRequest(
+                f"`settings.starters` can have at most {MOST_STARTERS} messages.", param="settings.starters"
+            )
+        for starter in self.starters:
+            check_line(starter, "settings.starters", most=MOST_STARTER_CHARACTERS)
         if ANY_MODEL in self.fallback_models:
             raise InvalidRequest(
                 "`settings.fallbackModels` names models; `*` is for `settings.models`.",

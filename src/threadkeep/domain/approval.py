@@ -41,7 +41,7 @@ class Decision:
     """A user's decision, or their client's.
 
     `arguments` are those of an edited call. `content` answers a question, or is what a tool returned that the
-    client ran; if that failed, `error` says why.
+    client ran. `error` says why that failed, or why a call is denied if not by the user.
     """
 
     action: ApprovalAction

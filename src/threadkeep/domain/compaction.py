@@ -43,9 +43,9 @@ def to_archive(messages: Sequence[Message], *, keep_last: int | None, threshold:
     while 0 < end < count and messages[end].role is MessageRole.ASSISTANT:
         end -= 1
     if count < threshold or not end:
+        needed = max(threshold, keep_last + 1)
         raise TooFewMessages(
-            f"Nothing to compact yet: there are {count} messages, and keeping the last {keep_last} "
-            f"requires at least {max(threshold, keep_last + 1)}.",
+            f"This conversation is too short to compact ({count} of {needed} messages).",
             details={"messages": count, "threshold": threshold, "keepLast": keep_last},
         )
     return messages[:end]

@@ -1,20 +1,23 @@
 """A conversation: the aggregate root, which alone decides what may be added to it."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.errors import IllegalTransition, PathChanged, TurnInProgress
+from threadkeep.domain.errors import Conflict, IllegalTransition, PathChanged, TurnInProgress
 from threadkeep.domain.ids import AgentId, ConversationId, KeyId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.parts import CardPart, FilePart, text_parts
+from threadkeep.domain.parts import CardPart, FilePart, NoticePart, Parts, text_parts
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
 from threadkeep.domain.turn import ENDS, BegunWith, Turn, TurnStatus
 
 MOST_TITLE_CHARACTERS = 200
+NOT_OURS = "ADDED_BY_CLIENT"
+"""The code of the notice in a reply that a client added."""
+NOT_OURS_NOTICE = "A client added this message. The agent didn't write it."
 
 
 class ConversationStatus(Choice):
@@ -83,6 +86,22 @@ class EndedTurn:
     conversation: "Conversation"
     turn: Turn
     assistant_message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class AddedMessage:
+    """What a user's client adds to a conversation: something the user said, or a reply that isn't ours."""
+
+    role: MessageRole
+    content: str
+    files: tuple[FilePart, ...] = ()
+
+    def parts(self, now: int) -> Parts:
+        """Its parts; a reply says that the agent didn't write it."""
+        text = text_parts(self.content)
+        if self.role is MessageRole.USER:
+            return (*self.files, *text)
+        return (NoticePart(code=NOT_OURS, message=NOT_OURS_NOTICE, at=now), *text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +259,11 @@ class Conversation:
                 details={"tip": self.tip_id},
             )
 
+    def check_agent(self, agent_id: AgentId | None) -> None:
+        """Refuses what a client asks of an agent that isn't this conversation's, or is no longer."""
+        if agent_id not in (None, self.agent_id):
+            raise Conflict("This conversation is with another agent.")
+
     def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
         """Ends the running turn with its reply's outcome, and frees the conversation for the next."""
         if self.active_turn_id != turn.id or reply.id != turn.assistant_message_id:
@@ -263,6 +287,31 @@ class Conversation:
             parent_id=self.tip_id,
         )
         return self._grown(1, message, active_turn_id=self.active_turn_id), message
+
+    def add(
+        self, said: Sequence[AddedMessage], now: int, *, title: str | None = None
+    ) -> tuple["Conversation", Sequence[Message]]:
+        """Adds messages without a turn. `title` becomes the conversation's unless it has one already."""
+        self.check_idle()
+        messages: list[Message] = []
+        for number, it in enumerate(said, self.last_seq + 1):
+            message = Message(
+                id=MessageId(new_uuid()),
+                conversation_id=self.id,
+                seq=number,
+                turn_id=None,
+                role=it.role,
+                parts=it.parts(now),
+                status=MessageStatus.COMPLETED,
+                created_at=now,
+                completed_at=now,
+                parent_id=messages[-1].id if messages else self.tip_id,
+            )
+            messages.append(message)
+        grown = self._grown(len(messages), messages[-1], active_turn_id=None)
+        if self.title is None and title is not None:
+            grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
+        return grown, messages
 
     def check_idle(self) -> None:
         """Refuses an action while the agent replies."""

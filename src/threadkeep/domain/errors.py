@@ -2,7 +2,8 @@
 
 ThreadkeepError
 ├── InvalidRequest                 something is malformed; `param` names it
-│   └── IdempotencyMismatch
+│   ├── IdempotencyMismatch
+│   └── UnsupportedImport          not an export, or one that can't be read; `details.reason` says why
 ├── Unauthenticated
 ├── SignInUnavailable              couldn't fetch the sign-in provider's keys
 ├── Forbidden
@@ -20,6 +21,7 @@ ThreadkeepError
 │   ├── ModelNotFound              no gateway has it
 │   ├── GatewayNotFound
 │   ├── KeyNotFound
+│   ├── ImportNotFound
 │   ├── RoleNotFound               the agent has no such role; the message lists those it has
 │   ├── McpServerNotFound
 │   └── RouteNotFound              no route has this path
@@ -40,6 +42,7 @@ ThreadkeepError
 ├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
 │   ├── TurnInProgress
+│   ├── ImportInProgress           the user's previous import has not ended
 │   ├── ApprovalAnswered           the request already has a different answer
 │   ├── PathChanged                the client shows an outdated path
 │   ├── NothingToRegenerate
@@ -95,6 +98,19 @@ class IdempotencyMismatch(InvalidRequest):
     code = "IDEMPOTENCY_MISMATCH"
 
 
+class UnsupportedImport(InvalidRequest):
+    """The file is no export, or can't be read.
+
+    `details.reason` is `not_an_export`, `empty`, `damaged`, `encrypted` or `too_large`.
+    """
+
+    code = "UNSUPPORTED_IMPORT"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message, param="files", details={"reason": reason})
+        self.reason = reason
+
+
 class Unauthenticated(ThreadkeepError):
     """No user is signed in, or the token is invalid."""
 
@@ -148,6 +164,10 @@ class BriefingNotFound(NotFound):
     code, noun = "BRIEFING_NOT_FOUND", "briefing"
 
 
+class MemoryNotFound(NotFound):
+    code, noun = "MEMORY_NOT_FOUND", "memory"
+
+
 class CompactionNotFound(NotFound):
     code, noun = "COMPACTION_NOT_FOUND", "compaction"
 
@@ -178,6 +198,14 @@ class GatewayNotFound(NotFound):
 
 class KeyNotFound(NotFound):
     code, noun = "KEY_NOT_FOUND", "key"
+
+
+class ImportNotFound(NotFound):
+    code, noun = "IMPORT_NOT_FOUND", "import"
+
+
+class ShareNotFound(NotFound):
+    code, noun = "SHARE_NOT_FOUND", "share"
 
 
 class RoleNotFound(NotFound):
@@ -306,6 +334,12 @@ class TurnInProgress(Conflict):
     """A turn is running in the conversation; `details.turnId` is its id."""
 
     code = "TURN_IN_PROGRESS"
+
+
+class ImportInProgress(Conflict):
+    """The user's previous import has not ended; `details.importId` is its id."""
+
+    code = "IMPORT_IN_PROGRESS"
 
 
 class ApprovalAnswered(Conflict):

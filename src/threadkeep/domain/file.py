@@ -38,7 +38,7 @@ HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 64 * 1024
 """How much of a file's beginning and end to read; a DOCX lists its members at the end."""
 
-_KINDS = "PNG, JPEG, GIF and WebP images, PDF, DOCX, text, CSV, Markdown, JSON and source code"
+_INSTEAD = "Try an image, PDF, Word, text or code."
 _PDF_MAGIC = b"%PDF-"
 _PDF_READERS_SEARCH = 1024  # most readers look for the beginning of a PDF in the first bytes
 
@@ -47,8 +47,8 @@ _CODE_SUFFIXES = {
     ".diff", ".ex", ".exs", ".go", ".gradle", ".graphql", ".h", ".hpp", ".hs", ".htm", ".html", ".ini",
     ".ipynb", ".java", ".jl", ".js", ".jsx", ".kt", ".less", ".lua", ".m", ".mjs", ".ml", ".patch",
     ".php", ".pl", ".proto", ".ps1", ".py", ".pyi", ".r", ".rb", ".rs", ".sass", ".scala", ".scss",
-    ".sh", ".sql", ".svelte", ".swift", ".tex", ".tf", ".toml", ".ts", ".tsx", ".vue", ".xhtml", ".xml",
-    ".yaml", ".yml", ".zig", ".zsh",
+    ".sh", ".sql", ".svelte", ".svg", ".swift", ".tex", ".tf", ".toml", ".ts", ".tsx", ".vue", ".xhtml",
+    ".xml", ".yaml", ".yml", ".zig", ".zsh",
 }  # fmt: skip
 _TEXT_SUFFIXES = {
     ".csv": CSV, ".tsv": CSV, ".md": MARKDOWN, ".markdown": MARKDOWN, ".json": JSON,
@@ -167,8 +167,6 @@ def _text_type(head: bytes, file_name: str) -> str:
     suffix = PurePath(file_name).suffix.lower()
     if text is None:
         raise _not_accepted(file_name, _name_kind(head))
-    if suffix == ".svg":
-        raise _refusal(f"{file_name} is an SVG image, which messages don't support. Convert it to PNG.")
     if suffix in _PROMISED_BY_SUFFIX:
         promised, found = _PROMISED_BY_SUFFIX[suffix], "HTML or SVG" if _MARKUP.search(head) else "text"
         raise _refusal(f"{file_name} has the name of {promised} but contains {found}.")
@@ -190,13 +188,15 @@ def _name_kind(head: bytes) -> str | None:
     if head[4:8] == b"ftyp":
         return _HEIF_BRANDS.get(head[8:12], "a video or audio file")
     if b"\x00" not in head and not head.startswith(b"\x1f\x8b"):
-        return "text that isn't UTF-8; save it as UTF-8"
+        return "text that isn't UTF-8, so save it as UTF-8"
     return next((kind for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None)
 
 
 def _not_accepted(file_name: str, kind: str | None) -> UnsupportedFile:
-    what = f"is {kind}" if kind else "has an unknown file type"
-    return _refusal(f"{file_name} {what}. Messages accept {_KINDS}.")
+    if kind:
+        return _refusal(f"Can't attach {file_name}: it is {kind}. {_INSTEAD}")
+    suffix = PurePath(file_name).suffix.lower()
+    return _refusal(f"Can't attach {f'{suffix} files' if suffix else file_name}. {_INSTEAD}")
 
 
 def _refusal(message: str) -> UnsupportedFile:

@@ -19,6 +19,8 @@ PayloadId = NewType("PayloadId", str)
 ContentId = NewType("ContentId", str)
 MemoryId = NewType("MemoryId", str)
 KeyId = NewType("KeyId", str)
+ShareId = NewType("ShareId", str)
+ImportId = NewType("ImportId", str)
 
 FIRST_UUID = "00000000-0000-0000-0000-000000000000"
 LAST_UUID = "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -248,14 +248,14 @@ class Message:
         )
 
 
-def check_user_content(content: str, *, most: int, has_files: bool = False) -> str:
+def check_user_content(content: str, *, most: int, has_files: bool = False, param: str = "content") -> str:
     """Refuses blank text without files, and text beyond the agent's limit (0 = no limit)."""
     if is_blank(content) and not has_files:
-        raise MessageContentRequired("A message can't be blank.", param="content")
+        raise MessageContentRequired("A message can't be blank.", param=param)
     if most and len(content) > most:
         raise MessageTooLong(
             f"Messages to this agent can have at most {most} characters; yours has {len(content)}.",
-            param="content",
+            param=param,
             details={"most": most, "length": len(content)},
         )
-    return check_storable(content, "content")
+    return check_storable(content, param)

@@ -130,6 +130,8 @@ class Purpose(Choice):
     TITLE = "title"
     COMPACTION = "compaction"
     RERUN = "rerun"
+    COMPLETION = "completion"
+    """A reply outside any conversation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """A turn: one request of a user and everything that the agent does for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.client_tool import ClientTool
@@ -50,6 +51,14 @@ class BegunWith:
     """Tools that the client runs."""
     leaves_queue: bool = False
     """Whether what was queued before it stays held after it: it went first by stopping the turn before."""
+    instructions: str | None = None
+    """Instructions for the model in this turn, after its agent's own prompt."""
+    temperature: float | None = None
+    """What the model calls of this turn use instead of the agent's setting."""
+    max_tokens: int | None = None
+    """The most that each model call may write; the agent's own limit still holds."""
+    request_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of the request that its protocol shows again to those who read the turn later."""
     stops_unfollowed: bool = False
     """Whether the turn ends when nobody follows it."""
 

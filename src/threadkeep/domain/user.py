@@ -11,6 +11,7 @@ from threadkeep.domain.key import Key
 from threadkeep.domain.text import check_storable, is_blank
 
 MOST_USER_ID_CHARACTERS = 255
+MOST_INSTRUCTION_CHARACTERS = 10_000
 
 LOCAL = UserId("local")
 """Everybody's id if there is no sign-in."""
@@ -28,6 +29,15 @@ def user_id(value: str, param: str = "user") -> UserId:
     if is_blank(value) or len(value) > MOST_USER_ID_CHARACTERS:
         raise InvalidRequest(f"A user id must have 1 to {MOST_USER_ID_CHARACTERS} characters.", param=param)
     return UserId(check_storable(value, param))
+
+
+def check_instructions(text: str) -> None:
+    """Refuses what a user can't tell every agent."""
+    if len(text) > MOST_INSTRUCTION_CHARACTERS:
+        raise InvalidRequest(
+            f"Your instructions can have at most {MOST_INSTRUCTION_CHARACTERS} characters.", param="text"
+        )
+    check_storable(text, "text")
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ def _settled_by(decision: Decision) -> Returned | None:
     """How a decision ends a call; None if the call is to run."""
     match decision.action:
         case ApprovalAction.DENY:
-            return Returned("denied", error=DENIED_BY_USER)
+            return Returned("denied", error=decision.error or DENIED_BY_USER)
         case ApprovalAction.EXPIRE:
             return Returned("denied", error=NO_DECISION)
         case ApprovalAction.ANSWER:

@@ -100,8 +100,8 @@ async def nothing_stored(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes |
     return {}
 
 
-Build = Callable[[Sequence[ToolSpec]], Awaitable[BuiltRequest]]
-"""Builds the first request, once the tools are known."""
+Build = Callable[[Sequence[ToolSpec]], Awaitable[BuiltRequest | ModelRequest]]
+"""Builds the first request, once the tools are known; one without a receipt where none is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class _Run:
         """The tool calls of the model's last reply, until all have results."""
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
-        self._permissions = ToolPermissions(tools.rules, frozenset(), state.unknown)
+        self._permissions = ToolPermissions(tools.rules, state.unknown)
         self._call: ModelCall | None = None
         self._is_reserved = False
         """Whether a model call has reserved what it can cost, and isn't charged yet."""
@@ -222,16 +222,15 @@ class _Run:
         """The normal course of a turn."""
         if self._state.stop_reason is not None:  # only the end is missing
             return
-        for notice in await self._toolbox.open():
+        for notice in await self._toolbox.open(self._permissions.is_denied):
             if notice not in self._state.noticed:
                 yield notice
-        if may_ask(self._tools.rules):
-            granted = await self._tools.user_requests.granted()
-            self._permissions = ToolPermissions(self._tools.rules, granted, self._state.unknown)
+        await self._load_grants()
         if self._state.is_new:
             built = await self._build(self._toolbox.specs)
-            self._request = built.request
-            yield TurnReceipt(self._turn.id, self._turn.conversation_id, built.receipt, built.texts)
+            self._request = built if isinstance(built, ModelRequest) else built.request
+            if isinstance(built, BuiltRequest):
+                yield TurnReceipt(self._turn.id, self._turn.conversation_id, built.receipt, built.texts)
         self._call_ids = CallIds(self._request.messages, self._tools.taken_ids)
         while True:
             if self._batch is None:
@@ -348,7 +347,13 @@ class _Run:
         spent = self._spent.input_tokens + self._spent.output_tokens
         return (self._models.current.model.context_tokens - reply - spent) // 2
 
+    async def _load_grants(self) -> None:
+        """Reads what the user allows in this conversation: it may have been taken back meanwhile."""
+        if may_ask(self._tools.rules):
+            self._permissions.replace_grants(await self._tools.user_requests.granted())
+
     async def _use_tools(self, open_batch: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
+        await self._load_grants()
         batch = Batch(
             open_batch,
             self._toolbox,

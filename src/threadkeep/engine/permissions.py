@@ -24,10 +24,14 @@ class ToolPermissions:
     `unknown` are calls that may or may not have taken effect: repeating one requires approval, too.
     """
 
-    def __init__(self, rules: Rules, granted: frozenset[Grant], unknown: frozenset[Signature]) -> None:
+    def __init__(self, rules: Rules, unknown: frozenset[Signature]) -> None:
         self._rules = rules
-        self._granted = set(granted)
+        self._granted = set[Grant]()
         self._unknown = set(unknown)
+
+    def replace_grants(self, granted: frozenset[Grant]) -> None:
+        """From now on, these tools are allowed in the conversation, and no others."""
+        self._granted = set(granted)
 
     def is_denied(self, tool: Tool) -> bool:
         """Whether a rule denies a tool."""

@@ -82,7 +82,9 @@ class Toolbox:
         user_id: UserId = NOBODY,
         keep_image: KeepImage = no_image,
         file_rules: FileRules = NO_FILES,
+        can_recall: bool = True,
     ) -> None:
+        """`can_recall` says whether the model can read the rest of a result that was cut."""
         self._session = session
         self._client_tools = client_tools
         self._turn_id = turn_id
@@ -91,9 +93,12 @@ class Toolbox:
         self._schemas = schemas
         self._numbers = PassageNumbers(found)
         self._tools: Mapping[str, Tool] = {}
+        self._denied: Mapping[str, Tool] = {}
+        """Tools that the model isn't offered; one that calls them all the same hears why they don't run."""
         self._problems: dict[str, str] = {}
         self._keep_image = keep_image
         self._file_rules = file_rules
+        self._can_recall = can_recall
         self._reads: dict[str, ModelReads] = {}
 
     @property
@@ -103,13 +108,15 @@ class Toolbox:
             ToolSpec(name, tool.description, tool.input_schema) for name, tool in self._tools.items()
         )
 
-    async def open(self) -> Sequence[Notice]:
+    async def open(self, is_denied: Callable[[Tool], bool]) -> Sequence[Notice]:
         """Lists the available tools; returns notices about unavailable servers and tools left out."""
         tools, unavailable = await self._session.list() if self._session else ((), ())
         named = tools_by_name(tools)
+        self._denied = {name: tool for name, tool in named.items() if is_denied(tool)}
+        allowed = {name: tool for name, tool in named.items() if name not in self._denied}
         # What the request itself brings is never cut, but can't replace a tool of ours.
         brought = {tool.name: tool for tool in self._client_tools if tool.name not in named}
-        ours = dict(islice(named.items(), MOST_TOOLS - len(brought)))
+        ours = dict(islice(allowed.items(), MOST_TOOLS - len(brought)))
         self._tools = {**ours, **brought}
         notices = [
             Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}")
@@ -118,7 +125,7 @@ class Toolbox:
         if replaced := [tool.name for tool in self._client_tools if tool.name in named]:
             names = ", ".join(replaced)
             notices.append(Notice("CLIENT_TOOLS_LEFT_OUT", f"The agent has other tools named {names}."))
-        if left_out := len(named) - len(ours):
+        if left_out := len(allowed) - len(ours):
             notices.append(
                 Notice(
                     "TOO_MANY_TOOLS", f"Models accept at most {MOST_TOOLS} tools; {left_out} were left out."
@@ -141,12 +148,12 @@ class Toolbox:
         return self._reads.pop(use.id)
 
     def _names(self, use: ToolUse) -> tuple[str, str]:
-        tool = self._tools.get(use.name)
+        tool = self.tool(use)
         return (tool.name, tool.server) if tool else (use.name, "")
 
     def tool(self, use: ToolUse) -> Tool | None:
         """The tool that a call refers to, if it exists."""
-        return self._tools.get(use.name)
+        return self._tools.get(use.name) or self._denied.get(use.name)
 
     async def problem(self, use: ToolUse, arguments: Mapping[str, Any]) -> str | None:
         """Why a call can't be made at all; the model reads it and can correct the call."""
@@ -244,7 +251,7 @@ class Toolbox:
         values = {"result": returned.result, "chart_data": returned.chart_data}
         refs = await self._large_values.store(values, always=("chart_data",))
         text = preface + stored_text(returned.result, returned.error)
-        reads = model_reads(use.id, text, most_tokens)
+        reads = model_reads(use.id, text, most_tokens, can_recall=self._can_recall)
         # Later turns send the same text without loading the whole result.
         if preface or "result" in refs or reads != model_reads(use.id, text):
             refs |= await self._large_values.store({MODEL_READS: reads}, always=(MODEL_READS,))

@@ -33,6 +33,7 @@ from threadkeep.ports.exchange import (
     KeptTurn,
     KnownAgent,
     OwnAgent,
+    OwnInstructions,
     Record,
 )
 
@@ -47,6 +48,7 @@ _LEFT_OUT = {
 }
 _PLAIN: dict[str, type[Record]] = {
     HEADER: ExportHeader,
+    "instructions": OwnInstructions,
     "known_agent": KnownAgent,
     "document": Document,
     "conversation": Conversation,
@@ -99,8 +101,8 @@ def encode(record: Record) -> bytes:
         case Message():
             kind, values = "message", _message_values(record)
         case (
-            ExportHeader() | KnownAgent() | Document() | Conversation() | Payload() | Compaction()
-            | Feedback() | ConversationEnd() | Briefing() | ExportEnd()
+            ExportHeader() | OwnInstructions() | KnownAgent() | Document() | Conversation() | Payload()
+            | Compaction() | Feedback() | ConversationEnd() | Briefing() | ExportEnd()
         ):  # fmt: skip
             kind, values = _KINDS[type(record)], _builtins(record)
         case _ as never:

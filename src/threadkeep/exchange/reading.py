@@ -1,45 +1,63 @@
 """Opens an import: an export of ours, of ChatGPT or of Claude; a ZIP file, a folder or a file."""
 
 import json
+import os
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
 from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
 from threadkeep.exchange.writing import LINES
-from threadkeep.ports.exchange import Flawed, ForeignConversation, ImportItem
+from threadkeep.ports.exchange import (
+    Flawed,
+    ForeignConversation,
+    ImportItem,
+    ImportLimits,
+)
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
+OPERATOR_LIMITS = ImportLimits(conversation_bytes=MOST_CONVERSATION_BYTES)
+"""For who runs commands on this machine: only what one conversation may take in memory."""
+
+# A ZIP file of little but repetition unpacks to a thousand times its size, all of which would be read.
+MOST_UNPACKED_TIMES = 200
+SMALL_UNPACKED_BYTES = 16 * 1024 * 1024
+"""Allowed however small an upload is."""
+
 # Newer exports of ChatGPT have several.
 _CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
 
 # The id that a file's name begins with: ChatGPT's in two forms, Claude's a UUID.
 _ASSET = re.compile(r"file[-_][A-Za-z0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+OnProgress = Callable[[int, int], None]
+"""Receives how many bytes have been read, and of how many."""
+
 _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError)
 
 # The only methods that exports use; errors of others depend on how Python was built.
 _READ = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
-OnProgress = Callable[[int, int], None]
-"""Receives how many bytes have been read, and of how many."""
-
 
 class ImportFile:
     """A file to import."""
 
-    def __init__(self, files: "_Files", on_progress: OnProgress) -> None:
+    def __init__(self, files: "_Files", limits: ImportLimits, on_progress: OnProgress) -> None:
         self._files = files
+        self._limits = limits
         self._on_progress = on_progress
+        self._asset_bytes = 0
+        self._is_stopped = False
         names = sorted(files.names)
         self._conversations = [name for name in names if _CONVERSATIONS.fullmatch(name)]
         self._lines = next((name for name in names if PurePosixPath(name).name == LINES), None)
@@ -48,9 +66,16 @@ class ImportFile:
             match[0]: name for name in reversed(names) if (match := _ASSET.match(PurePosixPath(name).name))
         }
         if self._lines is None and not self._conversations:
-            raise InvalidRequest(
-                f"{files.path} contains neither {LINES} (Threadkeep export) nor conversations.json "
-                "(ChatGPT or Claude export)."
+            raise UnsupportedImport(
+                "not_an_export",
+                f"{files.name} contains neither {LINES} (Threadkeep export) nor conversations.json "
+                "(ChatGPT or Claude export).",
+            )
+        unpacked, most = sum(map(files.size, self._read_names)), limits.unpacked_bytes
+        if most is not None and unpacked > most:
+            raise UnsupportedImport(
+                "too_large",
+                f"The conversations in {files.name} have {unpacked:,} bytes unpacked; {most:,} are allowed.",
             )
 
     @property
@@ -58,26 +83,52 @@ class ImportFile:
         """Whether it is an export of Threadkeep."""
         return self._lines is not None
 
+    @property
+    def _read_names(self) -> list[str]:
+        return [self._lines] if self._lines is not None else self._conversations
+
+    def stop(self) -> None:
+        """Ends counting and reading at the next part, as if the file ended there."""
+        self._is_stopped = True
+
+    def count(self) -> int:
+        """How many conversations it has, flawed ones too; reads all of it, but understands none."""
+        count = 0
+        for name in self._read_names:
+            with _naming_problems(self._files.name), self._files.open(name) as file:
+                reader = self._followed(file)
+                found = threadkeep.conversations(reader) if self.is_ours else items(reader, most=0)
+                for _ in found:
+                    count += 1
+                    if self._limits.conversations is not None and count > self._limits.conversations:
+                        raise UnsupportedImport(
+                            "too_large",
+                            f"{self._files.name} has more than {self._limits.conversations:,} conversations.",
+                        )
+        return count
+
     def found(self) -> Iterator[ImportItem | Flawed]:
         """Everything in it, in order."""
-        names = [self._lines] if self._lines is not None else self._conversations
+        names = self._read_names
         total = sum(self._files.size(name) for name in names)
         before, is_empty = 0, True
         for name in names:
-            with self._files.open(name) as file:
-                counted = _Counted(
+            with _naming_problems(self._files.name), self._files.open(name) as file:
+                reader = self._followed(
                     file, lambda count, before=before: self._on_progress(before + count, total)
                 )
-                reader = cast("BinaryIO", counted)
                 if name == self._lines:
-                    yield from threadkeep.read(reader, most=MOST_CONVERSATION_BYTES)
+                    yield from threadkeep.read(reader, most=self._limits.conversation_bytes)
                 else:
-                    for it in _foreign(reader):
+                    for it in _foreign(reader, self._limits.conversation_bytes):
                         is_empty = False
                         yield it
             before += self._files.size(name)
-        if is_empty and not self.is_ours:
-            raise InvalidRequest(f"No conversations found in {self._files.path}.")
+        if is_empty and not self.is_ours and not self._is_stopped:
+            raise UnsupportedImport("empty", f"No conversations found in {self._files.name}.")
+
+    def _followed(self, file: BinaryIO, on_read: Callable[[int], None] = lambda _: None) -> BinaryIO:
+        return cast("BinaryIO", _Followed(file, on_read, lambda: self._is_stopped))
 
     def open(self, name: str) -> BinaryIO | None:
         """A file beside the lines; None if it is missing."""
@@ -98,26 +149,69 @@ class ImportFile:
             raise InvalidRequest(f"{name} is damaged: {exc}.") from exc
         if len(content) > most:
             raise InvalidRequest(f"{name} is larger than {most:,} bytes.")
+        self._asset_bytes += len(content)
+        allowed = self._limits.unpacked_bytes
+        if allowed is not None and self._asset_bytes > allowed:
+            raise InvalidRequest(f"The files read from the archive have more than {allowed:,} bytes.")
         return name, content
 
 
+def _ignore_progress(count: int, total: int) -> None:
+    pass
+
+
 @contextmanager
-def reading(path: Path, on_progress: OnProgress = lambda count, total: None) -> Generator[ImportFile]:
-    """An export to read; refuses anything else."""
+def reading(path: Path, on_progress: OnProgress = _ignore_progress) -> Generator[ImportFile]:
+    """An export on this machine to read; refuses anything else."""
+    with _naming_problems(str(path)):
+        if path.is_dir():
+            yield ImportFile(_folder(path), OPERATOR_LIMITS, on_progress)
+            return
+        with path.open("rb") as file, _files(_Opened(str(path), file, path.parent), OPERATOR_LIMITS) as files:
+            yield ImportFile(files, OPERATOR_LIMITS, on_progress)
+
+
+@contextmanager
+def reading_upload(name: str, file: BinaryIO, limits: ImportLimits) -> Generator[ImportFile]:
+    """An export that a user uploaded under a name; refuses anything else."""
+    if limits.unpacked_bytes is not None:
+        most = SMALL_UNPACKED_BYTES + MOST_UNPACKED_TIMES * os.fstat(file.fileno()).st_size
+        limits = replace(limits, unpacked_bytes=min(limits.unpacked_bytes, most))
+    with _naming_problems(name), _files(_Opened(name, file), limits) as files:
+        yield ImportFile(files, limits, _ignore_progress)
+
+
+@contextmanager
+def _naming_problems(name: str) -> Generator[None]:
+    """Says what is wrong with a file that can't be read."""
     try:
-        with _files(path) as files:
-            yield ImportFile(files, on_progress)
+        yield
     except (zipfile.BadZipFile, zlib.error) as exc:
-        raise InvalidRequest(f"{path} is a damaged or incomplete ZIP file: {exc}.") from exc
+        raise UnsupportedImport("damaged", f"{name} is a damaged or incomplete ZIP file: {exc}.") from exc
     except (OSError, EOFError, NotImplementedError) as exc:
-        raise InvalidRequest(f"Can't read {path}: {exc}.") from exc
+        raise UnsupportedImport("damaged", f"Can't read {name}: {exc}.") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A file that is open, and the folder beside it, if its neighbours may be read."""
+
+    name: str
+    file: BinaryIO
+    beside: Path | None = None
+
+    def again(self) -> BinaryIO:
+        """The same file from its beginning, to be closed on its own."""
+        again = os.fdopen(os.dup(self.file.fileno()), "rb")
+        again.seek(0)
+        return again
 
 
 class _Files:
     """Files by name in an archive or a folder."""
 
-    def __init__(self, path: Path, names: dict[str, int], open_: Callable[[str], BinaryIO]) -> None:
-        self.path = path
+    def __init__(self, name: str, names: dict[str, int], open_: Callable[[str], BinaryIO]) -> None:
+        self.name = name
         self.names = names
         self.open = open_
 
@@ -126,76 +220,111 @@ class _Files:
         return self.names[name]
 
 
+def _folder(path: Path) -> _Files:
+    files = (it for it in path.rglob("*") if it.is_file() and not it.is_symlink())
+    names = {it.relative_to(path).as_posix(): it.stat().st_size for it in files}
+    return _Files(str(path), names, lambda name: (path / name).open("rb"))
+
+
 @contextmanager
-def _files(path: Path) -> Generator[_Files]:
-    if path.is_dir():
-        files = (it for it in path.rglob("*") if it.is_file() and not it.is_symlink())
-        names = {it.relative_to(path).as_posix(): it.stat().st_size for it in files}
-        yield _Files(path, names, lambda name: (path / name).open("rb"))
-        return
-    with path.open("rb") as file:
-        head = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+def _files(opened: _Opened, limits: ImportLimits) -> Generator[_Files]:
+    opened.file.seek(0)
+    head = opened.file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"PK"):
-        with _archive(path) as archive:
+        with _archive(opened.file, limits) as archive:
             if any(it.flag_bits & 1 for it in archive.infolist()):
-                raise InvalidRequest(f"{path} is password-protected; unpack it first.")
+                raise UnsupportedImport("encrypted", f"{opened.name} is password-protected; unpack it first.")
             if any(it.compress_type not in _READ for it in archive.infolist()):
-                raise InvalidRequest(f"{path} uses an unsupported compression method; unpack it first.")
+                raise UnsupportedImport(
+                    "damaged", f"{opened.name} uses an unsupported compression method; unpack it first."
+                )
             names = {it.filename: it.file_size for it in archive.infolist() if not it.is_dir()}
-            yield _Files(path, names, lambda name: cast("BinaryIO", archive.open(name)))
+            yield _Files(opened.name, names, lambda name: cast("BinaryIO", archive.open(name)))
     elif head.startswith((b"[", b"{")):
         # A single file, named for what it is; the files that an export of ours refers to are beside it.
         name = LINES if HEADER.encode() in head.partition(b"\n")[0] else "conversations.json"
-        beside = path.parent if name == LINES else None
-        yield _plain(path, name, beside)
+        yield _plain(opened, name)
     else:
-        raise InvalidRequest(
-            f"{path} isn't an export of Threadkeep, ChatGPT or Claude: it is neither ZIP nor JSON."
+        raise UnsupportedImport(
+            "not_an_export",
+            f"{opened.name} isn't an export of Threadkeep, ChatGPT or Claude: it is neither ZIP nor JSON.",
         )
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
+class _BoundedReads:
+    """A file of which no more than `most` is read at once: an archive's list of files can be huge."""
+
+    def __init__(self, file: BinaryIO, most: int | None) -> None:
+        self._file = file
+        self.most = most
+        self.seek = file.seek
+        self.tell = file.tell
+        self.seekable = file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if self.most is not None and size > self.most:
+            raise UnsupportedImport(
+                "too_large", f"The ZIP file's list of files is larger than {self.most:,} bytes."
+            )
+        return self._file.read(size)
+
+    def close(self) -> None:
+        """Who opened the file closes it."""
+
+
+def _archive(file: BinaryIO, limits: ImportLimits) -> zipfile.ZipFile:
+    bounded = _BoundedReads(file, limits.directory_bytes)
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(cast("BinaryIO", bounded))
     except UnicodeDecodeError as exc:  # a name marked as UTF-8
         raise zipfile.BadZipFile("it contains an invalid file name") from exc
     if not all(archive.namelist()):
         archive.close()
         raise zipfile.BadZipFile("it contains a file without a name")
+    bounded.most = None  # the list has been read; files have limits of their own
     return archive
 
 
-def _plain(path: Path, name: str, beside: Path | None) -> _Files:
-    names = {name: path.stat().st_size}
-    for folder in ("payloads", "documents") if beside else ():
-        found = (it for it in (beside or path).joinpath(folder).rglob("*") if it.is_file())
-        names |= {it.relative_to(beside or path).as_posix(): it.stat().st_size for it in found}
-    return _Files(path, names, lambda it: (path if it == name else path.parent / it).open("rb"))
+def _plain(opened: _Opened, name: str) -> _Files:
+    names = {name: os.fstat(opened.file.fileno()).st_size}
+    beside = opened.beside if name == LINES else None
+    if beside is not None:
+        for folder in ("payloads", "documents"):
+            found = (it for it in (beside / folder).rglob("*") if it.is_file())
+            names |= {it.relative_to(beside).as_posix(): it.stat().st_size for it in found}
+    return _Files(
+        opened.name,
+        names,
+        lambda it: opened.again() if beside is None or it == name else (beside / it).open("rb"),
+    )
 
 
-class _Counted:
-    """A file that reports how far it has been read."""
+class _Followed:
+    """A file that reports how far it has been read, and ends where it is stopped."""
 
-    def __init__(self, file: BinaryIO, on_progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, file: BinaryIO, on_read: Callable[[int], None], is_stopped: Callable[[], bool]
+    ) -> None:
         self._file = file
-        self._on_progress = on_progress
+        self._on_read = on_read
+        self._is_stopped = is_stopped
         self._count = 0
 
     def read(self, size: int) -> bytes:
-        return self._count_read(self._file.read(size))
+        return b"" if self._is_stopped() else self._count_read(self._file.read(size))
 
     def readline(self, size: int) -> bytes:
-        return self._count_read(self._file.readline(size))
+        return b"" if self._is_stopped() else self._count_read(self._file.readline(size))
 
     def _count_read(self, part: bytes) -> bytes:
         self._count += len(part)
-        self._on_progress(self._count)
+        self._on_read(self._count)
         return part
 
 
-def _foreign(file: BinaryIO) -> Iterator[ForeignConversation | Flawed]:
+def _foreign(file: BinaryIO, most: int) -> Iterator[ForeignConversation | Flawed]:
     known: set[str] = set()
-    for item in items(file, most=MOST_CONVERSATION_BYTES):
+    for item in items(file, most=most):
         for found in _conversations(item):
             if isinstance(found, ForeignConversation):
                 if found.id in known:

@@ -1,5 +1,6 @@
 """Reads our own exports: turns lines into records, and conversations into wholes."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -28,6 +29,7 @@ from threadkeep.ports.exchange import (
 )
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
+_CONVERSATION = re.compile(rb'\s*\{"type":\s*"conversation"')
 
 
 @dataclass(slots=True)
@@ -52,6 +54,11 @@ class _Pending:
         return self.flaw or WholeConversation(
             self.conversation, self.turns, self.messages, self.compactions, self.payloads, self.feedback
         )
+
+
+def conversations(file: BinaryIO) -> Iterator[bytes]:
+    """The lines that conversations begin with."""
+    return (line for _, line, _ in _lines(file) if _CONVERSATION.match(line))
 
 
 def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:

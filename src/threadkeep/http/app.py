@@ -16,11 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from threadkeep.domain.errors import MethodNotAllowed, RouteNotFound, ThreadkeepError
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
 from threadkeep.http.edge import Edge
 from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
-from threadkeep.http.page import page_routes
+from threadkeep.http.page import SharePreview, page_routes
 from threadkeep.http.paths import Paths
 from threadkeep.http.protocols import FOREIGN_ROUTES, error_at, shape_at
 from threadkeep.http.reference.page import reference_page
@@ -32,9 +33,12 @@ from threadkeep.ports.models import ModelState
 from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.protocols.agentx.socket import SocketLimits
+from threadkeep.protocols.mcp.routes import PATH as MCP_PATH
+from threadkeep.protocols.mcp.sign_in import METADATA_PATH, resource_metadata, with_challenge
 from threadkeep.requests.bodies import BodyLimits
 from threadkeep.requests.routing import Endpoint, endpoint
 from threadkeep.services.services import Services
+from threadkeep.services.sharing.shares import Preview
 from threadkeep.settings import Settings
 
 # The page needs its own style and nothing else.
@@ -80,7 +84,14 @@ class Threadkeep:
         pages = Starlette(
             routes=[
                 *_routes(settings, presence, services, siblings),
-                *page_routes(model_state=model_state, embedded=embedded, signs_in=settings.signs_in),
+                *page_routes(
+                    model_state=model_state,
+                    share_preview=_share_preview(services),
+                    embedded=embedded,
+                    signs_in=settings.signs_in,
+                    sharing=Sharing(settings.sharing),
+                    offline=settings.offline,
+                ),
             ],
             exception_handlers={HTTPException: _respond_to_http_exception},
             lifespan=self._lifespan,
@@ -107,6 +118,13 @@ class Threadkeep:
             yield
 
 
+def _share_preview(services: Callable[[], Awaitable[Services]]) -> SharePreview:
+    async def preview(token: str) -> Preview | None:
+        return await (await services()).shares.preview(token)
+
+    return preview
+
+
 def _endpoints(
     settings: Settings, presence: Presence, services: Callable[[], Awaitable[Services]]
 ) -> dict[str, dict[str, Endpoint]]:
@@ -125,8 +143,11 @@ def _endpoints(
     )
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in (*ROUTES, *FOREIGN_ROUTES):
-        who = presence.user if route.signed_in else nobody
+        is_open = not route.signed_in or (route.opens_share and settings.sharing == Sharing.ANYONE)
+        who = nobody if is_open else presence.user
         respond = endpoint(route, who, services, limits, still_signed_in, shape_at(route.path))
+        if route.path == MCP_PATH and settings.issuer_url is not None:
+            respond = with_challenge(respond)
         by_path.setdefault(route.path, {})[route.method] = respond
     return by_path
 
@@ -148,12 +169,15 @@ def _routes(
     socket_limits = SocketLimits(
         most_idle=settings.max_idle_sockets, most_message_bytes=settings.max_body_bytes
     )
-    return [
+    routes: list[BaseRoute] = [
         WebSocketRoute("/ws", web_socket(presence, services, socket_limits)),
         StarletteRoute("/openapi.json", get_openapi),
         StarletteRoute("/metrics", metrics_endpoint(presence, services, siblings)),
         StarletteRoute("/docs", get_docs),
     ]
+    if settings.issuer_url is not None:
+        routes.append(StarletteRoute(METADATA_PATH, resource_metadata(settings.issuer_url)))
+    return routes
 
 
 # Generated on first request: they take longer than the rest of the start.

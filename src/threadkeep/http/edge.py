@@ -30,6 +30,7 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 _READING = {"GET", "HEAD", "OPTIONS"}
 _OTHER_SITES = {b"cross-site", b"same-site"}
+_DATA_PATHS = ("/api/", "/v1/", "/mcp")
 _FILE_PATHS = ("/api/artifacts/", "/api/files/")
 _HEADERS = ((b"threadkeep-version", __version__.encode()), (b"x-content-type-options", b"nosniff"))
 
@@ -138,7 +139,7 @@ def _comes_from_another_site(scope: Scope, headers: Mapping[bytes, bytes]) -> bo
     sandbox makes it another site.
     """
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))  # a host may have mounted us
-    if scope["method"] == "OPTIONS" or not (path.startswith("/api/") or path == "/metrics"):
+    if scope["method"] == "OPTIONS" or not (path.startswith(_DATA_PATHS) or path == "/metrics"):
         return False
     if headers.get(b"sec-fetch-site") not in _OTHER_SITES:
         return False

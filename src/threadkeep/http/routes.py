@@ -25,12 +25,15 @@ from threadkeep.domain.errors import (
     GenerationTimeout,
     IdempotencyMismatch,
     IllegalTransition,
+    ImportInProgress,
+    ImportNotFound,
     KeyNotFound,
     LimitNotAllowed,
     McpCommandNotAllowed,
     McpConfigInvalid,
     McpNameReserved,
     McpServerNotFound,
+    MemoryNotFound,
     MessageContentRequired,
     MessageNotFound,
     MessageTooLong,
@@ -43,12 +46,14 @@ from threadkeep.domain.errors import (
     RangeNotSatisfiable,
     RateLimited,
     SecretKeyRequired,
+    ShareNotFound,
     ShuttingDown,
     TooFewMessages,
     TurnInProgress,
     TurnNotFound,
     UnsupportedDocument,
     UnsupportedFile,
+    UnsupportedImport,
     UserNotFound,
 )
 from threadkeep.domain.key import Scope
@@ -63,8 +68,10 @@ from threadkeep.http.api import (
     feedback,
     files,
     gateways,
+    imports,
     keys,
     mcp_servers,
+    memories,
     models,
     operations,
     prompts,
@@ -72,6 +79,7 @@ from threadkeep.http.api import (
     reruns,
     running_turns,
     search,
+    shares,
     turns,
     usage,
     user_events,
@@ -116,6 +124,15 @@ _IDEMPOTENCY = {
     "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn, for as "
     "long as the conversation exists."
 }
+_RANGE = {
+    "Range": "One range of bytes, such as `bytes=0-1023`; others are ignored.",
+    "If-Range": "An `ETag`: if the file has another, the whole file is sent.",
+}
+_FILE_HEADERS = {
+    "Content-Disposition": "An attachment with the file's name; `inline` for a preview.",
+    "ETag": "The hash of the content.",
+    "Accept-Ranges": "`bytes`.",
+}
 
 _GATEWAY = (Forbidden, GatewayNotFound)
 _GATEWAY_ETAG = {"ETag": "The version, for `If-Match`."}
@@ -132,6 +149,8 @@ _TABLE = (
         headers={"Last-Event-ID": "The last event received; the response contains the events after it."},
     ),
     Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    Route("GET", "/api/me/instructions", memories.get_instructions, "Users"),
+    Route("PUT", "/api/me/instructions", memories.put_instructions, "Users"),
     # Keys
     Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
     Route("GET", "/api/keys", keys.list_keys, "Keys"),
@@ -171,6 +190,13 @@ _TABLE = (
         gives=_ETAG,
     ),
     Route(
+        "GET",
+        "/api/agents/{agent_id}/tools",
+        mcp_servers.list_agent_tools,
+        "Agents",
+        errors=(*_AGENT, Forbidden),
+    ),
+    Route(
         "POST",
         "/api/agents/{agent_id}/mcp-servers/{name}/test",
         mcp_servers.test_mcp_server,
@@ -185,6 +211,24 @@ _TABLE = (
         "Agents",
         errors=(*_AGENT, Forbidden),
         most_body_bytes=MEDIUM_BODY_BYTES,
+    ),
+    # Memories
+    Route("GET", "/api/agents/{agent_id}/memories", memories.list_memories, "Memories", errors=_AGENT),
+    Route("DELETE", "/api/agents/{agent_id}/memories", memories.delete_memories, "Memories", 204, _AGENT),
+    Route(
+        "PATCH",
+        "/api/agents/{agent_id}/memories/{memory_id}",
+        memories.patch_memory,
+        "Memories",
+        errors=(*_AGENT, MemoryNotFound),
+    ),
+    Route(
+        "DELETE",
+        "/api/agents/{agent_id}/memories/{memory_id}",
+        memories.delete_memory,
+        "Memories",
+        204,
+        (*_AGENT, MemoryNotFound),
     ),
     # Documents
     Route(
@@ -320,6 +364,35 @@ _TABLE = (
         errors=_CONVERSATION,
         scope=Scope.CHAT,
     ),
+    # Imports
+    Route(
+        "POST",
+        "/api/imports",
+        imports.begin_import,
+        "Imports",
+        202,
+        (AgentNotFound, ImportInProgress, UnsupportedImport, RateLimited, ShuttingDown),
+        scope=Scope.CHAT,
+        within_agents=False,
+    ),
+    Route("GET", "/api/imports", imports.list_imports, "Imports", within_agents=False),
+    Route(
+        "GET",
+        "/api/imports/{import_id}",
+        imports.get_import,
+        "Imports",
+        errors=(ImportNotFound,),
+        within_agents=False,
+    ),
+    Route(
+        "POST",
+        "/api/imports/{import_id}/stop",
+        imports.stop_import,
+        "Imports",
+        errors=(ImportNotFound,),
+        scope=Scope.CHAT,
+        within_agents=False,
+    ),
     # Messages
     Route(
         "GET",
@@ -350,6 +423,22 @@ _TABLE = (
         scope=Scope.CHAT,
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
+    Route(
+        "GET",
+        "/api/conversations/{conversation_id}/allowed-tools",
+        approvals.list_allowed_tools,
+        "Turns",
+        errors=_CONVERSATION,
+    ),
+    Route(
+        "DELETE",
+        "/api/conversations/{conversation_id}/allowed-tools",
+        approvals.disallow_tool,
+        "Turns",
+        204,
+        _CONVERSATION,
+        scope=Scope.CHAT,
+    ),
     Route(
         "POST",
         "/api/turns/{turn_id}/approvals/{request_id}",
@@ -624,15 +713,61 @@ _TABLE = (
         "Messages",
         errors=(FileNotFound, RangeNotSatisfiable),
         also=(206,),
-        headers={
-            "Range": "One range of bytes, such as `bytes=0-1023`; others are ignored.",
-            "If-Range": "An `ETag`: if the file has another, the whole file is sent.",
-        },
-        gives={
-            "Content-Disposition": "An attachment with the file's name; `inline` for a preview.",
-            "ETag": "The hash of the content.",
-            "Accept-Ranges": "`bytes`.",
-        },
+        headers=_RANGE,
+        gives=_FILE_HEADERS,
+    ),
+    # Shares
+    Route(
+        "POST",
+        "/api/conversations/{conversation_id}/shares",
+        shares.create_share,
+        "Shares",
+        201,
+        (*_CONVERSATION, MessageNotFound, TurnInProgress, Conflict, Forbidden, LimitNotAllowed),
+        scope=Scope.CHAT,
+    ),
+    Route(
+        "GET",
+        "/api/conversations/{conversation_id}/shares",
+        shares.list_shares,
+        "Shares",
+        errors=_CONVERSATION,
+    ),
+    Route(
+        "DELETE",
+        "/api/shares/{share}",
+        shares.revoke_share,
+        "Shares",
+        204,
+        (ShareNotFound,),
+        scope=Scope.CHAT,
+    ),
+    Route(
+        "GET",
+        "/api/shares/{share}",
+        shares.get_shared,
+        "Shares",
+        errors=(ShareNotFound,),
+        opens_share=True,
+    ),
+    Route(
+        "GET",
+        "/api/shares/{share}/replays/{number}",
+        shares.get_shared_replay,
+        "Shares",
+        errors=(ShareNotFound, MessageNotFound),
+        opens_share=True,
+    ),
+    Route(
+        "GET",
+        "/api/shares/{share}/files/{file_id}",
+        shares.get_shared_file,
+        "Shares",
+        errors=(ShareNotFound, FileNotFound, RangeNotSatisfiable),
+        also=(206,),
+        headers=_RANGE,
+        gives=_FILE_HEADERS,
+        opens_share=True,
     ),
     Route("GET", "/api/search", search.search, "Messages"),
     Route("GET", "/api/models", models.list_models, "Agents", errors=(AgentNotFound,)),

@@ -39,9 +39,20 @@ class AgentTools:
         """The tools for one turn; `used` are the servers that it used on another node, or before a pause."""
         return TurnToolSession(caller, self._own, self, self._used.of(caller.conversation.tip_id or "", used))
 
+    def end(self, caller: Caller) -> None:
+        """Ends what only this caller's conversation uses."""
+        self._pool.end_those_of_conversation(caller.conversation.id)
+
     async def own_names(self, caller: Caller) -> Collection[str]:
         """The names of our own servers' tools for this caller."""
         return {tool.name for server in self._own.values() for tool in await server.tools(caller)}
+
+    def known(self, agent: Agent) -> Sequence[Tool]:
+        """The tools of our own servers and of those that have connected here; effects are as declared."""
+        own = (tool for server in self._own.values() for tool in server.offers(agent))
+        statuses = self._pool.statuses(agent.id)
+        servers = (statuses[name] for name in self._servers(agent) if name in statuses)
+        return [*own, *(tool for status in servers for tool in status.tools or ())]
 
     def states(self) -> Sequence[ServerState]:
         """The state of all servers on this node."""

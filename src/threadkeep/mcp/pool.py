@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.logs import about
 from threadkeep.loops import Loop, Loops
@@ -182,6 +182,11 @@ class Pool:
         ending = [task for key in keys if (task := self._give_up(key, "Its user was deleted."))]
         if ending:
             await asyncio.wait(ending)
+
+    def end_those_of_conversation(self, conversation_id: ConversationId) -> None:
+        """Ends the servers that are one conversation's alone."""
+        for key in [it for it in self._servers if it.conversation_id == conversation_id]:
+            self._give_up(key, "Its conversation has ended.")
 
     async def close(self) -> None:
         """Ends all servers."""

@@ -38,6 +38,10 @@ class PromptXCommand:
         self._workspaces = workspaces
         self._pool = pool
 
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent."""
+        return self._tools
+
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """All three, with our descriptions; the first call starts the program."""
         return self._tools

@@ -25,6 +25,13 @@ class Allowances(Protocol):
         """Reserves a model call outside a turn; it counts as one of the user's calls per minute."""
         ...
 
+    async def take_completion(self, user_id: UserId, *, turns_here: int, completions_here: int) -> None:
+        """Reserves a reply outside any conversation; while it runs, it counts like a turn.
+
+        Given the user's turns and such replies that run on this node.
+        """
+        ...
+
     async def take_uploads(self, user_id: UserId, count: int) -> None:
         """Takes files from those that the user may upload per minute."""
         ...

@@ -44,6 +44,15 @@ class Decided:
     held: HeldTurn | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AllowedTool:
+    """A tool whose every call a user has allowed in a conversation, and when."""
+
+    server: str
+    name: str
+    at: int
+
+
 class ApprovalStore(Protocol):
     """Turns' requests to their users."""
 
@@ -65,6 +74,14 @@ class ApprovalStore(Protocol):
 
     async def granted(self, conversation_id: ConversationId) -> frozenset[Grant]:
         """The tools that a conversation's user has allowed in it."""
+        ...
+
+    async def allowed_tools(self, conversation_id: ConversationId) -> Sequence[AllowedTool]:
+        """The same for people: each tool once, the latest one first."""
+        ...
+
+    async def disallow(self, conversation_id: ConversationId, server: str, tool_name: str) -> bool:
+        """Takes back that a tool is allowed in a conversation; False if it wasn't."""
         ...
 
     async def decide(self, turn_id: TurnId, request_id: str, decision: Decision, lease: Lease) -> Decided:

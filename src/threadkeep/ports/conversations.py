@@ -66,6 +66,14 @@ class ConversationStore(Protocol):
         """
         ...
 
+    async def begun_with(
+        self, user_id: UserId, question: str, since: int, *, but_by: str, limit: int
+    ) -> Sequence[Conversation]:
+        """The user's conversations that consist of this question and a reply, changed since a time, newest
+        first; not those that a client knows by an outside id, except by this one.
+        """
+        ...
+
     async def update(
         self,
         user_id: UserId,
@@ -73,6 +81,12 @@ class ConversationStore(Protocol):
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
         """Changes title, status, pin, metadata or session exclusively; the change must be pure."""
+        ...
+
+    async def change_agent(self, conversation: Conversation, agent_id: AgentId) -> bool:
+        """Gives a conversation another agent, and returns whether it did: not to the main one, not after a
+        turn, and not if it has changed since it was read.
+        """
         ...
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:

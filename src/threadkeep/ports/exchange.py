@@ -10,17 +10,21 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
 from threadkeep.domain.feedback import Feedback
-from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, PayloadId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import check_instructions
 
 EXPORT_VERSION = 2
 """Incremented when older versions couldn't read the files; then all formats since the first one are read."""
 FIRST_EXPORT_VERSION = 2
 """The format of the first release."""
+
+CheckBytes = Callable[[int], None]
+"""Raises LimitNotAllowed if a user may not have files and documents of that many bytes."""
 
 Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
 
@@ -69,6 +73,16 @@ class KeptMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnInstructions:
+    """What the user tells every agent."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        check_instructions(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationEnd:
     """The end of a conversation; without it, the conversation is incomplete."""
 
@@ -83,8 +97,8 @@ class ExportEnd:
 
 
 Record = (
-    ExportHeader | OwnAgent | KnownAgent | Document | KeptMemory | Conversation | Payload | KeptTurn | Message
-    | Compaction | Feedback | ConversationEnd | Briefing | ExportEnd
+    ExportHeader | OwnInstructions | OwnAgent | KnownAgent | Document | KeptMemory | Conversation | Payload
+    | KeptTurn | Message | Compaction | Feedback | ConversationEnd | Briefing | ExportEnd
 )  # fmt: skip
 """One line of an export."""
 
@@ -187,9 +201,23 @@ class Flawed:
 
 
 ImportItem = (
-    OwnAgent | KnownAgent | Document | KeptMemory | Briefing | WholeConversation | ForeignConversation
-)
+    OwnInstructions | OwnAgent | KnownAgent | Document | KeptMemory | Briefing | WholeConversation
+    | ForeignConversation
+)  # fmt: skip
 """An item of an imported file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportLimits:
+    """How much of a file is read; None: as much as there is."""
+
+    conversation_bytes: int
+    """Of one conversation; a larger one is flawed."""
+    conversations: int | None = None
+    unpacked_bytes: int | None = None
+    """Of all conversations, and of all files beside them that are read."""
+    directory_bytes: int | None = None
+    """Of the list of files that a ZIP file has at its end."""
 
 
 class ImportSource(Protocol):
@@ -198,6 +226,14 @@ class ImportSource(Protocol):
     @property
     def is_ours(self) -> bool:
         """Whether it is a Threadkeep export."""
+        ...
+
+    def stop(self) -> None:
+        """Ends counting and reading soon, on whichever thread: what follows is as if it weren't there."""
+        ...
+
+    def count(self) -> int:
+        """How many conversations it has, flawed ones too. UnsupportedImport if it has too many."""
         ...
 
     def found(self) -> Iterator[ImportItem | Flawed]:
@@ -255,11 +291,19 @@ class ExchangeStore(Protocol):
         """An agent's memories of a user, by id."""
         ...
 
-    async def add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> bool:
+    async def add(
+        self,
+        whole: WholeConversation,
+        content: Callable[[Payload], bytes],
+        check_bytes: CheckBytes | None = None,
+        *,
+        within: ImportId | None = None,
+    ) -> bool:
         """Stores a whole conversation, all or nothing; returns whether it is a main one.
 
         It isn't if the user already has a main one with this agent. `content` is called for each payload,
-        again on a retry. StorageConflict if one of its ids is taken.
+        again on a retry; `check_bytes` with all that the user would then have. StorageConflict if one of its
+        ids is taken, or if the run `within` which it is imported has ended.
         """
         ...
 

@@ -57,6 +57,16 @@ class FileStore(Protocol):
         """A user's files, by id; not those that only deleted conversations use."""
         ...
 
+    async def page(
+        self, user_id: UserId, *, after: PayloadId | None, newest_first: bool, limit: int
+    ) -> Sequence[UploadedFile]:
+        """The same files in the order in which they were added, after one of them."""
+        ...
+
+    async def forget(self, user_id: UserId, file_id: PayloadId) -> bool:
+        """Deletes a user's file if no message uses it; returns whether it did."""
+        ...
+
     async def used(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, UploadedFile]:

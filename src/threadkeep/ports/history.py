@@ -12,7 +12,8 @@ from threadkeep.domain.message import MessageRole
 class SaidHit:
     """A message that was found, or a conversation by its title (without a message).
 
-    `highlights` are the positions of the words in the snippet: begin and end of each.
+    `snippet` is text as a reader sees it, not Markdown; `highlights` are the positions of the words in it:
+    begin and end of each.
     """
 
     entry_id: int
@@ -27,6 +28,20 @@ class SaidHit:
     created_at: int
     on_path: bool = True
     """Whether it is on the conversation's active path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """Which messages and titles to search; None is any."""
+
+    agents: frozenset[AgentId] | None = None
+    """Those in conversations with one of these."""
+    since: int | None = None
+    until: int | None = None
+    """Those created before this time."""
+
+
+EVERYTHING = SearchFilter()
 
 
 class HistoryIndex(Protocol):
@@ -47,9 +62,9 @@ class HistoryIndex(Protocol):
         *,
         before: int | None,
         limit: int,
-        agents: frozenset[AgentId] | None = None,
+        which: SearchFilter = EVERYTHING,
     ) -> Sequence[SaidHit]:
-        """Matches with all words of the query, newest first, in conversations that aren't deleted; only in
-        those with `agents`, if there are any.
+        """Matches with all words of the query, newest first, in conversations that aren't deleted. The last
+        word finds all that it begins.
         """
         ...

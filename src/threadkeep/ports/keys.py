@@ -7,7 +7,9 @@ from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key
 from threadkeep.ports.agents import AuditEntry
 
-OfAgents = Literal["conversation_id", "turn_id", "message_id", "briefing_id", "artifact_id", "file_id"]
+OfAgents = Literal[
+    "conversation_id", "turn_id", "message_id", "briefing_id", "artifact_id", "file_id", "share"
+]
 """Ids of things that belong to agents, as routes call them."""
 
 

@@ -77,6 +77,10 @@ class ServerStatuses(Protocol):
         """The status of all servers on this node."""
         ...
 
+    def known(self, agent: Agent) -> Sequence[Tool]:
+        """The tools that the agent's turns may use, as far as this node knows; effects are as declared."""
+        ...
+
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
         """The status of the agent's servers on this node, by name; may omit those never used."""
         ...

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId, MemoryId, UserId
 from threadkeep.domain.memory import Memory
 
 
@@ -14,6 +14,32 @@ class MemoryStore(Protocol):
         """Stores a memory, replacing one with the same content; beyond `most`, deletes the oldest."""
         ...
 
-    async def latest(self, user_id: UserId, agent_id: AgentId, *, limit: int) -> Sequence[Memory]:
-        """An agent's memories of a user, newest first."""
+    async def latest(
+        self,
+        user_id: UserId,
+        agent_id: AgentId,
+        *,
+        before: MemoryId | None = None,
+        offset: int = 0,
+        limit: int,
+    ) -> Sequence[Memory]:
+        """An agent's memories of a user, newest first; those older than `before`."""
+        ...
+
+    async def get(self, user_id: UserId, agent_id: AgentId, memory_id: MemoryId) -> Memory | None:
+        """One of an agent's memories of a user."""
+        ...
+
+    async def change(self, user_id: UserId, agent_id: AgentId, memory: Memory) -> bool:
+        """Changes a memory's content and tags, forgetting another one with the same content; False if there
+        is no such memory.
+        """
+        ...
+
+    async def forget(self, user_id: UserId, agent_id: AgentId, memory_id: MemoryId) -> bool:
+        """Deletes a memory; False if there is none."""
+        ...
+
+    async def forget_all(self, user_id: UserId, agent_id: AgentId) -> None:
+        """Deletes everything that an agent remembers about a user."""
         ...

@@ -82,6 +82,12 @@ class MessageStore(Protocol):
         """Stores a card; StorageConflict if the conversation has changed since it was read."""
         ...
 
+    async def add(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+        """Stores messages without a turn, all or none; StorageConflict if the conversation has changed since
+        it was read, or a turn has begun.
+        """
+        ...
+
     async def tool_calls(
         self,
         user_id: UserId,

@@ -20,6 +20,7 @@ from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
+from threadkeep.ports.importing.import_runs import ImportRunStore
 from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.mcp import SeenTools
@@ -30,6 +31,7 @@ from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.queue import QueueStore
 from threadkeep.ports.receipts import ReceiptStore
 from threadkeep.ports.retriever import ChunkIndex
+from threadkeep.ports.sharing.shares import ShareStore
 from threadkeep.ports.turn_log import TurnLogStore
 from threadkeep.ports.turns import TurnStore
 from threadkeep.ports.users import UserStore
@@ -57,6 +59,7 @@ class Store:
     keys: KeyStore
     feedback: FeedbackStore
     outside_ids: OutsideIds
+    shares: ShareStore
     users: UserStore
     documents: DocumentStore
     chunks: ChunkIndex
@@ -65,6 +68,7 @@ class Store:
     files: FileStore
     gateways: GatewayStore
     exchange: ExchangeStore
+    import_runs: ImportRunStore
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     ping: Callable[[], Awaitable[None]]

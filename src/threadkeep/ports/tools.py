@@ -171,6 +171,10 @@ class ToolServer(Protocol):
         """The server's name in records and in the agent's list."""
         ...
 
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """All tools that callers of an agent may have, active or not."""
+        ...
+
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """The tools for this caller; none if the server is inactive."""
         ...
@@ -203,6 +207,10 @@ class ToolProvider(Protocol):
 
     def session(self, caller: Caller, used: Collection[str] = ()) -> ToolSession:
         """The tools for one turn; `used` are the names of servers that it used on another node."""
+        ...
+
+    def end(self, caller: Caller) -> None:
+        """Ends what only this caller's conversation uses, which nobody continues."""
         ...
 
     async def own_names(self, caller: Caller) -> Collection[str]:

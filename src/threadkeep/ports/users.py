@@ -33,6 +33,14 @@ class UserStore(Protocol):
         """Registers a user; Forbidden if the host application doesn't have this user."""
         ...
 
+    async def instructions(self, user_id: UserId) -> str:
+        """What the user tells every agent."""
+        ...
+
+    async def instruct(self, user_id: UserId, text: str, now: int) -> None:
+        """Replaces it."""
+        ...
+
     async def sweep(self, now: int) -> None:
         """Does the same with agents whose owner the host application has deleted from its own table."""
         ...

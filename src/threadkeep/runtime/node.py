@@ -142,8 +142,11 @@ class Node:
             await live.until_closed()
         return live
 
-    def lose(self, turn_id: TurnId) -> None:
-        """Drops a turn that runs here, as if this process had ended: it continues from its log."""
+    def lose(self, turn_id: TurnId, for_s: float) -> None:
+        """Drops a turn that runs here, as if this process had ended and restarted after a while: it continues
+        from its log.
+        """
+        self._recovery.leave(turn_id, for_s)
         self._running.stop(turn_id, "hand_off")
 
     @property

@@ -65,6 +65,11 @@ class Recovery:
         self._alone = alone
         self._free = asyncio.Lock()
         self._takeover_pause = TakeoverPause()
+        self._left_until: dict[TurnId, float] = {}
+
+    def leave(self, turn_id: TurnId, for_s: float) -> None:
+        """Leaves a turn alone for a while, as if nobody were there to take it over."""
+        self._left_until[turn_id] = time.monotonic() + for_s
 
     async def recover_abandoned(self) -> None:
         """Takes over turns whose lease has expired, up to the limit; one call at a time."""
@@ -74,7 +79,10 @@ class Recovery:
             found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
             if not self._alone and not self._takeover_pause.is_over(time.monotonic()):
                 return
-            lost = [it for it in found if self._running.get(it) is None]  # our own are merely late
+            now = time.monotonic()
+            self._left_until = {it: until for it, until in self._left_until.items() if until > now}
+            # Our own are merely late.
+            lost = [it for it in found if self._running.get(it) is None and it not in self._left_until]
             try:
                 await _do_for_each(lost, self._recover)
             finally:

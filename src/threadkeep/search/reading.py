@@ -6,7 +6,8 @@ row that it reads and every byte that it sends.
 
 import asyncio
 
-from threadkeep.search.terms import MOST_WORD_CHARACTERS, places, spans, terms, windows
+from threadkeep.search.query import Query
+from threadkeep.search.terms import MOST_WORD_CHARACTERS, terms, windows
 
 
 async def terms_of(text: str) -> list[str]:
@@ -18,13 +19,13 @@ async def terms_of(text: str) -> list[str]:
     return found
 
 
-async def first_places(text: str, wanted: frozenset[str], within: int) -> list[tuple[int, int]]:
-    """The first place of a wanted term in a text, and those at most `within` characters after it."""
+async def first_places(text: str, query: Query, within: int) -> list[tuple[int, int]]:
+    """The first place in a text of what a query looks for, and those at most `within` characters after it."""
     for window_begin, window_end in windows(text):
-        place = next(places(text[window_begin:window_end], wanted), None)
+        place = next(query.places(text[window_begin:window_end]), None)
         if place is not None:
             first = window_begin + place[0]
             near = text[first : first + within + MOST_WORD_CHARACTERS]
-            return [(first + begin, first + end) for begin, end in spans(near, wanted) if begin < within]
+            return [(first + begin, first + end) for begin, end in query.spans(near) if begin < within]
         await asyncio.sleep(0)
     return []

@@ -27,6 +27,10 @@ _STEP_4 = dict.fromkeys(
     ),
     "",
 ) | {"sion": "s", "tion": "t"}  # fmt: skip
+# The endings that stemming takes off, as they are typed: `y` where a later step sees `i`.
+_ENDINGS = frozenset(
+    re.sub("i$", "y", it) for it in ("s", "ies", "ed", "eed", "ing", *_STEP_2, *_STEP_3, *_STEP_4)
+)
 
 
 @lru_cache(maxsize=65536)
@@ -45,6 +49,20 @@ def stem(word: str) -> str:
     ):
         word = word[:-1]
     return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
+
+
+def begun_stems(beginning: str) -> frozenset[str]:
+    """The stems of words that begin like this but lose some of these letters; those that keep them all have
+    stems that begin with them.
+    """
+    rests = {
+        ending[length:]
+        for ending in _ENDINGS
+        for length in range(len(ending))
+        if beginning.endswith(ending[:length])
+    }
+    stems = {stem(beginning + rest) for rest in ("", *rests)}
+    return frozenset(it for it in stems if not it.startswith(beginning))
 
 
 def _without_plural(word: str) -> str:

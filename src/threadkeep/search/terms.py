@@ -4,7 +4,6 @@ Words are folded (case, accents, full width) and stemmed. Scripts without spaces
 characters and pairs of neighbours: 合同条款 is found by 合, 同, 条, 款, 合同, 同条 and 条款.
 """
 
-import heapq
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,10 +20,11 @@ _DENSE = (
 )
 # Marks that belong to a word though they aren't letters: accents, Hebrew, Arabic, the scripts of India.
 _MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+# What is one term or several: dense characters beside each other, or a word.
 # Possessive: no backtracking, so a long word costs one step for each of its parts.
-_RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)++)")
+RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)++)")
 _GAP = re.compile(f"[\\W_](?<![{_MARKS}])")
-_IS_DENSE = re.compile(f"[{_DENSE}]+").fullmatch
+is_dense = re.compile(f"[{_DENSE}]+").fullmatch
 # What folding drops: accents, and the spaces and signs into which ⑴ and ﷺ decompose.
 _NO_PART = re.compile(r"[\u0300-\u036f\s!-/:-@\[-`{-~]+")
 
@@ -38,7 +38,7 @@ WINDOW_CHARACTERS = 1000
 def terms(text: str) -> list[str]:
     """All terms of a text, in order and as often as they occur."""
     found: list[str] = []
-    for dense, word in _RUN.findall(text):
+    for dense, word in RUN.findall(text):
         if word:
             found.append(fold(word))
         else:
@@ -50,7 +50,7 @@ def terms(text: str) -> list[str]:
 def query_terms(text: str) -> list[str]:
     """What to look for, each once: words and pairs; a single character only if it is alone."""
     found: dict[str, None] = {}
-    for dense, word in _RUN.findall(text):
+    for dense, word in RUN.findall(text):
         found |= dict.fromkeys(_pairs(dense) or dense) if dense else {fold(word): None}
     return list(found)
 
@@ -65,48 +65,27 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where a text contains wanted terms, in order, with touching and overlapping places joined."""
-    begin = end = -1
-    for first, last in places(text, wanted):
-        if first > end:
-            if end > 0:
-                yield begin, end
-            begin = first
-        end = max(end, last)
-    if end > 0:
-        yield begin, end
-
-
 def fold(word: str) -> str:
     """The form in which words are compared: without case, accents, width and ending."""
-    return _folded(word[:MOST_WORD_CHARACTERS])
+    return _stemmed(word[:MOST_WORD_CHARACTERS])
+
+
+def fold_beginning(word: str) -> str:
+    """The same of a word that may have more letters, and so has its ending."""
+    return _folded(word[:MOST_WORD_CHARACTERS])[:MOST_TERM_CHARACTERS]
 
 
 @lru_cache(maxsize=65536)
+def _stemmed(word: str) -> str:
+    return stem(_folded(word))[:MOST_TERM_CHARACTERS]
+
+
 def _folded(word: str) -> str:
     if not word.isascii():
         whole = normalized("NFKD", word, most=MOST_WORD_CHARACTERS)
         word = normalized("NFC", _NO_PART.sub("", whole), most=_MOST_PARTS) or word
-    return stem(word.casefold())[:MOST_TERM_CHARACTERS]
+    return word.casefold()
 
 
 def _pairs(dense: str) -> list[str]:
     return [first + second for first, second in pairwise(dense)]
-
-
-def places(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where a text contains wanted terms, one by one, in order."""
-    dense_wanted = [term for term in wanted if _IS_DENSE(term)]
-    for match in _RUN.finditer(text):
-        if match[1]:
-            yield from heapq.merge(*(_occurrences(text, term, *match.span()) for term in dense_wanted))
-        elif fold(match[2]) in wanted:
-            yield match.span()
-
-
-def _occurrences(text: str, term: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Searches the whole run, not each character: it may be as long as the text."""
-    while (begin := text.find(term, begin, end)) >= 0:
-        yield begin, begin + len(term)
-        begin += 1

@@ -56,7 +56,7 @@ class Agents:
         """Creates the default agent at the first start: public, undeletable, without a length limit."""
         draft = AgentDraft(
             DEFAULT_AGENT_NAME,
-            description="The agent you talk to unless you choose another.",
+            description="The default agent.",
             system_prompt="You are a helpful assistant. Answer briefly and honestly.",
             visibility=Visibility.PUBLIC,
             settings=AgentSettings(max_message_chars=0),

@@ -75,6 +75,12 @@ class LocalAllowances:
         if wait_s := self._turns.take(user_id):
             raise self._caps.too_many_a_minute(wait_s=wait_s)
 
+    async def take_completion(self, user_id: UserId, *, turns_here: int, completions_here: int) -> None:
+        """Reserves a reply outside any conversation."""
+        if self._caps.at_once and turns_here + completions_here >= self._caps.at_once:
+            raise self._caps.too_many_at_once()
+        await self.take_call(user_id)
+
     async def take_uploads(self, user_id: UserId, count: int) -> None:
         """Takes files from those that the user may upload per minute."""
         if wait_s := self._uploads.take(user_id, count):

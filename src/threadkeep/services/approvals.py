@@ -21,7 +21,7 @@ from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.user_requests import Asking, run_by_client
 from threadkeep.log.writer import persist
-from threadkeep.ports.approvals import Approval, Decided
+from threadkeep.ports.approvals import AllowedTool, Approval, Decided
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Grant
@@ -29,7 +29,7 @@ from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.node import Node
-from threadkeep.services.access import own_turn
+from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.reach import is_within_reach
 
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
@@ -102,6 +102,16 @@ class Approvals:
                     )
                 )
                 return await own_turn(self._store, user, turn_id)
+
+    async def allowed_tools(self, user: User, conversation_id: str) -> Sequence[AllowedTool]:
+        """The tools that run without asking in one of the user's conversations, because the user said so."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        return await self._store.approvals.allowed_tools(conversation.id)
+
+    async def disallow(self, user: User, conversation_id: str, server: str, tool_name: str) -> None:
+        """Takes that back: the tool's next call asks again, in a turn that is running, too."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        await self._store.approvals.disallow(conversation.id, server, tool_name)
 
     async def check(self, user: User, asked: Approval, decision: Decision) -> None:
         """Rejects a decision that doesn't match the request."""

@@ -1,13 +1,12 @@
 """Branches: the active path through a conversation's tree of messages, and forks."""
 
-from collections.abc import AsyncGenerator, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import ConversationMode
-from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import Conflict, MessageNotFound, StorageConflict, TurnInProgress
 from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.message import ENDS, Message
@@ -15,15 +14,16 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.ports.exchange import KeptTurn
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import (
     agent_to_ask,
     branch_up_to,
     own_conversation,
+    own_message,
     to_message_id,
 )
 from threadkeep.services.history import History
+from threadkeep.services.path import messages_up_to
 from threadkeep.services.turns import Turns
 from threadkeep.transfers.fork import Forked, fork, payload_ids
 
@@ -67,19 +67,30 @@ class Branches:
             return await own_conversation(self._store, user, conversation_id)
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
-    async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
-        """Starts a new conversation with everything up to a message; the original is unchanged."""
+    async def take_back(self, user: User, conversation_id: str, message_id: str) -> Conversation:
+        """Ends the active path before its last message, which must be this one; the message stays stored."""
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
-            agent = await agent_to_ask(self._store, user, conversation)
-            if agent.settings.conversation_mode is ConversationMode.SINGLE:
-                raise Conflict("This agent has one conversation per user.")
-            branch = await branch_up_to(self._store, conversation, message_id)
-            messages = await self._messages(conversation, branch)
-            if await self._store.branches.up_to(conversation.id, branch.tip_id) == branch:
-                return await self._keep_fork(conversation, messages)
-            # the path changed or was purged while we read it: read again
-        raise Conflict("The conversation is changing too quickly. Try again.")
+            conversation.check_idle()
+            conversation.check_tip(message_id)
+            last = await own_message(self._store, conversation, message_id)
+            branch = await branch_up_to(self._store, conversation, last.parent_id)
+            try:
+                await self._store.branches.follow(conversation, branch)
+            except StorageConflict:
+                continue
+            await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
+            return await own_conversation(self._store, user, conversation_id)
+        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
+        """Starts a new conversation with everything up to a message; the original is unchanged."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        agent = await agent_to_ask(self._store, user, conversation)
+        if agent.settings.conversation_mode is ConversationMode.SINGLE:
+            raise Conflict("This agent has one conversation per user.")
+        messages = await messages_up_to(self._store, user, conversation, message_id)
+        return await self._keep_fork(conversation, messages)
 
     async def _keep_fork(self, conversation: Conversation, messages: Sequence[Message]) -> Conversation:
         if any(message.status not in ENDS for message in messages):
@@ -102,23 +113,6 @@ class Branches:
         """All messages with the same parent as this one, if there are several."""
         found = await self._store.branches.siblings(message.conversation_id, [message])
         return found.get(message.id, ())
-
-    async def _messages(self, conversation: Conversation, branch: Branch) -> list[Message]:
-        """The messages of a branch, from the first one on."""
-        shared = MessageWindow(before_seq=branch.fork_seq + 1)
-        found = [message async for message in self._all_messages(conversation, shared)]
-        if own := frozenset(branch.shown):
-            after = MessageWindow(branch.fork_seq, with_overwritten=True)
-            found += [it async for it in self._all_messages(conversation, after) if it.id in own]
-        return found
-
-    async def _all_messages(
-        self, conversation: Conversation, window: MessageWindow
-    ) -> AsyncGenerator[Message]:
-        while page := await self._store.messages.page(conversation.id, window, offset=0, limit=ROWS_AT_ONCE):
-            for message in page:
-                yield message
-            window = replace(window, after_seq=page[-1].seq)
 
     async def _all_turns(self, conversation: Conversation) -> list[KeptTurn]:
         found: list[KeptTurn] = []

@@ -38,6 +38,7 @@ from threadkeep.services.payloads import shown_messages
 from threadkeep.services.turns import Turns
 
 DAY_MS = 24 * 60 * 60 * 1000
+TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,16 @@ class Conversations:
         await self._turns.announce(
             UserEventType.CONVERSATION_RENAMED if is_renamed else UserEventType.CONVERSATION_CHANGED, changed
         )
+        return changed
+
+    async def change_agent(self, user: User, conversation: Conversation, agent: Agent) -> Conversation | None:
+        """Gives a conversation another agent; None if a turn has run in it, or one of them has only one."""
+        if agent.settings.conversation_mode is ConversationMode.SINGLE:
+            return None
+        if not await self._store.conversations.change_agent(conversation, agent.id):
+            return None
+        changed = await own_conversation(self._store, user, conversation.id)
+        await self._turns.announce(UserEventType.CONVERSATION_CHANGED, changed)
         return changed
 
     async def rotate_session(self, user: User, conversation_id: str) -> Conversation:

@@ -7,10 +7,10 @@ from itertools import islice
 from weakref import WeakValueDictionary
 
 from threadkeep.domain.errors import StorageError, StorageUnavailable
-from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId, is_uuid
 from threadkeep.domain.user import User
 from threadkeep.loops import Loops
-from threadkeep.ports.history import SaidHit
+from threadkeep.ports.history import SaidHit, SearchFilter
 from threadkeep.ports.store import Store
 from threadkeep.tasks import end_tasks
 
@@ -37,12 +37,28 @@ class History:
         """How often in a row a conversation couldn't be indexed."""
         self._loop = loops.start("search indexing", self._index_waiting, self._until_woken)
 
-    async def search(self, user: User, query: str, *, before: int | None, limit: int) -> Sequence[SaidHit]:
-        """Messages to or from the user that contain all words of a query, newest first."""
+    async def search(
+        self,
+        user: User,
+        query: str,
+        *,
+        agent_id: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        before: int | None,
+        limit: int,
+    ) -> Sequence[SaidHit]:
+        """Messages to or from the user that contain all words of a query, newest first; only those with an
+        agent, and created at or after `since` and before `until`, where these are given.
+        """
+        agents = user.agents
+        if agent_id is not None:
+            if not is_uuid(agent_id) or not user.may_use(AgentId(agent_id.lower())):
+                return ()
+            agents = frozenset({AgentId(agent_id.lower())})
+        which = SearchFilter(agents=agents, since=since, until=until)
         async with self._searching.setdefault(user.id, asyncio.Lock()):
-            return await self._store.history.search(
-                user.id, query, before=before, limit=limit, agents=user.agents
-            )
+            return await self._store.history.search(user.id, query, before=before, limit=limit, which=which)
 
     def note(self, conversation_id: ConversationId) -> None:
         """Notes that a conversation has new content."""

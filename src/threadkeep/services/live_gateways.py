@@ -88,6 +88,8 @@ class LiveGateways:
 
     async def _look(self) -> None:
         if self._is_look_wanted.is_set():
-            self._is_look_wanted.clear()
             self._looked_at = self._clock()
-            await self._running.look()
+            try:
+                await self._running.look()
+            finally:
+                self._is_look_wanted.clear()  # only now: this look answers those who asked during it, too

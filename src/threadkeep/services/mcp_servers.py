@@ -8,6 +8,7 @@ from threadkeep.domain.mcp import RETRIEVER, ServerSource
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import ServerCatalog, ServerReport, ServerState, ServerStatus, ServerStatuses
 from threadkeep.ports.store import Store
+from threadkeep.ports.tools import Tool
 from threadkeep.services.agents import Agents
 
 # The state of a server about which nothing is known yet.
@@ -47,6 +48,10 @@ class McpServers:
                 status = _DISABLED
             reports.append(ServerReport(listed, status, listed.name in changed))
         return reports
+
+    async def tools(self, user: User, agent_id: str) -> Sequence[Tool]:
+        """The tools of an agent, as far as they are known; for users who can change it."""
+        return self._statuses.known(await self._agents.get_open(user, agent_id))
 
     async def test(self, user: User, agent_id: str, name: str) -> ServerReport:
         """Connects to a server and lists its tools; for users who can change the agent."""

@@ -4,8 +4,8 @@ A client of another protocol has its own ids, and most send their whole history 
 is the truth: of that history, only the ids count, and they only say where the new message belongs.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from msgspec import UNSET, UnsetType
 
@@ -21,8 +21,8 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
 )
 from threadkeep.domain.events import ApprovalResponse
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, is_uuid
-from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, is_uuid
+from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.text import check_storable
@@ -41,6 +41,7 @@ from threadkeep.services.turns import Turns
 
 MOST_ID_CHARACTERS = 200
 MESSAGES_AT_ONCE = 500
+MESSAGES_OF_ITEMS = 20
 _UUID_CHARACTERS = 36
 
 
@@ -53,6 +54,8 @@ class OutsideMessage:
     files: tuple[FilePart, ...] = ()
     before: Sequence[str] = ()
     """The ids of the messages before it, in order, as far as the client lists them."""
+    agent_id: AgentId | None = None
+    """The agent that the client means, if it says so."""
     starts_over: bool = False
     """Whether a list that has nothing before the message means the beginning of the conversation, instead of
     an app that sends only the newest message.
@@ -91,8 +94,13 @@ class Outside:
             raise ConversationNotFound
         return found
 
-    async def open(self, user: User, outside_id: str, agent_id: str | None = None) -> Conversation:
-        """The same, created if there is none; by default with the user's default agent."""
+    async def open(
+        self, user: User, outside_id: str, agent_id: str | None = None, *, first_text: str = ""
+    ) -> Conversation:
+        """The same, created if there is none; by default with the user's default agent.
+
+        `first_text` is that of the message to be sent: nothing is created for one that the agent refuses.
+        """
         if (found := await self.find(user, outside_id)) is not None:
             if agent_id is not None and agent_id.lower() != found.agent_id:
                 raise Conflict("This id belongs to a conversation with another agent.")
@@ -100,6 +108,7 @@ class Outside:
         agent = await (
             self._agents.default_of(user) if agent_id is None else self._agents.get(user, agent_id)
         )
+        check_user_content(first_text, most=agent.settings.max_message_chars, has_files=not first_text)
         if agent.settings.conversation_mode is ConversationMode.SINGLE:
             main, _ = await self._conversations.main(user, agent.id)
             return await self._store.outside_ids.bind(main, outside_id)
@@ -139,6 +148,7 @@ class Outside:
                 begun_with=begun_with,
                 outside_id=None if is_taken else message.id,
                 may_be_repeated=True,
+                agent_id=message.agent_id,
             ),
         )
         assert not isinstance(sent, QueuedMessage)  # one that stops the turn before it never waits
@@ -207,6 +217,22 @@ class Outside:
         id_ = await self._store.outside_ids.message(conversation.id, outside_id)
         return await self._store.messages.get(conversation.id, id_) if id_ else None
 
+    async def place_of(self, user: User, id_: str) -> tuple[Conversation, Turn | None] | None:
+        """The conversation that has a turn or message with this id, and the turn that belongs to it: a
+        question's is the one that replied to it last.
+        """
+        turn = await self._store.turns.get(user.id, TurnId(id_))
+        found = turn.conversation_id if turn else None
+        found = found or await self._store.feedback.conversation_of(user.id, MessageId(id_))
+        conversation = await self._store.conversations.get(user.id, found) if found else None
+        if conversation is None or not user.may_use(conversation.agent_id):
+            return None
+        if turn is None and (message := await self._store.messages.get(conversation.id, MessageId(id_))):
+            is_question = message.role is MessageRole.USER
+            reply = await self._newest_reply(message) if is_question else message
+            turn = await self._turn_of(user, reply) if reply else None
+        return conversation, turn
+
     async def ids_of(
         self, conversation: Conversation, messages: Sequence[Message]
     ) -> Mapping[MessageId, str]:
@@ -226,6 +252,34 @@ class Outside:
             found += page.messages
             if len(page.messages) < MESSAGES_AT_ONCE:
                 return found
+
+    async def path(
+        self, conversation: Conversation, start: int | None = None, *, newest_first: bool = False
+    ) -> AsyncGenerator[Message]:
+        """The messages on the active path from a number on, in either direction, a few at a time."""
+        window = MessageWindow(newest_first=newest_first)
+        if start is not None:
+            window = _beyond(window, start + 1 if newest_first else start - 1)
+        while page := await self._store.messages.page(
+            conversation.id, window, offset=0, limit=MESSAGES_OF_ITEMS
+        ):
+            for message in page:
+                yield message
+            window = _beyond(window, page[-1].seq)
+
+    async def message_of(self, user: User, conversation: Conversation, id_: str) -> Message | None:
+        """The message with this id, or the reply of the turn with this id."""
+        found = await self._store.messages.get(conversation.id, MessageId(id_))
+        turn = None if found else await self._store.turns.get(user.id, TurnId(id_))
+        if turn is None or turn.conversation_id != conversation.id:
+            return found
+        return await self._store.messages.get(conversation.id, turn.assistant_message_id)
+
+    async def open_requests(self, user: User, conversation: Conversation) -> Sequence[Approval]:
+        """What the active turn waits for."""
+        if conversation.active_turn_id is None:
+            return ()
+        return await self._store.approvals.open_of(user.id, conversation.active_turn_id)
 
     async def _place(
         self, conversation: Conversation, message: OutsideMessage
@@ -278,6 +332,11 @@ class Outside:
                     return last
                 last = event.seq
         return last
+
+
+def _beyond(window: MessageWindow, seq: int) -> MessageWindow:
+    """What follows a message in the window's direction."""
+    return replace(window, before_seq=seq) if window.newest_first else replace(window, after_seq=seq)
 
 
 def _check_id(outside_id: str) -> None:

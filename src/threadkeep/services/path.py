@@ -1,13 +1,21 @@
-"""The latest messages on a conversation's active path, as many as a context needs."""
+"""The messages on a path of a conversation: the latest, as many as a context needs, or all up to one."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from threadkeep.context.request import is_in_context
+from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.errors import Conflict
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.message import Message
+from threadkeep.domain.user import User
 from threadkeep.ports.messages import MessageStore, MessageWindow
+from threadkeep.ports.store import Store
+from threadkeep.services.access import branch_up_to, own_conversation
 
 MESSAGES_A_PAGE = 1000
+ROWS_AT_ONCE = 500
+TRIES = 5
 
 
 async def latest_messages(
@@ -31,3 +39,36 @@ async def latest_messages(
             break
         window = replace(window, before_seq=page[-1].seq)
     return found[::-1]
+
+
+async def messages_up_to(
+    store: Store, user: User, conversation: Conversation, message_id: str
+) -> list[Message]:
+    """All messages from the first one to a message, on the active path or not, oldest first."""
+    for _ in range(TRIES):
+        branch = await branch_up_to(store, conversation, message_id)
+        messages = await _messages(store.messages, conversation.id, branch)
+        if await store.branches.up_to(conversation.id, branch.tip_id) == branch:
+            return messages
+        # the path changed or was purged while we read it: read again
+        conversation = await own_conversation(store, user, conversation.id)
+    raise Conflict("The conversation is changing too quickly. Try again.")
+
+
+async def _messages(messages: MessageStore, conversation_id: ConversationId, branch: Branch) -> list[Message]:
+    """The messages of a branch, from the first one on."""
+    on_path = MessageWindow(before_seq=branch.fork_seq + 1)
+    found = [message async for message in _all_messages(messages, conversation_id, on_path)]
+    if own := frozenset(branch.shown):
+        after = MessageWindow(branch.fork_seq, with_overwritten=True)
+        found += [it async for it in _all_messages(messages, conversation_id, after) if it.id in own]
+    return found
+
+
+async def _all_messages(
+    messages: MessageStore, conversation_id: ConversationId, window: MessageWindow
+) -> AsyncGenerator[Message]:
+    while page := await messages.page(conversation_id, window, offset=0, limit=ROWS_AT_ONCE):
+        for message in page:
+            yield message
+        window = replace(window, after_seq=page[-1].seq)

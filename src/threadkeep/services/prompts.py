@@ -4,11 +4,14 @@ import logging
 from collections.abc import Iterable
 
 from threadkeep.context.prompt import (
+    INSTRUCTIONS,
     MOST_PROMPT_CHARACTERS,
     ROLE,
     SUMMARY,
     SUMMARY_HEADING,
     SYSTEM_PROMPT,
+    USER_INSTRUCTIONS,
+    USER_INSTRUCTIONS_HEADING,
     Prompt,
     Source,
     assemble,
@@ -53,11 +56,19 @@ class Prompts:
         self._choice = choice
 
     async def assemble(
-        self, agent: Agent, model: Model | None, *, activated: str | None = None, summary: str | None = None
+        self,
+        agent: Agent,
+        model: Model | None,
+        *,
+        activated: str | None = None,
+        of_user: str = "",
+        instructions: str | None = None,
+        summary: str | None = None,
     ) -> Prompt:
         """An agent's current prompt for a model. Unreadable files are left out, with a notice.
 
-        `activated` is the role that the model has activated in the conversation, if any.
+        `activated` is the role that the model has activated in the conversation, if any. `of_user` are its
+        user's own instructions, and `instructions` those of the request that began the turn.
         """
         files = await self._files.read(agent.id)
         role, role_notices = await self._role(agent, activated, model)
@@ -66,6 +77,8 @@ class Prompts:
                 *(Source(file.name, file.text, file.unread) for file in files),
                 Source(SYSTEM_PROMPT, agent.system_prompt),
                 Source(ROLE, role),
+                Source(USER_INSTRUCTIONS, USER_INSTRUCTIONS_HEADING + of_user if of_user else ""),
+                Source(INSTRUCTIONS, instructions or ""),
                 Source(SUMMARY, SUMMARY_HEADING + summary if summary else ""),
             ],
             # By our estimate a character takes at most a token, so some of the window stays free.

@@ -14,6 +14,7 @@ from threadkeep.domain.errors import (
     FileNotFound,
     MessageNotFound,
     NotFound,
+    ShareNotFound,
     TurnNotFound,
 )
 from threadkeep.domain.ids import FIRST_UUID, AgentId, is_uuid
@@ -29,6 +30,7 @@ NOT_FOUND: Mapping[OfAgents, type[NotFound]] = {
     "briefing_id": BriefingNotFound,
     "artifact_id": ArtifactNotFound,
     "file_id": FileNotFound,
+    "share": ShareNotFound,
 }
 """What looks as if it didn't exist, by the name of its id."""
 

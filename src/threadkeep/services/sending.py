@@ -18,7 +18,7 @@ from threadkeep.domain.errors import (
     StorageConflict,
     TurnInProgress,
 )
-from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ids import AgentId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
@@ -66,6 +66,8 @@ class NewMessage:
     """The id that the client gave to the message."""
     may_be_repeated: bool = False
     """Whether the client may repeat the request without a key: then the same message returns its turn."""
+    agent_id: AgentId | None = None
+    """The agent that the client means, if it says so."""
 
     @property
     def for_turn(self) -> BegunWith | None:
@@ -131,6 +133,7 @@ class Sending:
                 return found
             if message.may_be_repeated and (begun := await self._begun_by_same(user, conversation, message)):
                 return begun, conversation
+            conversation.check_agent(message.agent_id)
             agent = await self._starts.agent_of(user, conversation)
             most = agent.settings.max_message_chars
             check_user_content(message.content, most=most, has_files=bool(message.files))
@@ -183,9 +186,11 @@ class Sending:
         begun_with: BegunWith | None = None,
         idempotency_key: str | None = None,
         may_be_repeated: bool = False,
+        agent_id: AgentId | None = None,
     ) -> tuple[Turn, Conversation]:
-        """Regenerates a reply and keeps the existing ones; by default, the latest. The same key returns the
-        same turn; so does any request that `may_be_repeated`, while the turn runs.
+        """Regenerates a reply and keeps the existing ones; by default, the latest. The message may also be a
+        question that was added without a reply. The same key returns the same turn; so does any request that
+        `may_be_repeated`, while the turn runs.
         """
         which = "" if model is None else f"{_MODEL}{model}"
         asked = f"{_brought(begun_with)}{_REGENERATE}{(message_id or '').lower()}{which}"
@@ -194,25 +199,24 @@ class Sending:
             conversation = await own_conversation(self._store, user, conversation_id)
             if key and (found := await self._begun_before(conversation, key)):
                 return found
+            conversation.check_agent(agent_id)
             agent = await self._starts.agent_of(user, conversation)
             if when_busy is not WhenBusy.STOP:
                 conversation.check_idle()
             await self._client_tools.check(user, agent, conversation, begun_with)
             if tip_id is not UNSET:
                 conversation.check_tip(tip_id)
-            reply = await self._reply_to_regenerate(conversation, message_id)
-            replaced = await self._store.turns.get(user.id, reply.turn_id) if reply.turn_id else None
-            branch = await self._store.branches.up_to(conversation.id, reply.parent_id)
-            if replaced is None or branch is None:
-                raise NothingToRegenerate("This reply doesn't answer a question.")
-            if may_be_repeated and (running := await self._replacing(user, conversation, replaced)):
-                return running, conversation
+            question_id, branch, replaced_id = await self._to_answer(user, conversation, message_id)
+            if may_be_repeated and conversation.active_turn_id not in (None, replaced_id):
+                running = await self._store.turns.get(user.id, conversation.active_turn_id)
+                if running is not None and running.user_message_id == question_id:
+                    return running, conversation
             chosen = self._starts.chosen_model(agent, model)
             if conversation.active_turn_id is not None:  # only now: what is refused stops nothing
                 await self._stop(conversation.active_turn_id)
                 continue
             begun = conversation.regenerate(
-                replaced.user_message_id,
+                question_id,
                 branch,
                 self._clock(),
                 model=chosen,
@@ -283,14 +287,6 @@ class Sending:
                 details={"turnId": turn_id},
             )
 
-    async def _replacing(self, user: User, conversation: Conversation, replaced: Turn) -> Turn | None:
-        """The active turn, if it answers the question of another turn again already."""
-        if conversation.active_turn_id in (None, replaced.id):
-            return None
-        running = await self._store.turns.get(user.id, conversation.active_turn_id)
-        is_same = running is not None and running.user_message_id == replaced.user_message_id
-        return running if is_same else None
-
     async def _begun_by_same(
         self, user: User, conversation: Conversation, message: NewMessage
     ) -> Turn | None:
@@ -303,7 +299,8 @@ class Sending:
             return None
         turn = await self._store.turns.get(user.id, conversation.active_turn_id)
         asked = turn and await self._store.messages.get(conversation.id, turn.user_message_id)
-        if turn is None or asked is None or asked.turn_id != turn.id:
+        # A question of another turn is answered again; one without a turn was added before this one began.
+        if turn is None or asked is None or asked.turn_id not in (None, turn.id):
             return None
         if (asked.content, _files_of(asked.files)) != (message.content, _files_of(message.files)):
             return None
@@ -382,14 +379,25 @@ class Sending:
             return None
         return await branch_up_to(self._store, conversation, message.parent_id)
 
-    async def _reply_to_regenerate(self, conversation: Conversation, message_id: str | None) -> Message:
+    async def _to_answer(
+        self, user: User, conversation: Conversation, message_id: str | None
+    ) -> tuple[MessageId, Branch, TurnId | None]:
+        """The question of a reply, or one that was added without a turn; the branch up to it; and the turn of
+        the reply.
+        """
         if message_id is None:
-            reply = await self._latest_reply(conversation)
+            message = await self._latest_reply(conversation)
         else:
-            reply = await own_message(self._store, conversation, message_id)
-        if reply is None or reply.role is not MessageRole.ASSISTANT:
+            message = await own_message(self._store, conversation, message_id)
+        if message is not None and message.role is MessageRole.USER and message.turn_id is None:
+            return message.id, await branch_up_to(self._store, conversation, message.id), None
+        if message is None or message.role is not MessageRole.ASSISTANT:
             raise NothingToRegenerate("There is no reply to regenerate.")
-        return reply
+        replaced = await self._store.turns.get(user.id, message.turn_id) if message.turn_id else None
+        branch = await self._store.branches.up_to(conversation.id, message.parent_id)
+        if replaced is None or branch is None:
+            raise NothingToRegenerate("This reply doesn't answer a question.")
+        return replaced.user_message_id, branch, replaced.id
 
     async def _latest_reply(self, conversation: Conversation) -> Message | None:
         window = MessageWindow(newest_first=True)

@@ -1,5 +1,6 @@
 """All services, as `http` and the protocols are given them."""
 
+import asyncio
 from dataclasses import dataclass
 
 from threadkeep.loops import Loops
@@ -8,14 +9,17 @@ from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
+from threadkeep.services.added_messages import AddedMessages
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import Compactions
+from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.documents import Documents
+from threadkeep.services.exchange.import_runs import ImportRuns
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
@@ -24,6 +28,7 @@ from threadkeep.services.history import History
 from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.services.mcp_servers import McpServers
+from threadkeep.services.memories import Memories
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
@@ -33,6 +38,7 @@ from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
+from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -57,14 +63,19 @@ class Services:
     queue: Queue
     branches: Branches
     outside: Outside
+    added_messages: AddedMessages
+    shares: Shares
     running_turns: RunningTurns
     prompts: Prompts
     executions: Executions
     compactions: Compactions
+    completions: Completions
     briefings: Briefings
+    import_runs: ImportRuns
     receipts: Receipts
     feedback: Feedbacks
     reruns: Reruns
+    memories: Memories
     reports: Reports
     usages: Usages
     spending: Spending
@@ -76,3 +87,7 @@ class Services:
     store: Store
     models: Models
     choice: ModelChoice
+
+    async def drain(self, grace_s: float) -> None:
+        """Starts no more replies: hands off running turns and ends what can't be, within a grace period."""
+        await asyncio.gather(self.turns.drain(grace_s), self.completions.drain(grace_s))

@@ -1,6 +1,7 @@
 """Turns: follow them, wait for them and stop them."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -11,7 +12,9 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.log.values import whole_chunks
 from threadkeep.ports.store import Store
+from threadkeep.ports.turn_log import LogChunk
 from threadkeep.runtime.following import ALL_SEEN, Follower
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
@@ -54,6 +57,17 @@ class Turns:
     async def follow(self, turn: Turn, after: int, *, from_first: bool = False) -> Follower | None:
         """A turn's log for a reader who has seen its events up to `after`; None if nothing is left."""
         return await self._node.follow(turn, after, from_first=from_first)
+
+    async def read(self, turn: Turn) -> Sequence[LogChunk]:
+        """A turn's log as it is stored now, with its values."""
+        if turn.is_active:
+            stored = [chunk for chunk in await self._store.log.read(turn.id, 0) if chunk.has_events]
+            return await whole_chunks(self._store.payloads, turn.conversation_id, stored)
+        log = await self._node.follow(turn, 0)
+        if log is None:
+            return ()
+        async with log:
+            return [chunk async for chunks in log for chunk in chunks]
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
         """An event that is set whenever a turn starts in a conversation, or the conversation changes."""

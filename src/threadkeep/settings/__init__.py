@@ -48,8 +48,8 @@ __all__ = [
     "settings_file",
 ]
 
-# Not settings: names that we set for MCP servers, one of which may be a Threadkeep.
-_GIVEN_TO_PROGRAMS = {"USER_ID"}
+# Not settings: what we set for MCP servers, one of which may be a Threadkeep; where our docs keep keys.
+_OF_PROGRAMS = {"USER_ID", "KEY"}
 
 
 class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,7 +141,7 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
     given = sorted(name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX))
     found: list[Misnamed] = []
     for name in given:
-        if name not in known and name not in _GIVEN_TO_PROGRAMS:
+        if name not in known and name not in _OF_PROGRAMS:
             near = difflib.get_close_matches(name, known, 1)
             found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
     return found

@@ -76,6 +76,13 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         int,
         Meta(ge=1024, description="Maximum total size of a user's uploaded files that no message uses yet."),
     ] = 500 * 1024 * 1024
+    max_import_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            description="Maximum size of an export from ChatGPT, Claude or Threadkeep that a user imports.",
+        ),
+    ] = 1024**3
     user_budget_day: Annotated[
         str | float,
         Meta(description="How much one user can spend on models per day, such as 2.50; 0: no limit."),
@@ -92,6 +99,20 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         Literal["owner", "admin"],
         Meta(description="Who can make an agent public: owner (each owner their own agents), or admin."),
     ] = "owner"
+    sharing: Annotated[
+        Literal["off", "users", "anyone"],
+        Meta(
+            description="Who can open what users share by a link: users (everyone signed in), anyone who has "
+            "the link, or off (nobody; nothing can be shared)."
+        ),
+    ] = "users"
+    offline: Annotated[
+        bool,
+        Meta(
+            description="Whether the page opens without the server, and users can keep conversations on "
+            "their device; false removes both from their browsers."
+        ),
+    ] = True
 
     def check_budgets(self) -> None:
         """Rejects what is not an amount of money."""

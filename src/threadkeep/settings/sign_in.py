@@ -75,6 +75,12 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
         return bool(self.jwt_secret or self.jwks_url)
 
     @property
+    def issuer_url(self) -> str | None:
+        """Where clients can get tokens: the issuer, if its name is a URL."""
+        is_url = self.jwt_issuer is not None and self.jwt_issuer.startswith(("https://", "http://"))
+        return self.jwt_issuer if self.signs_in and is_url else None
+
+    @property
     def admin(self) -> AdminClaim | None:
         """The claim that makes a token an admin's; None if none does."""
         return AdminClaim.read(self.admin_claim)

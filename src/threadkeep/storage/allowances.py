@@ -94,6 +94,14 @@ class SqlAllowances:
         if self._caps.per_minute:
             await self._take(user_id, None, 0)
 
+    async def take_completion(self, user_id: UserId, *, turns_here: int, completions_here: int) -> None:
+        """Takes a reply outside any conversation: only its own node knows of it, of turns all do."""
+        most = self._caps.at_once
+        if most and completions_here >= most:
+            raise self._caps.too_many_at_once()
+        if most or self._caps.per_minute:
+            await self._take(user_id, None, most and most - completions_here)
+
     async def take_uploads(self, user_id: UserId, count: int) -> None:
         """Takes files from those that the user may upload per minute, on whichever node."""
         if most := self._caps.uploads_per_minute:

@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.approvals import Approval, Decided
+from threadkeep.ports.approvals import AllowedTool, Approval, Decided
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.database.columns import to_json, to_json_or_null
@@ -50,6 +50,18 @@ _DECISIONS = Statement("SELECT id, answer FROM tk_approvals WHERE turn_id = :tur
 _GRANTED = Statement(
     """SELECT DISTINCT server, tool_name, tool_definition FROM tk_approvals
     WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted AND tool_definition IS NOT NULL"""
+)
+# For people, who know a tool by its name: they may have allowed several definitions of it.
+_ALLOWED = Statement(
+    """SELECT server, tool_name, MAX(answered_at) FROM tk_approvals
+    WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted
+    GROUP BY server, tool_name ORDER BY MAX(answered_at) DESC, server, tool_name"""
+)
+_DISALLOW = Statement(
+    """UPDATE tk_approvals SET granted = FALSE
+    WHERE conversation_id = :conversation_id AND kind = 'tool' AND granted
+        AND server = :server AND tool_name = :tool_name
+    RETURNING id"""
 )
 # Locks the turn first: it may be about to wait, or another decision may arrive at the same moment.
 _LOCK_TURN = Statement("SELECT status, log_version FROM tk_turns WHERE id = :turn_id", locks="FOR UPDATE")
@@ -128,6 +140,16 @@ class SqlApprovals:
         """The tools that a conversation's user allows in it."""
         rows = await self._database.fetch(_GRANTED(conversation_id=conversation_id))
         return frozenset((server, tool_name, definition) for server, tool_name, definition in rows)
+
+    async def allowed_tools(self, conversation_id: ConversationId) -> Sequence[AllowedTool]:
+        """The same for people: each tool once, the latest one first."""
+        rows = await self._database.fetch(_ALLOWED(conversation_id=conversation_id))
+        return [AllowedTool(server, tool_name, at) for server, tool_name, at in rows]
+
+    async def disallow(self, conversation_id: ConversationId, server: str, tool_name: str) -> bool:
+        """Takes back that a tool is allowed in a conversation; False if it wasn't."""
+        statement = _DISALLOW(conversation_id=conversation_id, server=server, tool_name=tool_name)
+        return bool(await self._database.execute(statement))
 
     async def decide(self, turn_id: TurnId, request_id: str, decision: Decision, lease: Lease) -> Decided:
         """Stores the first decision on a request; a waiting turn then belongs to this node.

@@ -76,15 +76,18 @@ OF_TURN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_conversations
     WHERE id = (SELECT conversation_id FROM tk_turns WHERE id = :turn_id)"""
 )
-# The last number and the path's tip are the version: an append prepared on another is refused. A title that
-# was set meanwhile stays.
-_UNCHANGED = """id = :conversation_id AND last_seq = :expected_seq
+# The last number and the path's tip are the version: an append prepared on another, or for another agent, is
+# refused. A title that was set meanwhile stays.
+_UNCHANGED = """id = :conversation_id AND last_seq = :expected_seq AND agent_id = :agent_id
         AND COALESCE(CAST(tip_id AS text), '') = :expected_tip AND deleted_at IS NULL"""
 ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
         active_turn_id = :active_turn_id, updated_at = :now, last_message_at = :now,
         title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source),
         tip_id = :tip_id
     WHERE {_UNCHANGED}"""
+# A conversation runs one turn at a time, and takes nothing else from clients meanwhile.
+ADVANCE_IDLE = f"{ADVANCE} AND active_turn_id IS NULL"
+ADVANCE_FOR_MESSAGES = Statement(ADVANCE_IDLE)
 # A card may arrive while a turn runs or just as it ends, so it leaves `active_turn_id` alone.
 ADVANCE_FOR_CARD = Statement(
     f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
@@ -96,6 +99,24 @@ _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
         title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned
     WHERE id = :id"""
+)
+
+_BEGUN_WITH = Statement(
+    f"""SELECT {conversation_columns("conversation")} FROM tk_conversations AS conversation
+    JOIN tk_messages AS question ON question.conversation_id = conversation.id AND question.seq = 1
+    WHERE conversation.user_id = :user_id AND conversation.updated_at >= :since
+        AND conversation.deleted_at IS NULL AND conversation.last_seq = 2 AND conversation.message_count = 2
+        AND question.role = 'user' AND question.content = :question
+        AND NOT EXISTS (SELECT 1 FROM tk_outside_conversations AS outside
+            WHERE outside.conversation_id = conversation.id AND outside.outside_id <> :but_by)
+    ORDER BY conversation.updated_at DESC, conversation.id DESC LIMIT :limit"""
+)
+# Only while no turn has run in it, on no branch: replies stay with the agent that gave them.
+_CHANGE_AGENT = Statement(
+    """UPDATE tk_conversations SET agent_id = :agent_id
+    WHERE id = :id AND last_seq = :last_seq AND active_turn_id IS NULL AND NOT is_main
+        AND deleted_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM tk_turns AS turn WHERE turn.conversation_id = tk_conversations.id)"""
 )
 
 
@@ -252,6 +273,19 @@ class SqlConversations:
         )
         return [self._rows.read(row) for row in rows]
 
+    async def begun_with(
+        self, user_id: UserId, question: str, since: int, *, but_by: str, limit: int
+    ) -> Sequence[Conversation]:
+        """The user's conversations with this question and a reply, and nothing else, since a time."""
+        values = {
+            "user_id": user_id,
+            "question": question,
+            "since": since,
+            "but_by": but_by,
+            "limit": limit,
+        }
+        return [self._rows.read(row) for row in await self._database.fetch(_BEGUN_WITH(**values))]
+
     async def update(
         self,
         user_id: UserId,
@@ -260,6 +294,11 @@ class SqlConversations:
     ) -> Conversation | None:
         """Changes title, status, pin, metadata or session exclusively."""
         return await self._database.write(lambda: self._update(user_id, conversation_id, change))
+
+    async def change_agent(self, conversation: Conversation, agent_id: AgentId) -> bool:
+        """Gives a conversation another agent, unless it has changed since it was read or has had a turn."""
+        values = {"id": conversation.id, "last_seq": conversation.last_seq, "agent_id": agent_id}
+        return bool(await self._database.execute(_CHANGE_AGENT(**values)))
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
         """Hides a conversation, and with it everything that is reached through it."""
@@ -338,6 +377,7 @@ def advance_values(
     """The parameters of ADVANCE for a conversation that has grown by some messages."""
     return {
         "conversation_id": conversation.id,
+        "agent_id": conversation.agent_id,
         "last_seq": conversation.last_seq,
         "expected_seq": first_new.seq - 1,
         "expected_tip": previous_tip_id or "",

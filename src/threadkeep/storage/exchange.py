@@ -3,17 +3,21 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, MemoryId, PayloadId, TurnId, UserId
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.exchange import KeptMemory, KeptTurn, Moved, Owned, WholeConversation
+from threadkeep.ports.exchange import CheckBytes, KeptMemory, KeptTurn, Moved, Owned, WholeConversation
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.feedback import put_feedback
 from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.files import add_forked, add_imported
+from threadkeep.storage.importing.import_runs import STILL_RUNS
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
@@ -97,9 +101,16 @@ class SqlExchange:
             for agent_id, id_, content, tags, created_at in rows
         ]
 
-    async def add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> bool:
+    async def add(
+        self,
+        whole: WholeConversation,
+        content: Callable[[Payload], bytes],
+        check_bytes: CheckBytes | None = None,
+        *,
+        within: ImportId | None = None,
+    ) -> bool:
         """Stores a whole conversation; returns whether it is a main one."""
-        return await self._database.write(lambda: self._add(whole, content))
+        return await self._database.write(lambda: self._add(whole, content, check_bytes, within))
 
     async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
         """Stores a copy of a part of another conversation, with the contents that it refers to."""
@@ -111,12 +122,24 @@ class SqlExchange:
         """Gives everything that one user owns to another, all or nothing."""
         return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
 
-    def _add(self, whole: WholeConversation, content: Callable[[Payload], bytes]) -> Plan[bool]:
+    def _add(
+        self,
+        whole: WholeConversation,
+        content: Callable[[Payload], bytes],
+        check_bytes: CheckBytes | None,
+        within: ImportId | None,
+    ) -> Plan[bool]:
         conversation = whole.conversation
+        if within is not None and not (yield STILL_RUNS(id=within)):
+            raise StorageConflict("The import has ended.")
         has_main = yield GET_MAIN(user_id=conversation.user_id, agent_id=conversation.agent_id)
         is_main = conversation.is_main and not has_main
         yield from self._rows.add(conversation, is_main=is_main)
         files = yield from add_imported(whole, self._file_contents, content)
+        if files and check_bytes is not None:
+            ((file_bytes,),) = yield FILE_BYTES(user_id=conversation.user_id)
+            _, document_bytes = yield from document_totals(conversation.user_id)
+            check_bytes(file_bytes + document_bytes)
         for payload in whole.payloads:
             if payload.id not in files:
                 yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))

@@ -93,6 +93,11 @@ FORGET_UNUSED = Statement(
 _FORGET_EXPIRED = Statement(
     "DELETE FROM tk_files WHERE id IN ({ids}) AND unsent_since < :before RETURNING id"
 )
+# A message may be taking the file up: then it stays.
+_FORGET_UNSENT = Statement(
+    """DELETE FROM tk_files WHERE id IN ({ids}) AND user_id = :user_id AND unsent_since IS NOT NULL
+    RETURNING id"""
+)
 # The oldest first, and only some, so that one transaction stays short.
 EXPIRED = Statement("SELECT id FROM tk_files WHERE unsent_since < :before ORDER BY unsent_since LIMIT 100")
 # Locked first, since another file may be taking one up; FREE_CONTENTS then deletes those that no file has.
@@ -189,6 +194,14 @@ def forget_unused(ids: Sequence[PayloadId]) -> Plan[list[ContentId]]:
     return (yield from _forget(ids, FORGET_UNUSED(ids=to_json(ids))))
 
 
+def forget_unsent(user_id: UserId, file_id: PayloadId) -> Plan[tuple[bool, list[ContentId]]]:
+    """Deletes a user's file that waits for a message; returns whether it did, and the freed contents."""
+    ids = to_json([file_id])
+    contents = yield CONTENTS_OF_FILES(ids=ids)
+    is_gone = bool((yield _FORGET_UNSENT(ids=ids, user_id=user_id)))
+    return is_gone, (yield from _free(content_id for _, content_id in contents)) if is_gone else []
+
+
 def forget_some_expired(before: int) -> Plan[tuple[int, list[ContentId]]]:
     """Deletes some files that no message used in time; returns how many were due, and the freed contents."""
     ids = [id_ for (id_,) in (yield EXPIRED(before=before))]
@@ -200,7 +213,12 @@ def _forget(ids: Sequence[PayloadId], forget: Query) -> Plan[list[ContentId]]:
         return []
     contents = yield CONTENTS_OF_FILES(ids=to_json(ids))
     gone = {id_ for (id_,) in (yield forget)}
-    freed = to_json(sorted({content_id for file_id, content_id in contents if file_id in gone}))
+    return (yield from _free(content_id for file_id, content_id in contents if file_id in gone))
+
+
+def _free(content_ids: Iterable[ContentId]) -> Plan[list[ContentId]]:
+    """Deletes those contents that no file has any more."""
+    freed = to_json(sorted(set(content_ids)))
     yield _LOCK_CONTENTS(ids=freed)  # a statement of its own: the next one sees who took one meanwhile
     return [id_ for (id_,) in (yield FREE_CONTENTS(ids=freed))]
 

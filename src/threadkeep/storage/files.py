@@ -9,7 +9,7 @@ import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageConflict
-from threadkeep.domain.ids import ContentId, ConversationId, PayloadId, UserId
+from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, ContentId, ConversationId, PayloadId, UserId
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
 from threadkeep.ports.exchange import WholeConversation
@@ -27,18 +27,24 @@ from threadkeep.storage.file_rows import (
     add_file,
     contents_of,
     forget_some_expired,
+    forget_unsent,
     known_contents,
     lock_user,
 )
 from threadkeep.storage.users import ENSURE_USER
 
 # Files that a user may read and send again: not those that only deleted conversations use.
-VISIBLE = Statement(
-    f"""SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN ({{ids}}) AND user_id = :user_id
-    AND (unsent_since IS NOT NULL OR EXISTS (
+_IS_VISIBLE = """user_id = :user_id AND (unsent_since IS NOT NULL OR EXISTS (
         SELECT 1 FROM tk_file_uses AS used
         JOIN tk_conversations AS conversation ON conversation.id = used.conversation_id
         WHERE used.file_id = tk_files.id AND conversation.deleted_at IS NULL))"""
+VISIBLE = Statement(f"SELECT {FILE_COLUMNS} FROM tk_files WHERE id IN ({{ids}}) AND {_IS_VISIBLE}")
+# In the order of their ids, which begin with the time, from either end.
+PAGE = Statement(
+    f"SELECT {FILE_COLUMNS} FROM tk_files WHERE {_IS_VISIBLE} AND id > :after ORDER BY id LIMIT :limit"
+)
+PAGE_NEWEST_FIRST = Statement(
+    f"SELECT {FILE_COLUMNS} FROM tk_files WHERE {_IS_VISIBLE} AND id < :after ORDER BY id DESC LIMIT :limit"
 )
 # A conversation can read only the files that it uses.
 USED = Statement(
@@ -94,6 +100,20 @@ class SqlFiles:
         """The user's files that wait for a message or are in a conversation that is not deleted, by id."""
         rows = await self._database.fetch(VISIBLE(user_id=user_id, ids=to_json(list(ids))))
         return {(file := to_file(row)).id: file for row in rows}
+
+    async def page(
+        self, user_id: UserId, *, after: PayloadId | None, newest_first: bool, limit: int
+    ) -> Sequence[UploadedFile]:
+        """The same files in the order in which they were added, after one of them."""
+        statement, start = (PAGE_NEWEST_FIRST, LAST_UUID) if newest_first else (PAGE, FIRST_UUID)
+        rows = await self._database.fetch(statement(user_id=user_id, after=after or start, limit=limit))
+        return [to_file(row) for row in rows]
+
+    async def forget(self, user_id: UserId, file_id: PayloadId) -> bool:
+        """Deletes a file that waits for a message."""
+        is_gone, freed = await self._database.write(lambda: forget_unsent(user_id, file_id))
+        await self._contents.remove(freed)
+        return is_gone
 
     async def used(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
 from threadkeep.domain.message import MessageRole
-from threadkeep.ports.history import SaidHit
+from threadkeep.ports.history import EVERYTHING, SaidHit, SearchFilter
+from threadkeep.search.plain_text import plain_text
+from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of
-from threadkeep.search.terms import query_terms
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
-from threadkeep.storage.terms import collection_of, match_all, numbered
+from threadkeep.storage.terms import collection_of, match_query, numbered
 
 # Only the beginning of a longer message is searchable: PostgreSQL takes a megabyte of terms per row.
 MOST_CHARACTERS = 20_000
@@ -25,7 +26,7 @@ BEFORE_THE_FIRST = 60
 MOST_SHOWN = MOST_CHARACTERS + SNIPPET_CHARACTERS
 # How much text one search highlights; a hit beyond that shows its beginning.
 MOST_HIGHLIGHTED = 200_000
-_LAST_ENTRY = 2**63 - 1
+_NO_LIMIT = 2**63 - 1
 
 # Conversations whose index lacks messages or has another title, a page at a time.
 BEHIND = Statement(
@@ -86,6 +87,8 @@ _FOUND = """entry.id, entry.conversation_id, conversation.agent_id, conversation
         WHEN 'text' THEN SUBSTR(message.content, 1, CAST(:longest AS INTEGER)) ELSE message.content
         END, conversation.title), COALESCE(message.content_type, 'text'),
     COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)"""
+_WITHIN_TIME = """COALESCE(message.created_at, conversation.created_at) >= :since
+        AND COALESCE(message.created_at, conversation.created_at) < :until"""
 
 
 # The newest entries of a user that have all terms. PostgreSQL would rather walk back over all users' entries
@@ -98,7 +101,7 @@ def _search_statement(condition: str = "") -> Statement:
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
     WHERE found.tk_entry_terms MATCH :query AND found.rowid < :before AND conversation.deleted_at IS NULL
-        AND conversation.user_id = :user_id {condition}
+        AND conversation.user_id = :user_id AND {_WITHIN_TIME} {condition}
     ORDER BY found.rowid DESC LIMIT :limit""",
         postgres=f"""SELECT {_FOUND}
     FROM (SELECT id, id + 0 AS place, conversation_id, message_id FROM tk_entries
@@ -106,13 +109,13 @@ def _search_statement(condition: str = "") -> Statement:
         ORDER BY place DESC OFFSET 0) AS entry
     JOIN tk_conversations AS conversation ON conversation.id = entry.conversation_id
     LEFT JOIN tk_messages AS message ON message.id = entry.message_id
-    WHERE conversation.deleted_at IS NULL AND conversation.user_id = :user_id {condition}
+    WHERE conversation.deleted_at IS NULL AND conversation.user_id = :user_id AND {_WITHIN_TIME} {condition}
     ORDER BY entry.place DESC LIMIT :limit""",
     )
 
 
 SEARCH = _search_statement()
-# The same for a key that is limited to some agents.
+# The same in conversations with some agents.
 SEARCH_WITHIN = _search_statement("AND conversation.agent_id IN ({ids})")
 
 
@@ -140,25 +143,34 @@ class SqlHistory:
         *,
         before: int | None,
         limit: int,
-        agents: frozenset[AgentId] | None = None,
+        which: SearchFilter = EVERYTHING,
     ) -> Sequence[SaidHit]:
         """What contains all words of the query, newest first."""
-        if not (asked := query_terms(query)):
+        if not (asked := read_query(query)):
             return ()
         rows = await self._database.read(
-            lambda: self._search(user_id, asked, _LAST_ENTRY if before is None else before, limit, agents)
+            lambda: self._search(user_id, asked, _NO_LIMIT if before is None else before, limit, which)
         )
-        return await _hits(rows, frozenset(asked))
+        return await _hits(rows, asked)
 
     def _search(
-        self, user_id: UserId, asked: list[str], before: int, limit: int, agents: frozenset[AgentId] | None
+        self, user_id: UserId, query: Query, before: int, limit: int, which: SearchFilter
     ) -> Plan[Rows]:
         rows = yield _NUMBER(user_id=user_id)
         if not rows:
             return ()
-        query = match_all(self._database.dialect, numbered(rows[0][0], asked))
-        which = {"query": query, "user_id": user_id, "before": before, "limit": limit, "longest": MOST_SHOWN}
-        return (yield SEARCH(**which) if agents is None else SEARCH_WITHIN(**which, ids=to_json(agents)))
+        values = {
+            "query": match_query(self._database.dialect, rows[0][0], query),
+            "user_id": user_id,
+            "before": before,
+            "since": -_NO_LIMIT if which.since is None else which.since,
+            "until": _NO_LIMIT if which.until is None else which.until,
+            "limit": limit,
+            "longest": MOST_SHOWN,
+        }
+        if which.agents is None:
+            return (yield SEARCH(**values))
+        return (yield SEARCH_WITHIN(**values, ids=to_json(which.agents)))
 
 
 # A user without a collection has nothing to search yet.
@@ -248,13 +260,16 @@ def entry_number(uuid: str) -> int:
     return int(digits[:12], 16) << 15 | first << 3 | then >> 3
 
 
-async def _hits(rows: Rows, wanted: frozenset[str]) -> list[SaidHit]:
+async def _hits(rows: Rows, query: Query) -> list[SaidHit]:
     left = MOST_HIGHLIGHTED
     hits: list[SaidHit] = []
     for row in rows:
         text = text_of(row[7], row[8])
+        # Models write Markdown; what a person writes is shown as it is.
+        if row[6] == MessageRole.ASSISTANT:
+            text = plain_text(text[: max(left, SNIPPET_CHARACTERS)]) or text
         looked_at = text[: min(left, MOST_CHARACTERS)]
-        places = await first_places(looked_at, wanted, within=SNIPPET_CHARACTERS)
+        places = await first_places(looked_at, query, within=SNIPPET_CHARACTERS)
         left -= min(len(looked_at), places[0][0] + SNIPPET_CHARACTERS) if places else len(looked_at)
         hits.append(_hit(row, text, places))
     return hits

@@ -49,6 +49,7 @@ _AGENTS_OF: Mapping[OfAgents, Statement] = {
             JOIN tk_file_uses AS used ON used.file_id = form.file_id WHERE form.id = :id)"""
     ),
     "file_id": Statement(f"{_AGENT} IN (SELECT conversation_id FROM tk_file_uses WHERE file_id = :id)"),
+    "share": Statement(f"{_AGENT} = (SELECT conversation_id FROM tk_shares WHERE id = :id)"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId, MemoryId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
@@ -27,8 +27,29 @@ _FORGET_OLDEST = Statement(
 # Newest first, since ids begin with the time.
 _LATEST = Statement(
     """SELECT id, content, tags, created_at FROM tk_memories
-    WHERE user_id = :user_id AND agent_id = :agent_id ORDER BY id DESC LIMIT :limit"""
+    WHERE user_id = :user_id AND agent_id = :agent_id ORDER BY id DESC LIMIT :limit OFFSET :offset"""
 )
+_BEFORE = Statement(
+    """SELECT id, content, tags, created_at FROM tk_memories
+    WHERE user_id = :user_id AND agent_id = :agent_id AND id < :before
+    ORDER BY id DESC LIMIT :limit OFFSET :offset"""
+)
+_GET = Statement(
+    """SELECT id, content, tags, created_at FROM tk_memories
+    WHERE id = :id AND user_id = :user_id AND agent_id = :agent_id"""
+)
+_CHANGE = Statement(
+    """UPDATE tk_memories SET content = :content, tags = :tags
+    WHERE id = :id AND user_id = :user_id AND agent_id = :agent_id RETURNING id"""
+)
+_FORGET_OTHERS = Statement(
+    """DELETE FROM tk_memories
+    WHERE user_id = :user_id AND agent_id = :agent_id AND content = :content AND id <> :id"""
+)
+_FORGET = Statement(
+    "DELETE FROM tk_memories WHERE id = :id AND user_id = :user_id AND agent_id = :agent_id RETURNING id"
+)
+_FORGET_ALL = Statement("DELETE FROM tk_memories WHERE user_id = :user_id AND agent_id = :agent_id")
 
 
 class SqlMemories:
@@ -41,13 +62,52 @@ class SqlMemories:
         """Stores a memory, replacing one with the same content; beyond `most` the oldest are deleted."""
         await self._database.write(lambda: _add(user_id, agent_id, memory, most))
 
-    async def latest(self, user_id: UserId, agent_id: AgentId, *, limit: int) -> Sequence[Memory]:
+    async def latest(
+        self,
+        user_id: UserId,
+        agent_id: AgentId,
+        *,
+        before: MemoryId | None = None,
+        offset: int = 0,
+        limit: int,
+    ) -> Sequence[Memory]:
         """What an agent remembers about a user, newest first."""
-        rows = await self._database.fetch(_LATEST(user_id=user_id, agent_id=agent_id, limit=limit))
-        return [
-            Memory(id_, content, tuple(to_value(tags) or ()), created_at)
-            for id_, content, tags, created_at in rows
-        ]
+        which = {"user_id": user_id, "agent_id": agent_id, "offset": offset, "limit": limit}
+        rows = await self._database.fetch(
+            _LATEST(**which) if before is None else _BEFORE(**which, before=before)
+        )
+        return [_memory(*row) for row in rows]
+
+    async def get(self, user_id: UserId, agent_id: AgentId, memory_id: MemoryId) -> Memory | None:
+        """One of an agent's memories of a user."""
+        rows = await self._database.fetch(_GET(id=memory_id, user_id=user_id, agent_id=agent_id))
+        return _memory(*rows[0]) if rows else None
+
+    async def change(self, user_id: UserId, agent_id: AgentId, memory: Memory) -> bool:
+        """Changes a memory's content and tags."""
+        return await self._database.write(lambda: _change(user_id, agent_id, memory))
+
+    async def forget(self, user_id: UserId, agent_id: AgentId, memory_id: MemoryId) -> bool:
+        """Deletes a memory."""
+        forgotten = _FORGET(id=memory_id, user_id=user_id, agent_id=agent_id)
+        return bool(await self._database.execute(forgotten))
+
+    async def forget_all(self, user_id: UserId, agent_id: AgentId) -> None:
+        """Deletes everything that an agent remembers about a user."""
+        await self._database.execute(_FORGET_ALL(user_id=user_id, agent_id=agent_id))
+
+
+def _memory(id_: MemoryId, content: str, tags: str | None, created_at: int) -> Memory:
+    return Memory(id_, content, tuple(to_value(tags) or ()), created_at)
+
+
+def _change(user_id: UserId, agent_id: AgentId, memory: Memory) -> Plan[bool]:
+    which = {"id": memory.id, "user_id": user_id, "agent_id": agent_id, "content": memory.content}
+    yield _LOCK(user_id=user_id)
+    if not (yield _CHANGE(**which, tags=to_json_or_null(memory.tags))):
+        return False
+    yield _FORGET_OTHERS(**which)
+    return True
 
 
 def _add(user_id: UserId, agent_id: AgentId, memory: Memory, most: int) -> Plan[None]:

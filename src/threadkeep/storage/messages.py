@@ -13,11 +13,17 @@ from threadkeep.domain.tool_call import ToolCall, derived_id
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.messages import MessagePage, MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.branches import siblings
-from threadkeep.storage.conversations import ADVANCE_FOR_CARD, ConversationRows, advance_values
+from threadkeep.storage.conversations import (
+    ADVANCE_FOR_CARD,
+    ADVANCE_FOR_MESSAGES,
+    ConversationRows,
+    advance_values,
+)
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Statement
 from threadkeep.storage.feedback import feedback_on
+from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
@@ -145,6 +151,10 @@ class SqlMessages:
         """Stores a card, unless the conversation has moved on since it was read."""
         await self._database.write(lambda: add_card(conversation, message))
 
+    async def add(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+        """Stores messages without a turn, unless the conversation has moved on since it was read."""
+        await self._database.write(lambda: _add(conversation, messages))
+
     async def tool_calls(
         self,
         user_id: UserId,
@@ -204,6 +214,15 @@ def add_card(conversation: Conversation, message: Message) -> Plan[None]:
     if not (yield ADVANCE_FOR_CARD(**advance_values(conversation, message, message.parent_id))):
         raise StorageConflict("The conversation has changed since it was read.")
     yield ADD_MESSAGE(**message_values(message))
+
+
+def _add(conversation: Conversation, messages: Sequence[Message]) -> Plan[None]:
+    first = messages[0]
+    if not (yield ADVANCE_FOR_MESSAGES(**advance_values(conversation, first, first.parent_id))):
+        raise StorageConflict("The conversation has changed since it was read.")
+    for message in messages:
+        yield from mark_sent(conversation.id, message.files)
+        yield ADD_MESSAGE(**message_values(message))
 
 
 def message_values(message: Message) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from threadkeep.storage.turn_log import append_query
 # A message with `taken_at` has left the queue; its row only keeps its idempotency key.
 _WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
     WHERE conversation_id = :conversation_id AND taken_at IS NULL"""
-WAITING = Statement(f"{_WAITING} ORDER BY position")
+# What was said to an answer follows it directly, even if the answer ended before it could take it in.
+_NEXT_FIRST = "ORDER BY steers_turn_id IS NULL, position"
+WAITING = Statement(f"{_WAITING} {_NEXT_FIRST}")
 # Locks the turn's row: ending the turn waits, and then sees another version.
 _NOTE_ADDED = Statement(
     """UPDATE tk_turns SET queue_version = queue_version + 1
@@ -46,7 +48,7 @@ _STATE = Statement(
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
 # What begins as soon as the turn completes.
-_FIRST = Statement(f"{_WAITING} ORDER BY position LIMIT 1")
+_FIRST = Statement(f"{_WAITING} {_NEXT_FIRST} LIMIT 1")
 # The messages that a user sent for the running turn itself; locked until they are in its log.
 _LOCK_STEERS = Statement(
     f"{_WAITING} AND steers_turn_id = :turn_id ORDER BY position",

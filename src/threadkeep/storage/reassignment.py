@@ -72,6 +72,7 @@ _MOVE_TOOL_CALLS = Statement("UPDATE tk_tool_calls SET user_id = :receiver WHERE
 _MOVE_AGENTS = Statement("UPDATE tk_agents SET owner_id = :receiver WHERE owner_id = :giver RETURNING id")
 _MOVE_BRIEFINGS = Statement("UPDATE tk_briefings SET user_id = :receiver WHERE user_id = :giver RETURNING id")
 _MOVE_MEMORIES = Statement("UPDATE tk_memories SET user_id = :receiver WHERE user_id = :giver RETURNING id")
+_MOVE_IMPORTS = Statement("UPDATE tk_imports SET user_id = :receiver WHERE user_id = :giver")
 _MOVE_FILES = Statement("UPDATE tk_files SET user_id = :receiver WHERE user_id = :giver")
 # Bytes that both have are kept once: the giver's files get the receiver's.
 _SHARE_CONTENTS = Statement(
@@ -94,6 +95,14 @@ _MOVE_ALLOWANCE = Statement(
     """UPDATE tk_allowances SET user_id = :receiver WHERE user_id = :giver
         AND NOT EXISTS (SELECT 1 FROM tk_allowances AS own WHERE own.user_id = :receiver)"""
 )
+
+
+# The receiver's own instructions stay.
+_MOVE_INSTRUCTIONS = Statement(
+    """UPDATE tk_users SET instructions = (SELECT instructions FROM tk_users WHERE id = :giver)
+    WHERE id = :receiver AND instructions = ''"""
+)
+_FORGET_INSTRUCTIONS = Statement("UPDATE tk_users SET instructions = '' WHERE id = :giver")
 
 
 def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[Moved]:
@@ -123,12 +132,15 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     agents = yield _MOVE_AGENTS(**whose)
     briefings = yield _MOVE_BRIEFINGS(**whose)
     memories = yield _MOVE_MEMORIES(**whose)
+    yield _MOVE_IMPORTS(**whose)
     yield _MOVE_FILES(**whose)
     yield lock_user(receiver)
     yield _SHARE_CONTENTS(**whose)
     yield _FORGET_SAME_CONTENTS(**whose)
     yield _MOVE_CONTENTS(**whose)
     yield _MOVE_ALLOWANCE(**whose)
+    yield _MOVE_INSTRUCTIONS(**whose)
+    yield _FORGET_INSTRUCTIONS(**whose)
     yield from move_spending(giver, receiver)
     return Moved(
         len(conversations),

@@ -30,6 +30,7 @@ from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
+from threadkeep.storage.importing.import_runs import SqlImportRuns
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
@@ -41,6 +42,7 @@ from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
+from threadkeep.storage.sharing.shares import SqlShares
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
@@ -173,6 +175,7 @@ async def store_reading(
         keys=SqlKeys(database),
         feedback=SqlFeedback(database),
         outside_ids=SqlOutsideIds(database, rows),
+        shares=SqlShares(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
@@ -181,6 +184,7 @@ async def store_reading(
         files=SqlFiles(database, file_contents),
         gateways=SqlGateways(database, box),
         exchange=SqlExchange(database, contents, file_contents, rows),
+        import_runs=SqlImportRuns(database),
         key=key,
         ping=ping,
         close=database.close,

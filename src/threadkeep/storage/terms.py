@@ -10,6 +10,7 @@ from typing import Literal
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.search.query import Query
 from threadkeep.storage.database.connector import Plan, Statement
 
 # An agent's collection holds its documents, a user's what was said in the user's conversations.
@@ -64,6 +65,22 @@ def match_all(dialect: Literal["sqlite", "postgres"], terms: Iterable[str]) -> s
     if dialect == "sqlite":
         return " AND ".join(f'"{term}"' for term in terms)
     return " & ".join(f"'{term}'" for term in terms)
+
+
+def match_query(dialect: Literal["sqlite", "postgres"], number: int, query: Query) -> str:
+    """The same for what a person looks for in a collection: all terms, and one of those that the last word
+    begins.
+    """
+    whole = numbered(number, sorted(query.terms))
+    if query.begun is None:
+        return match_all(dialect, whole)
+    (beginning,) = numbered(number, [query.begun.beginning])
+    stems = numbered(number, sorted(query.begun.stems))
+    if dialect == "sqlite":
+        either = " OR ".join([f'"{beginning}" *', *(f'"{it}"' for it in stems)])
+        return " AND ".join([*(f'"{it}"' for it in whole), f"({either})"])
+    either = " | ".join([f"'{beginning}':*", *(f"'{it}'" for it in stems)])
+    return " & ".join([*(f"'{it}'" for it in whole), f"({either})"])
 
 
 def json_text(value: object) -> str:

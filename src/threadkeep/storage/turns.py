@@ -17,7 +17,7 @@ from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
 from threadkeep.ports.turns import NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
-from threadkeep.storage.conversations import ADVANCE, advance_values
+from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
@@ -29,8 +29,6 @@ from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
-# Besides being unchanged, the conversation must be free: it runs one turn at a time.
-_ADVANCE = f"{ADVANCE} AND active_turn_id IS NULL"
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
     user_id, log_version, lease_until, queue_version, key_id, begun_with)"""
@@ -40,7 +38,7 @@ _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id,
 _QUEUE_VERSION = f"CASE WHEN :origin = 'live' AND {HAS_QUEUE} THEN 1 ELSE 0 END"
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
-_ADVANCE_FOR_TURN = Statement(_ADVANCE)
+_ADVANCE_FOR_TURN = Statement(ADVANCE_IDLE)
 # A recorded turn ran elsewhere, so the conversation need not be free.
 _ADVANCE_FOR_RECORDED = Statement(ADVANCE)
 # If the message comes from the queue, `:key` is the key with which it was queued, and `:held_key` that of the
@@ -69,7 +67,7 @@ _ADD_EXCHANGE = Statement(
 )
 # PostgreSQL does all steps in one statement, hence one round trip.
 _BEGIN_IN_ONE = Statement(
-    f"""WITH conversation AS ({_ADVANCE} RETURNING id),
+    f"""WITH conversation AS ({ADVANCE_IDLE} RETURNING id),
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,

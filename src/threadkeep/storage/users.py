@@ -80,6 +80,8 @@ _BY_ID = "SELECT id FROM tk_users WHERE id = :id"
 # briefings wait for each other.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR NO KEY UPDATE")
+_INSTRUCTIONS = Statement("SELECT instructions FROM tk_users WHERE id = :id")
+_INSTRUCT = Statement("UPDATE tk_users SET instructions = :text WHERE id = :id")
 # Whether the host application's table decides who exists; see host_users.
 _IS_TIED = Statement(
     "SELECT 1 WHERE FALSE",
@@ -126,6 +128,15 @@ class SqlUsers:
         if not await self._database.fetch(_GET(id=user_id)):
             await self._database.execute(ENSURE_USER(id=user_id, now=now))
 
+    async def instructions(self, user_id: UserId) -> str:
+        """What the user tells every agent."""
+        rows = await self._database.fetch(_INSTRUCTIONS(id=user_id))
+        return rows[0][0] if rows else ""
+
+    async def instruct(self, user_id: UserId, text: str, now: int) -> None:
+        """Replaces it."""
+        await self._database.write(lambda: _instruct(user_id, text, now))
+
     async def ids(self) -> AsyncIterator[UserId]:
         """All known users, a page at a time."""
         after = ""
@@ -139,6 +150,11 @@ class SqlUsers:
         for sweep in (_DELETE_OWNERLESS_AGENTS, _EMPTY_OWNERLESS_AGENTS):
             while await self._database.execute(sweep(now=now, limit=SWEPT_AT_ONCE)):
                 pass
+
+
+def _instruct(user_id: UserId, text: str, now: int) -> Plan[None]:
+    yield ENSURE_USER(id=user_id, now=now)
+    yield _INSTRUCT(id=user_id, text=text)
 
 
 def _delete(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[Purged | None, list[ContentId]]]:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.chart import MOST_POINTS, MOST_SERIES, ChartKind, chart_option
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import CHARTS
@@ -49,6 +50,10 @@ class ChartServer:
     def name(self) -> str:
         """The server's name in records."""
         return CHARTS
+
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent."""
+        return (MAKE_CHART,)
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """The same for everyone."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.file import decode_text, is_image, is_text
 from threadkeep.domain.ids import PayloadId, is_uuid
 from threadkeep.domain.mcp import FILES
@@ -53,6 +54,10 @@ class FilesServer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent."""
+        return (RECALL_FILE,)
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """The tool, once the conversation has a file."""

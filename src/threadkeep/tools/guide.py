@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.chart import ChartKind, chart_option
 from threadkeep.domain.guide import GUIDE_MODEL
 from threadkeep.domain.ids import TurnId
@@ -13,6 +14,8 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 
 UNPLUG_AFTER_S = 1.5
+GONE_S = 2.5
+"""Long enough to see that nothing happens."""
 STEP_S = 0.4
 
 _ROWS = [
@@ -52,16 +55,20 @@ TOOLS = (
 
 
 class GuideServer:
-    """What the Guide can do; `lose` makes this process lose a turn, as in a crash."""
+    """What the Guide can do; `lose` makes this process lose a turn for some seconds, as in a crash."""
 
     name = GUIDE
 
-    def __init__(self, lose: Callable[[TurnId], object]) -> None:
+    def __init__(self, lose: Callable[[TurnId, float], object]) -> None:
         self._lose = lose
 
-    async def tools(self, caller: Caller) -> Sequence[Tool]:
+    def offers(self, agent: Agent) -> Sequence[Tool]:
         """For the Guide only."""
-        return TOOLS if caller.agent.model == GUIDE_MODEL else ()
+        return TOOLS if agent.model == GUIDE_MODEL else ()
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """All of them."""
+        return self.offers(caller.agent)
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]
@@ -80,7 +87,7 @@ class GuideServer:
                 yield Returned("ok", {"sent": True, **arguments})
             case "unplug_server":
                 turn_id = TurnId(caller.call_key.partition(":")[0])
-                asyncio.get_running_loop().call_later(UNPLUG_AFTER_S, self._lose, turn_id)
+                asyncio.get_running_loop().call_later(UNPLUG_AFTER_S, self._lose, turn_id, GONE_S)
                 yield Returned("ok", "The server stops in a moment.")
             case _:
                 yield Returned("error", error=f"Tool {name!r} not found.")

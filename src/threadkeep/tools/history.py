@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.mcp import HISTORY
 from threadkeep.domain.message import Message
@@ -12,8 +13,8 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
+from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of
-from threadkeep.search.terms import query_terms
 
 MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20
@@ -56,6 +57,10 @@ class HistoryServer:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent."""
+        return (SEARCH_HISTORY,)
+
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """The tool, if something is archived and the model has its summary."""
         had_archived = caller.conversation.archived_to_seq
@@ -68,30 +73,29 @@ class HistoryServer:
         query, limit = arguments.get("query"), arguments.get("limit", 5)
         if name != SEARCH_HISTORY.name:
             yield Returned("error", error=f"Tool {name!r} not found.")
-        elif not isinstance(query, str) or not query_terms(query[:MOST_QUERY_CHARACTERS]):
+        elif not isinstance(query, str) or not read_query(query[:MOST_QUERY_CHARACTERS]):
             yield Returned("error", error="`query` must be a string of words to look for.")
         elif not isinstance(limit, int) or not 1 <= limit <= MOST_FOUND:
             yield Returned("error", error=f"`limit` must be a number from 1 to {MOST_FOUND}.")
         else:
-            found = await self._search(caller, storable(query[:MOST_QUERY_CHARACTERS]), limit)
+            found = await self._search(caller, read_query(storable(query[:MOST_QUERY_CHARACTERS])), limit)
             yield Returned("ok", {"messages": found}, query=query)
 
     async def _archived_to(self, caller: Caller) -> int:
         conversation = await self._store.conversations.get(caller.user.id, caller.conversation.id)
         return conversation.archived_to_seq if conversation else 0
 
-    async def _search(self, caller: Caller, query: str, limit: int) -> list[dict[str, Any]]:
+    async def _search(self, caller: Caller, query: Query, limit: int) -> list[dict[str, Any]]:
         """The messages that contain the most words; of equals, the newest."""
-        wanted = frozenset(query_terms(query))
         best: list[tuple[float, int, Message]] = []
         left = MOST_CHARACTERS_SEARCHED
         async for page in self._pages(caller.conversation.id, await self._archived_to(caller)):
-            best += await _scored(page, wanted)
+            best += await _scored(page, query)
             best = sorted(best, key=lambda it: it[:2], reverse=True)[:limit]
             left -= sum(len(_text(message)) for message in page)
             if left <= 0:
                 break
-        return [await _shown(message, wanted) for _, _, message in best]
+        return [await _shown(message, query) for _, _, message in best]
 
     async def _pages(
         self, conversation_id: ConversationId, archived_to: int
@@ -106,9 +110,9 @@ class HistoryServer:
             before = page[-1].seq
 
 
-async def _scored(page: Sequence[Message], wanted: frozenset[str]) -> list[tuple[float, int, Message]]:
-    held = [(len(wanted.intersection(await terms_of(_text(message)))), message) for message in page]
-    return [(count / len(wanted), message.seq, message) for count, message in held if count]
+async def _scored(page: Sequence[Message], query: Query) -> list[tuple[float, int, Message]]:
+    held = [(query.count_in(await terms_of(_text(message))), message) for message in page]
+    return [(count / query.length, message.seq, message) for count, message in held if count]
 
 
 def _text(message: Message) -> str:
@@ -116,9 +120,9 @@ def _text(message: Message) -> str:
     return (content if isinstance(content, str) else content.text)[:MOST_CHARACTERS]
 
 
-async def _shown(message: Message, wanted: frozenset[str]) -> dict[str, Any]:
+async def _shown(message: Message, query: Query) -> dict[str, Any]:
     text = _text(message)
-    places = await first_places(text, wanted, within=1)
+    places = await first_places(text, query, within=1)
     first = places[0][0] if places else 0
     begin = max(0, min(first - EXCERPT_CHARACTERS // 4, len(text) - EXCERPT_CHARACTERS))
     excerpt = text[begin : begin + EXCERPT_CHARACTERS]

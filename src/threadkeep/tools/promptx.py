@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
 from threadkeep.domain.ids import MemoryId, new_uuid
 from threadkeep.domain.mcp import PROMPTX
@@ -137,6 +138,10 @@ class PromptXServer:
         self._memories = memories
         self._words = words
         self._clock = clock
+
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent."""
+        return TOOLS
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """All three, for everyone."""

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import USER
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
@@ -43,9 +44,13 @@ class QuestionServer:
 
     name = USER
 
-    async def tools(self, caller: Caller) -> Sequence[Tool]:
+    def offers(self, agent: Agent) -> Sequence[Tool]:
         """`ask_user`, or nothing."""
-        return (ASK_USER,) if caller.agent.settings.ask_user else ()
+        return (ASK_USER,) if agent.settings.ask_user else ()
+
+    async def tools(self, caller: Caller) -> Sequence[Tool]:
+        """The same."""
+        return self.offers(caller.agent)
 
     async def call(
         self, caller: Caller, name: str, arguments: Mapping[str, Any]

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import RESULTS
 from threadkeep.domain.message import Message
 from threadkeep.domain.text import storable
@@ -68,6 +69,10 @@ class ResultsServer:
     def __init__(self, store: Store, written_so_far: WrittenSoFar) -> None:
         self._store = store
         self._written_so_far = written_so_far
+
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent."""
+        return (RECALL_RESULT,)
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """Always the same: a list that depended on what was shortened would change every request's start."""

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import RETRIEVER
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.documents import DocumentStore
@@ -45,6 +46,10 @@ class RetrieverServer:
     def __init__(self, documents: DocumentStore, retriever: Retriever) -> None:
         self._documents = documents
         self._retriever = retriever
+
+    def offers(self, agent: Agent) -> Sequence[Tool]:
+        """The same for every agent: documents may come later."""
+        return (SEARCH_DOCUMENTS,)
 
     async def tools(self, caller: Caller) -> Sequence[Tool]:
         """`search_documents`, if there is something to search."""

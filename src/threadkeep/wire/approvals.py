@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.ports.approvals import Approval
+from threadkeep.ports.approvals import AllowedTool, Approval
 from threadkeep.wire.view import Id, T, Time, View, rfc3339
 
 
@@ -34,6 +34,27 @@ class ApprovalsView(View, frozen=True, kw_only=True):
     """The open requests of your turns, oldest first."""
 
     items: Sequence[ApprovalView]
+
+
+class AllowedToolView(View, frozen=True, kw_only=True):
+    """A tool that you have allowed for a whole conversation."""
+
+    server: str
+    name: str
+    allowed_at: Time
+
+
+class AllowedToolsView(View, frozen=True, kw_only=True):
+    """The tools that you have allowed for a whole conversation, the latest one first."""
+
+    items: Sequence[AllowedToolView]
+
+
+def allowed_tools_view(tools: Sequence[AllowedTool]) -> AllowedToolsView:
+    """The tools that a user has allowed for a whole conversation."""
+    return AllowedToolsView(
+        items=[AllowedToolView(server=it.server, name=it.name, allowed_at=rfc3339(it.at)) for it in tools]
+    )
 
 
 def approval_view(approval: Approval) -> ApprovalView:

@@ -1,13 +1,15 @@
 """Views of MCP servers: everything but the secrets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.mcp import McpServer, RemoteServer, ServerScope, ServerSource, StdioServer
 from threadkeep.domain.secret import MASK
+from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.mcp import ServerReport, ServerState
+from threadkeep.ports.tools import Tool
 from threadkeep.wire.view import View
 
 Masked = Annotated[
@@ -38,6 +40,25 @@ class McpToolView(View, frozen=True, kw_only=True):
 
     name: str
     description: str
+    effect: Annotated[
+        ToolEffect,
+        Meta(
+            description="What a call does according to the server. It counts if the server's annotations are "
+            "trusted, unless a rule says otherwise."
+        ),
+    ]
+
+
+class AgentToolView(McpToolView, frozen=True, kw_only=True):
+    """A tool that an agent's turns may use."""
+
+    server: str
+
+
+class AgentToolsView(View, frozen=True, kw_only=True):
+    """An agent's tools, ours first."""
+
+    items: Sequence[AgentToolView]
 
 
 class McpServerView(McpServerSettingsView, frozen=True, kw_only=True):
@@ -77,7 +98,10 @@ def server_view(report: ServerReport) -> McpServerView:
     """An agent's server and its status."""
     listed, status = report.listed, report.status
     shown = server_settings_view(listed.server) if listed.server else McpServerSettingsView()
-    tools = (McpToolView(name=tool.name, description=tool.description) for tool in status.tools or ())
+    tools = (
+        McpToolView(name=tool.name, description=tool.description, effect=tool.effect)
+        for tool in status.tools or ()
+    )
     return McpServerView(
         name=listed.name,
         source=listed.source,
@@ -88,4 +112,14 @@ def server_view(report: ServerReport) -> McpServerView:
         tools=UNSET if status.tools is None else list(tools),
         stderr=status.stderr or UNSET,
         **{name: getattr(shown, name) for name in McpServerSettingsView.__struct_fields__},
+    )
+
+
+def agent_tools_view(tools: Iterable[Tool]) -> AgentToolsView:
+    """An agent's tools."""
+    return AgentToolsView(
+        items=[
+            AgentToolView(server=it.server, name=it.name, description=it.description, effect=it.effect)
+            for it in tools
+        ]
     )

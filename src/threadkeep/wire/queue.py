@@ -22,7 +22,7 @@ class QueuedMessageView(View, frozen=True, kw_only=True):
     held: Annotated[bool, Meta(description="On hold until the user sends it, or another message.")]
     steers: Annotated[
         Literal[True] | UnsetType,
-        Meta(description="It joins the running turn before the next model call, unless the turn ends first."),
+        Meta(description="It joins the running turn before the next model call, or is sent next."),
     ] = UNSET
 
 

@@ -102,7 +102,9 @@ class UsageSumView(View, frozen=True, kw_only=True):
         Id | UnsetType | None, Meta(description="The API key; `null` for calls without one.")
     ] = UNSET
     model: str | UnsetType | None = UNSET
-    purpose: Annotated[str | UnsetType, Meta(description="turn, title, compaction or rerun.")] = UNSET
+    purpose: Annotated[str | UnsetType, Meta(description="turn, title, compaction, rerun or completion.")] = (
+        UNSET
+    )
     turns: int
     calls: int = 0
     input_tokens: int

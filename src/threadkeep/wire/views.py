@@ -6,7 +6,15 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
 
-from threadkeep.domain.agent import Agent, ConversationMode, OnCrash, RetrievalMode, Visibility
+from threadkeep.domain.agent import (
+    Agent,
+    AgentColor,
+    AgentIcon,
+    ConversationMode,
+    OnCrash,
+    RetrievalMode,
+    Visibility,
+)
 from threadkeep.domain.conversation import Conversation, ListedStatus
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
@@ -79,6 +87,9 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     client_tools: Annotated[
         bool, Meta(description="Whether requests can bring tools that the client runs.")
     ] = True
+    user_instructions: Annotated[
+        bool, Meta(description="Whether the model gets the instructions that its user gives to every agent.")
+    ] = True
     tools: Annotated[
         Mapping[str, ToolRuleView],
         Meta(
@@ -103,10 +114,20 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
             "decimal number."
         ),
     ] = "0.00"
+    starters: Annotated[
+        Sequence[str], Meta(description="Messages that a front end offers to send in a new conversation.")
+    ] = ()
+    icon: Annotated[
+        AgentIcon, Meta(description="What a front end shows beside its name: the first letter, or a picture.")
+    ] = AgentIcon.LETTER
+    color: Annotated[
+        AgentColor, Meta(description="The color of its icon; `auto` is one derived from its id.")
+    ] = AgentColor.AUTO
 
 
 class AgentView(View, frozen=True, kw_only=True):
-    """An agent. Only its owner and admins see its prompt, model and settings.
+    """An agent. Only its owner and admins see its prompt, model and settings; all see its `starters`,
+    `icon` and `color`.
 
     `ownerId` is null for the default agent, which nobody owns.
     """
@@ -114,6 +135,9 @@ class AgentView(View, frozen=True, kw_only=True):
     id: Id
     name: str
     description: str
+    starters: Annotated[Sequence[str], Meta(description="Those of its settings.")] = ()
+    icon: Annotated[AgentIcon, Meta(description="That of its settings.")] = AgentIcon.LETTER
+    color: Annotated[AgentColor, Meta(description="That of its settings.")] = AgentColor.AUTO
     visibility: Visibility
     is_default: bool
     created_at: Time
@@ -207,6 +231,9 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
         "id": agent.id,
         "name": agent.name,
         "description": agent.description,
+        "starters": agent.settings.starters,
+        "icon": agent.settings.icon,
+        "color": agent.settings.color,
         "visibility": agent.visibility,
         "is_default": agent.is_default,
         "owner_id": agent.owner_id,

@@ -9,7 +9,7 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.http.api.turns import turn_view
 from threadkeep.requests.routing import Call
-from threadkeep.wire.approvals import ApprovalsView, approval_view
+from threadkeep.wire.approvals import AllowedToolsView, ApprovalsView, allowed_tools_view, approval_view
 from threadkeep.wire.turns import TurnView
 
 
@@ -42,9 +42,26 @@ class AnswerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = None
 
 
+class DisallowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Which tool to take back."""
+
+    server: str
+    tool: str
+
+
 async def list_approvals(call: Call) -> ApprovalsView:
     """List the open requests of your turns in all conversations, oldest first."""
     return ApprovalsView(items=[approval_view(it) for it in await call.services.approvals.open(call.user)])
+
+
+async def list_allowed_tools(call: Call, *, conversation_id: str) -> AllowedToolsView:
+    """List the tools that you have allowed for a whole conversation: their calls no longer ask."""
+    return allowed_tools_view(await call.services.approvals.allowed_tools(call.user, conversation_id))
+
+
+async def disallow_tool(call: Call, *, conversation_id: str, query: DisallowQuery) -> None:
+    """Take back that a tool is allowed for a whole conversation; its next call asks again."""
+    await call.services.approvals.disallow(call.user, conversation_id, query.server, query.tool)
 
 
 async def answer_approval(call: Call, *, turn_id: str, request_id: str, body: AnswerBody) -> TurnView:

@@ -9,7 +9,11 @@ from threadkeep.http.reports.handlers import disposition
 from threadkeep.requests.ranges import requested_range
 from threadkeep.requests.routing import Call, StreamedAttachment
 from threadkeep.requests.uploads import UploadedFiles
+from threadkeep.services.files import OpenedFile
 from threadkeep.wire.files import UploadedFilesView, file_view
+
+NOT_KEPT = "private, no-store"
+"""What a browser must ask for again each time."""
 
 
 class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,13 +41,18 @@ async def get_file(call: Call, *, file_id: str, query: FileQuery) -> StreamedAtt
     With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.
     """
     file = await call.services.files.open(call.user, file_id, preview=query.preview)
+    return file_response(call, file, caching="private, max-age=86400" if file.is_shown else NOT_KEPT)
+
+
+def file_response(call: Call, file: OpenedFile, *, caching: str) -> StreamedAttachment:
+    """A file, or the part of it that the request asks for."""
     asked, content = call.request.headers, file.content
     etag = f'"{content.sha256}"'
     headers = {
         "Content-Type": file.media_type,
         "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
         "Content-Security-Policy": "default-src 'none'; sandbox",
-        "Cache-Control": "private, max-age=86400" if file.is_shown else "private, no-store",
+        "Cache-Control": caching,
         "Accept-Ranges": "bytes",
         "ETag": etag,
     }

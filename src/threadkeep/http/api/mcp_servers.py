@@ -19,7 +19,13 @@ from threadkeep.domain.mcp import (
 from threadkeep.domain.secret import MASK, Secret
 from threadkeep.requests.routing import Call
 from threadkeep.wire.decoding import invalid_request
-from threadkeep.wire.mcp_servers import McpServerView, server_settings_view, server_view
+from threadkeep.wire.mcp_servers import (
+    AgentToolsView,
+    McpServerView,
+    agent_tools_view,
+    server_settings_view,
+    server_view,
+)
 
 
 class McpServerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -49,6 +55,14 @@ McpServersBody = Annotated[
         },
     ),
 ]
+
+
+async def list_agent_tools(call: Call, *, agent_id: str) -> AgentToolsView:
+    """List the tools that an agent's turns may use, ours first. For its owner and admins.
+
+    The tools of an MCP server are known once it has connected: test it to see them.
+    """
+    return agent_tools_view(await call.services.mcp_servers.tools(call.user, agent_id))
 
 
 async def test_mcp_server(call: Call, *, agent_id: str, name: str) -> McpServerView:

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 from starlette.requests import Request
 
-from threadkeep.domain.errors import GenerationAborted
 from threadkeep.domain.events import TurnEvent
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.threadkeep.encode import event_frame
+from threadkeep.requests.leaving import unless_client_leaves
 from threadkeep.requests.routing import Call
 from threadkeep.requests.stream import EventStream, StreamEnd
 from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
@@ -67,23 +67,11 @@ async def _finished(rerun: Rerun, request: Request) -> FinishedRerun:
         async for _ in rerun.events():
             pass
 
-    running, left = asyncio.create_task(run()), asyncio.create_task(_has_left(request))
-    try:
-        await asyncio.wait({running, left}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done():
-            raise GenerationAborted("The client left before the rerun ended.")
-        running.result()
-    finally:
-        await end_tasks(running, left)
+    await unless_client_leaves(request, run())
     finished = rerun.finished()
     if rerun.over_budget is not None and not finished.rerun.text:
         raise rerun.over_budget
     return finished
-
-
-async def _has_left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 class _Running:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
+from threadkeep.requests.moments import Moment, milliseconds
 from threadkeep.requests.paging import PageQuery, Pager
 from threadkeep.requests.routing import Call
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
@@ -15,7 +16,24 @@ from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 class SearchQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What to search for."""
 
-    q: Annotated[str, Meta(min_length=1, max_length=500, description="Words that must all occur.")]
+    q: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=500,
+            description="Words that must all occur; the last may be a beginning of 3 letters or more.",
+        ),
+    ]
+    agent_id: Annotated[
+        Annotated[str, Meta(pattern="^[0-9a-fA-F-]{36}$")] | None,
+        Meta(description="Only conversations with this agent."),
+    ] = None
+    since: Annotated[Moment | None, Meta(description="Created at or after this time (RFC 3339).")] = field(
+        name="from", default=None
+    )
+    until: Annotated[Moment | None, Meta(description="Created before this time.")] = field(
+        name="to", default=None
+    )
 
 
 class HighlightView(View, frozen=True, kw_only=True):
@@ -34,7 +52,7 @@ class SearchHitView(View, frozen=True, kw_only=True):
     message_id: Id | None
     seq: int | None
     role: MessageRole | None
-    snippet: str
+    snippet: Annotated[str, Meta(description="Text around the first match, without Markdown's marks.")]
     highlights: Annotated[Sequence[HighlightView], Meta(description="Positions of the words in `snippet`.")]
     created_at: Time
     on_path: Annotated[bool, Meta(description="False if the message is outside the active path.")]
@@ -42,9 +60,16 @@ class SearchHitView(View, frozen=True, kw_only=True):
 
 async def search(call: Call, *, query: SearchQuery) -> PageView[SearchHitView]:
     """Search your own messages and titles, on every branch, newest first."""
-    pager = Pager(call.cursors, call.user, f"search {query.q}", query)
+    since, until = milliseconds(query.since, "from"), milliseconds(query.until, "to")
+    pager = Pager(call.cursors, call.user, f"search {(query.q, query.agent_id, since, until)}", query)
     found = await call.services.history.search(
-        call.user, query.q, before=pager.after(int), limit=pager.fetch_limit
+        call.user,
+        query.q,
+        agent_id=query.agent_id,
+        since=since,
+        until=until,
+        before=pager.after(int),
+        limit=pager.fetch_limit,
     )
     return pager.page(found, lambda hit: hit.entry_id, lambda hits: [_view(hit) for hit in hits])
 

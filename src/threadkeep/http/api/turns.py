@@ -101,9 +101,9 @@ class MessageBody(ChatBody, frozen=True, kw_only=True, rename="camel", forbid_un
         WhenBusy,
         Meta(
             description="While the agent answers: `reject` (409, the default), `queue` (202; sent when the "
-            "turn has completed), `steer` (202; joins the turn before its next model call) or `stop` (ends "
-            "the turn, keeps its text, and sends this message before all that is queued). A queued message "
-            "can't set `parentId`."
+            "turn has completed), `steer` (202; joins the turn before its next model call, or is sent next) "
+            "or `stop` (ends the turn, keeps its text, and sends this message before all that is queued). A "
+            "queued message can't set `parentId`."
         ),
     ] = WhenBusy.REJECT
     model: WantedModel = None

@@ -1,4 +1,4 @@
-"""A report as one HTML file: no script, nothing fetched, charts drawn, every text escaped."""
+"""A report as one HTML file, to read and to print: no script, nothing fetched, charts drawn."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -6,7 +6,7 @@ from html import escape
 from typing import assert_never
 
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
@@ -17,17 +17,17 @@ from threadkeep.domain.parts import (
     UserTextPart,
 )
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.chart_svg import draw
 from threadkeep.http.reports.images import ReportImages
+from threadkeep.http.reports.markdown_html import markdown_html
 from threadkeep.http.reports.text import (
     ShownPart,
     answer_text,
     chart_of,
     file_parts,
     file_text,
-    heading_of,
-    section_title,
     shown_parts,
     thought_heading,
     value_text,
@@ -37,53 +37,125 @@ from threadkeep.services.reports import Exchange, Report
 from threadkeep.wire.view import rfc3339
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem;
-  color: #23211d; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1rem; color: #5b574f; }
-h3 { font-size: .9rem; margin-bottom: .3rem; }
-.asked { border-left: 3px solid #24604f; padding-left: .8rem; }
-.asked, .answered, .thought { white-space: pre-wrap; overflow-wrap: anywhere; }
-.answered { margin: .8rem 0; } .thought, .notice, summary { color: #5b574f; }
-pre { background: #f6f4f0; padding: .6rem; overflow: auto; max-height: 24rem; white-space: pre-wrap; }
-.failed { color: #a3271c; } section { border-top: 1px solid #e3dfd7; margin-top: 1.5rem; }
-svg { width: 100%; max-width: 640px; } figure { margin: .8rem 0; } figcaption { color: #5b574f; }
-img { display: block; max-width: 100%; max-height: 30rem; }
+:root { color-scheme: light dark; --ink: #23211d; --soft: #5b574f; --line: #e3dfd7; --ground: #fdfcfa;
+  --sunk: #f6f4f0; --pine: #24604f; --wrong: #a3271c; }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #ece8e0; --soft: #bab4a8; --line: #33302c;
+  --ground: #1b1a18; --sunk: #252320; --pine: #7cc4ab; --wrong: #f2998c; } }
+* { box-sizing: border-box; }
+body { font: 16px/1.6 ui-sans-serif, system-ui, "PingFang SC", "Microsoft YaHei", "Noto Sans", sans-serif;
+  color: var(--ink); background: var(--ground); margin: 0; }
+main { max-width: 46rem; margin: 0 auto; padding: 3rem 1.5rem 4rem; overflow-wrap: break-word; }
+h1, h2, h3, h4, h5, h6 { line-height: 1.3; break-after: avoid; text-wrap: balance; }
+h1 { font-size: 1.9rem; letter-spacing: -.01em; margin: 0 0 .5rem; }
+h3 { font-size: 1.2rem; } h4 { font-size: 1.05rem; } h5, h6 { font-size: 1rem; }
+h3, h4, h5, h6 { margin: 1.6em 0 .5em; }
+.about { color: var(--soft); font-size: .9rem; margin: 0; padding-bottom: 1.5rem;
+  border-bottom: 1px solid var(--line); }
+section { margin-top: 2.25rem; }
+.who { display: flex; gap: .6rem; align-items: baseline; font-size: .85rem; margin: 1.75rem 0 .5rem;
+  color: var(--pine); }
+.who time, .who small { font-size: .8rem; font-weight: 400; color: var(--soft); }
+.asked { padding: .7rem 1rem; background: var(--sunk); border-radius: 12px; }
+.asked, .thought, .plain { white-space: pre-wrap; overflow-wrap: anywhere; }
+.thought, .notice, summary, figcaption { color: var(--soft); font-size: .9rem; }
+a { color: var(--pine); text-underline-offset: .2em; overflow-wrap: anywhere; }
+p, ul, ol, blockquote, table, pre, figure, details { margin: .8rem 0; }
+blockquote { margin-inline: 0; padding-left: 1rem; border-left: 3px solid var(--line); color: var(--soft); }
+code, pre { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  font-size: .85em; }
+:not(pre) > code { padding: .1em .35em; background: var(--sunk); border-radius: 5px; }
+pre { padding: .8rem 1rem; background: var(--sunk); border-radius: 8px; overflow: auto; max-height: 30rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; font-size: .95rem; }
+th, td { padding: .45rem .7rem; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { border-bottom-width: 2px; }
+hr { margin: 2rem 0; border: 0; border-top: 1px solid var(--line); }
+summary { cursor: pointer; } summary code { font-size: 1em; }
+.sources { font-size: .9rem; } .sources p, .files p { margin-bottom: .2rem; font-weight: 600; }
+.failed { color: var(--wrong); }
+svg { width: 100%; max-width: 640px; } .chart { break-inside: avoid; color: #23211d; background: #fdfcfa; }
+img { display: block; max-width: 100%; max-height: 30rem; border-radius: 8px; }
+@page { margin: 18mm 16mm 20mm;
+  @bottom-right { content: counter(page) " / " counter(pages); font: 8pt system-ui, sans-serif;
+    color: #5b574f; } }
+@media print {
+  body { font-size: 10.5pt; background: none; } main { max-width: none; padding: 0; }
+  p, li, pre { orphans: 3; widows: 3; }
+  .asked { border: 1px solid var(--line); }
+  pre { max-height: none; overflow: visible; border: 1px solid var(--line);
+    -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+  details pre { padding: .5rem .7rem; font-size: .7em; line-height: 1.35; }
+  table { font-size: .85rem; } thead { display: table-header-group; }
+  tr, li, figure, blockquote, .asked { break-inside: avoid-page; }
+  li:has(li, p, pre) { break-inside: auto; }
+  summary { list-style: none; break-after: avoid; } summary::-webkit-details-marker { display: none; }
+  details::details-content { content-visibility: visible; block-size: auto; }
+  a { text-decoration: none; }
+  a[href^="http"]::after { content: " (" attr(href) ")"; font-size: .8em; color: var(--soft); }
+}
 """
 
 
 async def html_report(report: Report, images: ReportImages) -> AsyncIterator[str]:
     """The document, an exchange at a time."""
     title = escape(report.conversation.title or "Conversation")
+    about = [
+        escape(report.agent_name),
+        _day(report.conversation.created_at),
+        *([escape(report.tool_name)] if report.tool_name is not None else []),
+        f"exported {_day(report.made_at)}",
+    ]
     yield "".join(
         [
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
-            f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1><p>",
-            f"{escape(report.agent_name)} · {rfc3339(report.conversation.created_at)}",
-            f" · {escape(report.tool_name)}" if report.tool_name is not None else "",
-            f" · report of {rfc3339(report.made_at)}</p>",
+            f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1>",
+            f'<p class="about">{" · ".join(about)}</p>',
         ]
     )
-    number = 0
     async for exchange in report.exchanges:
-        number += 1
         shown = await images.of(exchange)
         # In a thread: tools' results may be large, and would block others here.
-        yield await asyncio.to_thread(_section, number, exchange, shown)
+        yield await asyncio.to_thread(_section, report.agent_name, exchange, shown)
     yield "</main></body></html>"
 
 
-def _section(number: int, exchange: Exchange, images: Mapping[PayloadId, str]) -> str:
-    parts = [f"<section><h2>{section_title(number, exchange)}</h2>"]
-    if exchange.asked is not None:
-        parts.append(f'<div class="asked">{escape(words_of(exchange.asked))}</div>')
-        parts += [_file(file, images.get(file.file_id)) for file in file_parts(exchange.asked)]
-    if exchange.reply is not None:
-        shown = [file for file in file_parts(exchange.reply) if file.file_id in images]
+def _section(agent_name: str, exchange: Exchange, images: Mapping[PayloadId, str]) -> str:
+    branch = "" if exchange.on_path else "another branch"
+    parts = ["<section>"]
+    if (asked := exchange.asked) is not None:
+        is_card = asked.role is MessageRole.SYSTEM
+        parts.append(_who("Briefing" if is_card else "You", asked.created_at, branch))
+        if words := words_of(asked):
+            parts.append(f'<div class="asked">{escape(words)}</div>')
+        parts += [_file(file, images.get(file.file_id)) for file in file_parts(asked)]
+    if (reply := exchange.reply) is not None:
+        parts.append(_who(agent_name or "Agent", reply.completed_at or reply.created_at, branch))
+        shown = [file for file in file_parts(reply) if file.file_id in images]
         parts += [_file(file, images[file.file_id]) for file in shown]
-        parts += _reply(exchange.reply, exchange.files)
+        parts += _reply(reply, exchange.files)
     return "".join([*parts, "</section>"])
+
+
+def _who(name: str, at: int, branch: str) -> str:
+    """Who wrote what follows, and when."""
+    moment = f'<time datetime="{rfc3339(at)}">{_moment(at)}</time>'
+    return f'<h2 class="who">{escape(name)} {moment}{f" <small>{branch}</small>" if branch else ""}</h2>'
+
+
+def _day(at: int) -> str:
+    day = time_in(at)
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _moment(at: int) -> str:
+    return f"{_day(at)}, {time_in(at):%H:%M} UTC"
 
 
 def _file(file: FilePart, image: str | None) -> str:
@@ -101,26 +173,27 @@ def _reply(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str
     if message.error is not None:
         yield f'<p class="failed">{escape(message.status)}: {escape(message.error.message)}</p>'
     if message.citations:
-        yield "<h3>Sources</h3><ol>"
+        yield '<div class="sources"><p>Sources</p><ol>'
         for citation in message.citations:
             page = f", p. {citation.page}" if citation.page is not None else ""
-            yield f"<li>{escape(citation.title)}{page}: {escape(citation.snippet)}</li>"
-        yield "</ol>"
+            source = f"<b>{escape(citation.title)}</b>{page}"
+            yield f'<li value="{citation.index}">{source}: {escape(citation.snippet)}</li>'
+        yield "</ol></div>"
     if message.artifact_ids:
-        yield "<h3>Files</h3><ul>"
+        yield '<div class="files"><p>Files</p><ul>'
         for id_ in message.artifact_ids:
             if file := files.get(id_):
                 name = escape(file.file_name or id_)
                 yield f'<li><a href="/api/artifacts/{escape(id_)}">{name}</a></li>'
             else:  # another engine's, or lost
                 yield f"<li>{escape(id_)}</li>"
-        yield "</ul>"
+        yield "</ul></div>"
 
 
 def _part(part: ShownPart) -> Iterator[str]:
     match part:
         case TextPart():
-            yield f'<div class="answered">{escape(part.text)}</div>'
+            yield markdown_html(part.text)
         case ThoughtPart():
             yield f"<details><summary>{escape(thought_heading(part))}</summary>"
             yield f'<div class="thought">{escape(part.text)}</div></details>'
@@ -137,9 +210,21 @@ def _part(part: ShownPart) -> Iterator[str]:
 
 
 def _call(call: ToolCall) -> Iterator[str]:
-    yield f"<h3>{escape(heading_of(call))}</h3><pre>{escape(value_text(call.arguments))}</pre>"
+    yield f"<details><summary><code>{escape(call.tool_name)}</code> {escape(_about_call(call))}</summary>"
+    yield f"<pre>{escape(value_text(call.arguments))}</pre>"
     failed = ' class="failed"' if call.error is not None else ""
-    yield f"<pre{failed}>{escape(value_text(call.result if call.error is None else call.error))}</pre>"
+    given = value_text(call.result if call.error is None else call.error)
+    yield f"<pre{failed}>{escape(given)}</pre></details>"
     if call.chart_data is not None:
         chart = chart_of(call)
-        yield draw(chart) if chart else f"<pre>{escape(value_text(call.chart_data))}</pre>"
+        yield (
+            f'<figure class="chart">{draw(chart)}</figure>'
+            if chart
+            else f"<pre>{escape(value_text(call.chart_data))}</pre>"
+        )
+
+
+def _about_call(call: ToolCall) -> str:
+    """Where it was called, how it ended, and how long that took."""
+    took = "" if call.duration_ms is None else f", {call.duration_ms} ms"
+    return f"{f'from {call.server} ' if call.server else ''}({call.status}{took})"

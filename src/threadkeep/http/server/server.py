@@ -146,7 +146,7 @@ class _Stopping:
 
     async def _drain(self, grace_s: float) -> None:
         try:
-            await (await self._app.services()).turns.drain(grace_s)
+            await (await self._app.services()).drain(grace_s)
         finally:
             self._server.handle_exit(signal.SIGTERM, None)
 

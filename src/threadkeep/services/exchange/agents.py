@@ -41,11 +41,12 @@ class ImportedAgents:
         self._report = report
         self._ids: dict[AgentId, AgentId] = {}
 
-    def id_of(self, agent_id: AgentId) -> AgentId:
+    def id_of(self, agent_id: AgentId, otherwise: AgentId | None = None) -> AgentId:
         """The id that an agent of the file has here."""
-        if agent_id not in self._ids:
+        found = self._ids.get(agent_id, otherwise)
+        if found is None:
             raise InvalidRequest(f"it refers to the agent {agent_id!r}, which was not imported")
-        return self._ids[agent_id]
+        return found
 
     async def take(self, own: OwnAgent) -> None:
         """Imports an agent of the user's own."""
@@ -83,6 +84,15 @@ class ImportedAgents:
         if await self._store.exchange.owner_of("agent", id_) is None:
             await self._add(self._new(id_, known.name, known.description))
         self._ids[known.id] = id_
+
+    async def meet_same(self, agent_id: AgentId, *, is_default: bool) -> None:
+        """An agent that the user can talk to here, too: the default agent, or the same one; none is made."""
+        if is_default:
+            self._ids[agent_id] = (await self._store.agents.get_default()).id
+            return
+        there = await self._store.agents.get(AgentId(check_id(agent_id)))
+        if there is not None and there.is_visible_to(self._user):
+            self._ids[agent_id] = there.id
 
     async def named(self, name: str | None) -> Agent:
         """The agent for imported conversations: the default agent, or one with this name."""

@@ -27,6 +27,7 @@ from threadkeep.ports.exchange import (
     KeptTurn,
     KnownAgent,
     OwnAgent,
+    OwnInstructions,
     Record,
 )
 from threadkeep.ports.messages import MessageWindow
@@ -74,6 +75,8 @@ class Export:
         if await self._store.exchange.owner_of("user", self._user_id) is None:
             raise UserNotFound(f"No data found for the user {self._user_id!r}.")
         yield ExportHeader(EXPORT_VERSION, self._user_id, self._now)
+        if instructions := await self._store.users.instructions(self._user_id):
+            yield OwnInstructions(instructions)
         async for agent in self._own_agents():
             self._introduced.add(agent.id)
             yield OwnAgent(agent, await self._components(agent.id))

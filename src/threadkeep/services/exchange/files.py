@@ -1,5 +1,6 @@
 """The files in an export: ours must match their hashes, other products' must be types that we accept."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -26,13 +27,13 @@ MOST_FOREIGN_BYTES = 1024 * 1024 * 1024
 _ENDING = ".txt"
 
 
-def payload_content(source: ImportSource, payload: Payload) -> bytes:
+def payload_content(source: ImportSource, payload: Payload, most: int = MOST_PAYLOAD_BYTES) -> bytes:
     """The content of a payload."""
     file = source.open(payload_name(payload))
     if file is None:
         raise InvalidRequest(f"the export doesn't contain payload {payload.id}")
     with file:
-        content = file.read(min(payload.size, MOST_PAYLOAD_BYTES) + 1)
+        content = file.read(min(payload.size, most) + 1)
     if len(content) != payload.size or content_hash(content) != payload.sha256:
         raise InvalidRequest(f"payload {payload.id} is damaged or too large")
     return content
@@ -82,7 +83,7 @@ async def foreign_files(
     async with AsyncExitStack() as stack:
         for file in files_in(conversation):
             try:
-                if (found := _find(source, file)) is None:
+                if (found := await asyncio.to_thread(_find, source, file)) is None:
                     continue
                 name, content = found
                 size += len(content)

@@ -5,16 +5,17 @@ users, the item and everything that belongs to it get ids derived from the user'
 every time.
 """
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
-from threadkeep.domain.conversation import new_session_id
+from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.errors import InvalidRequest, StorageConflict, StorageError, ThreadkeepError
-from threadkeep.domain.ids import DocumentId, MemoryId, new_uuid
+from threadkeep.domain.ids import DocumentId, ImportId, MemoryId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
@@ -22,6 +23,7 @@ from threadkeep.engine.json_values import TooDeep
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.documents import DocumentFiles
 from threadkeep.ports.exchange import (
+    CheckBytes,
     Flawed,
     ForeignConversation,
     ImportItem,
@@ -29,6 +31,7 @@ from threadkeep.ports.exchange import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
+    OwnInstructions,
     WholeConversation,
 )
 from threadkeep.ports.jobs import Job, JobStore
@@ -36,7 +39,12 @@ from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
 from threadkeep.services.exchange.agents import ImportedAgents
 from threadkeep.services.exchange.exports import document_name
-from threadkeep.services.exchange.files import foreign_files, keep_document, payload_content
+from threadkeep.services.exchange.files import (
+    MOST_PAYLOAD_BYTES,
+    foreign_files,
+    keep_document,
+    payload_content,
+)
 from threadkeep.services.exchange.ids import ImportIds
 from threadkeep.services.exchange.reassignment import make_searchable
 from threadkeep.services.exchange.report import ImportReport
@@ -47,8 +55,24 @@ from threadkeep.transfers.imported import check_id, check_whole, with_new_ids
 MOST_MEMORIES = 100_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsersImport:
+    """What differs if users import a file themselves: the operator's rules hold, and they can stop it."""
+
+    run_id: ImportId
+    """Nothing is added once this run has ended."""
+    check_bytes: CheckBytes
+    most_payload_bytes: int
+    on_added: Callable[[Conversation], None]
+    goes_on: Callable[[], bool]
+
+
 class Import:
-    """Imports one file for one user."""
+    """Imports one file for one user.
+
+    If users do it themselves, only conversations: agents, documents and memories of a file would come in past
+    the rules for them.
+    """
 
     def __init__(
         self,
@@ -59,8 +83,10 @@ class Import:
         intake: FileIntake,
         clock: Clock,
         user: User,
+        by_user: UsersImport | None = None,
     ) -> None:
         self._store = store
+        self._by_user = by_user
         self._jobs = jobs
         self._document_files = document_files
         self._intake = intake
@@ -76,7 +102,18 @@ class Import:
         if source.is_ours and agent_name is not None:
             raise InvalidRequest("A Threadkeep export already names its agents; leave out --agent.")
         agent = None if source.is_ours else await self._agents.named(agent_name)
-        for found in source.found():
+        return await self._take_all(source, agent)
+
+    async def take_conversations(self, source: ImportSource, agent: Agent) -> ImportReport:
+        """Imports the conversations in a file, with this agent unless they had one that is here, too."""
+        return await self._take_all(source, agent)
+
+    async def _take_all(self, source: ImportSource, agent: Agent | None) -> ImportReport:
+        items = source.found()
+        # Reading takes long, and nothing else may wait for it.
+        while (found := await asyncio.to_thread(next, items, None)) is not None:
+            if self._by_user is not None and not self._by_user.goes_on():
+                break
             try:
                 await self._take(source, found, agent)
             except (StorageConflict, TooDeep) as exc:
@@ -85,12 +122,21 @@ class Import:
                 raise  # the database is unreachable or full: nothing more can be done
             except ThreadkeepError as exc:
                 self.report.leave_out(found, exc.message)
+            self.report.done += isinstance(found, WholeConversation | ForeignConversation | Flawed)
         return self.report
 
     async def _take(self, source: ImportSource, found: ImportItem | Flawed, agent: Agent | None) -> None:
         match found:
             case Flawed():
                 self.report.left_out.append(found)
+            case OwnAgent(agent=own) if self._by_user is not None:
+                await self._agents.meet_same(own.id, is_default=own.is_default)
+            case KnownAgent() if self._by_user is not None:
+                await self._agents.meet_same(found.id, is_default=found.is_default)
+            case OwnInstructions() | Document() | KeptMemory() | Briefing() if self._by_user is not None:
+                pass
+            case OwnInstructions():
+                await self._take_instructions(found)
             case OwnAgent():
                 await self._agents.take(found)
             case KnownAgent():
@@ -100,9 +146,10 @@ class Import:
             case KeptMemory():
                 await self._take_memory(found)
             case WholeConversation():
-                agent_id = self._agents.id_of(found.conversation.agent_id)
+                most = self._by_user.most_payload_bytes if self._by_user else MOST_PAYLOAD_BYTES
+                agent_id = self._agents.id_of(found.conversation.agent_id, agent and agent.id)
                 whole = replace(found, conversation=replace(found.conversation, agent_id=agent_id))
-                await self._take_conversation(whole, lambda payload: payload_content(source, payload))
+                await self._take_conversation(whole, lambda payload: payload_content(source, payload, most))
             case ForeignConversation():
                 assert agent is not None
                 await self._take_foreign(source, found, agent)
@@ -118,7 +165,9 @@ class Import:
         async with foreign_files(
             source, found, self._intake, self._user.id, self.report.notes.append
         ) as files:
-            whole, contents = convert_conversation(found, self._user.id, agent.id, self._clock(), files.known)
+            whole, contents = await asyncio.to_thread(
+                convert_conversation, found, self._user.id, agent.id, self._clock(), files.known
+            )
 
             def content(payload: Payload) -> bytes:
                 own = contents.get(payload.sha256)
@@ -130,7 +179,7 @@ class Import:
         if not whole.messages:
             self.report.empty += 1
             return
-        whole = check_whole(whole)
+        whole = await asyncio.to_thread(check_whole, whole)
         id_, is_there = await self._import_ids.find("conversation", whole.conversation.id, self._user.id)
         if is_there:
             self.report.there += 1
@@ -141,8 +190,16 @@ class Import:
         # Even if it keeps its ids, it may cite a document that has another id here.
         rename = self._import_ids.own_id if id_ != conversation.id else str
         whole = with_new_ids(replace(whole, conversation=conversation), rename, self._documents)
-        is_main = await self._store.exchange.add(whole, content)
+        by_user = self._by_user
+        is_main = await self._store.exchange.add(
+            whole,
+            content,
+            by_user.check_bytes if by_user else None,
+            within=by_user.run_id if by_user else None,
+        )
         await make_searchable(self._store, whole.conversation.id)
+        if by_user is not None:
+            by_user.on_added(whole.conversation)
         self.report.count("conversation")
         self.report.count("message", len(whole.messages))
         if files := sum(isinstance(part, FilePart) for it in whole.messages for part in it.parts):
@@ -181,6 +238,14 @@ class Import:
             return
         await self._jobs.add(Job(new_uuid(), READ_JOB, read_job(fresh, self._user.id)))
         self.report.count("document")
+
+    async def _take_instructions(self, found: OwnInstructions) -> None:
+        """Imports what the user tells every agent, unless they tell something here already."""
+        if await self._store.users.instructions(self._user.id):
+            self.report.there += 1
+            return
+        await self._store.users.instruct(self._user.id, found.text, self._clock())
+        self.report.count("set of instructions")
 
     async def _take_memory(self, kept: KeptMemory) -> None:
         check_id(kept.memory.id)

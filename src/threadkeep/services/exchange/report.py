@@ -11,6 +11,7 @@ from threadkeep.ports.exchange import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
+    OwnInstructions,
     WholeConversation,
 )
 
@@ -20,6 +21,8 @@ class ImportReport:
     """How many items were added, already existed, or were left out and why."""
 
     added: dict[str, int] = field(default_factory=dict[str, int])
+    done: int = 0
+    """How many conversations, flawed ones too."""
     there: int = 0
     empty: int = 0
     notes: list[str] = field(default_factory=list[str])
@@ -44,6 +47,8 @@ def _name(found: ImportItem | Flawed) -> str:
             return f"agent {agent.name!r}"
         case KnownAgent():
             return f"agent {found.name!r}"
+        case OwnInstructions():
+            return "the user's instructions"
         case Document():
             return f"document {found.file_name!r}"
         case KeptMemory():

@@ -17,6 +17,7 @@ from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.tool_call import ToolCall
+from threadkeep.domain.turn import BegunWith
 from threadkeep.engine.replay import TurnState
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.messages import MessageWindow
@@ -77,13 +78,21 @@ class ModelRequests:
         # A role stays active until the agent changes: its owner may have given it another one.
         activated = await self._activated_role(agent, conversation)
         summary = compaction.summary if compaction else None
-        prompt = await self._prompts.assemble(agent, model.model, activated=activated, summary=summary)
+        begun_with = held.turn.begun_with
+        prompt = await self._prompts.assemble(
+            agent,
+            model.model,
+            activated=activated,
+            of_user=await self._of_user(agent, conversation),
+            instructions=begun_with.instructions if begun_with else None,
+            summary=summary,
+        )
         asked = next((message for message in path if message.id == asked_id), None)
         # Passages that were shown keep their numbers: another search may find others.
         found = () if state.found else await self._passages.before(agent, asked, model.model)
         newest = await self._store.receipts.newest(conversation.id)
         prior = newest.receipt if newest else None
-        rules = self._rules(agent, model)
+        rules = self._rules(agent, model, begun_with or BegunWith())
         shortened = frozenset(prior.shortened if prior else ())
         calls = [call for message in path for call in message.tool_calls]
         sources = Sources(
@@ -133,6 +142,12 @@ class ModelRequests:
         role_id = call.arguments.get("role") if call else None
         return role_id if isinstance(role_id, str) else None
 
+    async def _of_user(self, agent: Agent, conversation: Conversation) -> str:
+        """What the user tells every agent."""
+        if not agent.settings.user_instructions:
+            return ""
+        return await self._store.users.instructions(conversation.user_id)
+
     async def _large_values(
         self, conversation: Conversation, calls: Sequence[ToolCall], shortened: Collection[str]
     ) -> Mapping[PayloadId, bytes | Lost]:
@@ -159,8 +174,9 @@ class ModelRequests:
             texts[ref] = content if isinstance(content, Lost) else content[:MOST_TEXT_BYTES]
         return texts
 
-    def _rules(self, agent: Agent, model: ConnectedModel) -> ContextRules:
-        settings = agent.settings
+    def _rules(self, agent: Agent, model: ConnectedModel, begun_with: BegunWith) -> ContextRules:
+        settings, temperature = agent.settings, begun_with.temperature
+        limits = [it for it in (settings.max_tokens, begun_with.max_tokens) if it]
         return ContextRules(
             zone=self._zone,
             context_tokens=model.model.context_tokens,
@@ -168,8 +184,8 @@ class ModelRequests:
             result_tokens=settings.tool_result_tokens,
             thoughts=settings.context_thoughts,
             files=model.files,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
+            temperature=settings.temperature if temperature is None else temperature,
+            max_tokens=min(limits, default=None),
         )
 
 

@@ -1,0 +1,1 @@
+"""Imports that users begin: how far each has come."""

@@ -1,0 +1,85 @@
+"""A run of an import: a file that a user brought along, and how far it has come.
+
+What is imported stays, whatever happens to the run; importing the same file again adds nothing twice.
+"""
+
+from dataclasses import dataclass
+
+from threadkeep.domain.choice import Choice
+from threadkeep.domain.ids import AgentId, ConversationId, ImportId, UserId
+
+MOST_LISTED = 50
+"""How many problems and notes a run lists; it counts all."""
+MOST_LINKS = 10
+"""How many of the imported conversations a run names."""
+
+
+class ImportStatus(Choice):
+    """What has become of a run."""
+
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    STOPPED = "STOPPED"
+    """By its user."""
+    FAILED = "FAILED"
+    INTERRUPTED = "INTERRUPTED"
+    """Its node ended, on purpose or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProblem:
+    """Something that was left out, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedConversation:
+    """A conversation that a run has added."""
+
+    id: ConversationId
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFailure:
+    """Why a run has failed."""
+
+    code: str
+    message: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportProgress:
+    """How far a run has come. `found` conversations are in the file, once that is known."""
+
+    found: int | None = None
+    done: int = 0
+    imported: int = 0
+    messages: int = 0
+    files: int = 0
+    already_there: int = 0
+    empty: int = 0
+    left_out: int = 0
+    problems: tuple[ImportProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+    conversations: tuple[ImportedConversation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRun:
+    """One run of an import."""
+
+    id: ImportId
+    user_id: UserId
+    agent_id: AgentId
+    """The agent that conversations from other products go to."""
+    file_name: str
+    size: int
+    status: ImportStatus
+    progress: ImportProgress
+    started_at: int
+    ended_at: int | None = None
+    failure: ImportFailure | None = None

@@ -1,0 +1,1 @@
+"""What users share of their conversations, read-only, with whoever has the link."""

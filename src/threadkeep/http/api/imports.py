@@ -1,0 +1,56 @@
+"""Imports of users over HTTP."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.requests.routing import Call
+from threadkeep.requests.uploads import UploadedFiles
+from threadkeep.wire.imports import ImportView, import_view
+from threadkeep.wire.view import PageView
+
+
+class ImportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Where the conversations go."""
+
+    agent_id: Annotated[
+        str | None,
+        Meta(description="The agent for the conversations; by default, the default agent."),
+    ] = None
+
+
+async def begin_import(call: Call, *, files: UploadedFiles, query: ImportQuery) -> ImportView:
+    """Import the conversations of an export from ChatGPT, Claude or Threadkeep: its ZIP file or its JSON.
+
+    The response comes when the file is received; the import goes on after it, whether or not you follow it.
+    Each conversation is imported completely or not at all, and importing a file again adds nothing twice.
+    Of a Threadkeep export, only conversations are imported, those with agents that you can't use here with
+    `agentId`. One import at a time; `THREADKEEP_MAX_IMPORT_BYTES` limits the file.
+    """
+    runs = call.services.import_runs
+    agent = await runs.agent_for(call.user, query.agent_id)
+    async with files.read(most_bytes=runs.most_bytes) as uploads:
+        if len(uploads) != 1:
+            raise InvalidRequest("Send one file.", param="files")
+        run = await runs.begin(call.user, agent, uploads[0].file_name, uploads[0].file)
+    return import_view(run)
+
+
+async def list_imports(call: Call) -> PageView[ImportView]:
+    """List your latest imports, newest first: at most 10."""
+    runs = await call.services.import_runs.latest(call.user)
+    return PageView(items=[import_view(run) for run in runs], next_cursor=None)
+
+
+async def get_import(call: Call, *, import_id: str) -> ImportView:
+    """Follow an import: how far it is, or what came of it. It changes about once a second."""
+    return import_view(await call.services.import_runs.get(call.user, import_id))
+
+
+async def stop_import(call: Call, *, import_id: str) -> ImportView:
+    """Stop an import after the conversation in progress. What is imported stays.
+
+    The response may still say `RUNNING`: read the import again.
+    """
+    return import_view(await call.services.import_runs.stop(call.user, import_id))

@@ -1,0 +1,75 @@
+"""What agents remember about the user, and the user's own instructions, over HTTP."""
+
+from dataclasses import replace
+
+from msgspec import UNSET, Struct, UnsetType
+
+from threadkeep.domain.ids import MemoryId
+from threadkeep.domain.memory import Memory
+from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.routing import Call
+from threadkeep.wire.memories import InstructionsView, MemoryView, memory_view
+from threadkeep.wire.view import PageView
+
+
+class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to change."""
+
+    content: str | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+
+
+class InstructionsBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The user's own instructions; an empty text removes them."""
+
+    text: str
+
+
+async def list_memories(call: Call, *, agent_id: str, query: PageQuery) -> PageView[MemoryView]:
+    """List what an agent remembers about you, newest first. Nobody else sees it, not even its owner."""
+    pager = Pager(call.cursors, call.user, f"memories {agent_id.lower()}", query)
+    before = pager.after(str)
+    found = await call.services.memories.page(
+        call.user,
+        agent_id,
+        before=MemoryId(before) if before else None,
+        offset=pager.offset,
+        limit=pager.fetch_limit,
+    )
+    return pager.page(found, lambda it: it.id, lambda items: [memory_view(it) for it in items])
+
+
+async def patch_memory(call: Call, *, agent_id: str, memory_id: str, body: MemoryPatch) -> MemoryView:
+    """Correct something that an agent remembers about you."""
+
+    def changed(memory: Memory) -> Memory:
+        return replace(
+            memory,
+            content=memory.content if body.content is UNSET else body.content.strip(),
+            tags=memory.tags if body.tags is UNSET else body.tags,
+        )
+
+    return memory_view(await call.services.memories.change(call.user, agent_id, memory_id, changed))
+
+
+async def delete_memory(call: Call, *, agent_id: str, memory_id: str) -> None:
+    """Make an agent forget one thing about you."""
+    await call.services.memories.forget(call.user, agent_id, memory_id)
+
+
+async def delete_memories(call: Call, *, agent_id: str) -> None:
+    """Make an agent forget everything about you."""
+    await call.services.memories.forget_all(call.user, agent_id)
+
+
+async def get_instructions(call: Call) -> InstructionsView:
+    """Read what you tell every agent."""
+    return InstructionsView(text=await call.services.memories.instructions(call.user))
+
+
+async def put_instructions(call: Call, *, body: InstructionsBody) -> InstructionsView:
+    """Replace what you tell every agent: part of the prompt from the next turn on.
+
+    Agents whose `settings.userInstructions` is false don't get it.
+    """
+    return InstructionsView(text=await call.services.memories.instruct(call.user, body.text))

@@ -1,0 +1,1 @@
+"""Storage of how far imports have come."""

@@ -1,0 +1,30 @@
+"""Storage of shares."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from threadkeep.domain.ids import ConversationId, ShareId, UserId
+from threadkeep.domain.sharing.share import Share
+
+
+class ShareStore(Protocol):
+    """Shares of conversations, each found by the hash of its token.
+
+    Those of a deleted conversation don't exist until it is restored; they go with it.
+    """
+
+    async def add(self, share: Share, token_hash: str, *, most: int) -> bool:
+        """Stores a new share; False if its conversation has `most` already, or is gone."""
+        ...
+
+    async def find(self, token_hash: str) -> Share | None:
+        """The share whose token has this hash, expired or not."""
+        ...
+
+    async def of_conversation(self, conversation_id: ConversationId) -> Sequence[Share]:
+        """A conversation's shares, newest first."""
+        ...
+
+    async def remove(self, user_id: UserId, share_id: ShareId) -> bool:
+        """Deletes a share of one of the user's conversations; False if there is none."""
+        ...

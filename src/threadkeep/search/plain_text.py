@@ -1,0 +1,62 @@
+"""Markdown as the text that a reader sees, for excerpts: without marks, link targets and table rules.
+
+Line by line and with patterns that never go back over what they have read, so that it costs the same for
+any text. What it doesn't know stays as it is.
+"""
+
+import re
+from collections.abc import Iterator
+
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+# A line across the page, or the one below a table's head.
+_RULE = re.compile(r"(?:[ \t:]*+[-*_|]){3}[ \t|:*_-]*+")
+_QUOTE = re.compile(r"\A[ \t]*+>[ \t>]*+")
+_HEADING = re.compile(r"\A {0,3}#{1,6}[ \t]++")
+_BULLET = re.compile(r"\A[ \t]*+[-*+][ \t]++(?:\[[ xX]\][ \t]++)?")
+_CELL_END = re.compile(r"(?<!\\)\|")
+# What no other mark counts in: code, and a sign after a backslash.
+_LITERAL = re.compile(r"`{1,3}([^`]++)`{1,3}|\\([!-/:-@\[-`{-~])")
+_LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()\s\0]*+(?:[ \t]+\"[^\"\0]*+\")?\)")
+_EMPHASIS = re.compile(
+    r"(?:\*{1,3}(?=\S)([^*]++)(?<=\S)\*{1,3}|~~(?=\S)([^~]++)(?<=\S)~~"
+    r"|(?<![^\W_])_{1,3}(?=\S)([^_]++)(?<=\S)_{1,3}(?![^\W_]))"
+)
+
+
+def plain_text(markdown: str) -> str:
+    """The text of a message in Markdown, with its lines but without empty ones."""
+    return "\n".join(line for line in _lines(markdown) if line and not line.isspace())
+
+
+def _lines(markdown: str) -> Iterator[str]:
+    fence = ""
+    for line in markdown.replace("\0", "").splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1] == fence):
+            fence = "" if fence else mark[1]
+        elif fence:
+            yield line
+        elif not _RULE.fullmatch(line):
+            yield _inline(_without_block_marks(line))
+
+
+def _without_block_marks(line: str) -> str:
+    line = _HEADING.sub("", _QUOTE.sub("", line))
+    if line.lstrip().startswith("|"):
+        return " · ".join(cell.strip() for cell in _CELL_END.split(line.strip(" \t|")))
+    return _BULLET.sub("• ", line)
+
+
+def _inline(line: str) -> str:
+    literals: list[str] = []
+
+    def put_aside(match: re.Match[str]) -> str:
+        literals.append(match[1] or match[2])
+        return "\0"
+
+    line = _LITERAL.sub(put_aside, line)
+    line = _LINK.sub(r"\1", _LINK.sub(r"\1", line))  # a link may be around an image
+    for _ in range(2):  # bold around italic
+        line = _EMPHASIS.sub(lambda match: match[1] or match[2] or match[3], line)
+    restored = iter(literals)
+    return re.sub("\0", lambda _: next(restored), line)

@@ -1,0 +1,1 @@
+"""How far imports have come, in the database."""

@@ -1,0 +1,1 @@
+"""Shares in the database."""
