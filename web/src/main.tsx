@@ -1,11 +1,12 @@
 import "./styles/index.css";
 
-import { StrictMode } from "react";
+import { StrictMode, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { takeGivenToken } from "./api/api";
+import { isOfShare, takeGivenToken } from "./api/api";
 import { App } from "./pages/app";
 import { applyPreferences } from "./state/preferences";
+import { bringTypeface, showKeptTypeface } from "./typeface/typeface";
 import { ErrorBoundary } from "./ui/error-boundary";
 import { loadWords } from "./words";
 
@@ -13,11 +14,25 @@ takeGivenToken();
 // In a tab that shows the page already, a link with a token changes only the fragment: reload the page to use it.
 window.addEventListener("hashchange", () => takeGivenToken() && location.reload());
 applyPreferences();
-await loadWords().catch(() => {}); // then it is in English
-createRoot(document.getElementById("root")!).render(
-  <StrictMode>
-    <ErrorBoundary>
-      <App />
-    </ErrorBoundary>
-  </StrictMode>,
-);
+void start();
+
+/** Not at the module's own level: what is loaded here may need this module, which would wait for it. */
+async function start(): Promise<void> {
+  await Promise.all([loadWords().catch(() => {}), showKeptTypeface()]); // without its words, it is in English
+  if (isOfShare) {
+    const { SharedPage } = await import("./share/shared-page");
+    show(<SharedPage />);
+  } else {
+    show(<App />);
+    void import("./offline/shell").then(({ keepShell }) => keepShell()).catch(() => {}); // it works without
+  }
+  await bringTypeface();
+}
+
+function show(page: ReactNode): void {
+  createRoot(document.getElementById("root")!).render(
+    <StrictMode>
+      <ErrorBoundary>{page}</ErrorBoundary>
+    </StrictMode>,
+  );
+}

@@ -4,6 +4,10 @@ import { vi } from "vitest";
 
 (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
 
+// A busy machine takes seconds to load a part of the page.
+const { waitFor } = vi;
+vi.waitFor = (check, options = { timeout: 30_000 }) => waitFor(check, options);
+
 const drawn: { root: Root; place: HTMLElement }[] = [];
 
 export class Drawn {
@@ -62,6 +66,14 @@ export async function type(element: HTMLTextAreaElement | HTMLInputElement, text
   const { prototype } = element instanceof HTMLTextAreaElement ? HTMLTextAreaElement : HTMLInputElement;
   Object.getOwnPropertyDescriptor(prototype, "value")!.set!.call(element, text);
   await act(async () => void element.dispatchEvent(new Event("input", { bubbles: true })));
+}
+
+/** Until something that the page does by and by is seen. */
+export async function seen(check: () => void): Promise<void> {
+  await vi.waitFor(async () => {
+    await act(() => new Promise((resume) => setTimeout(resume, 10)));
+    check();
+  });
 }
 
 /** The server: it never responds, unless a test says how. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, vi } from "vitest";
 
 import { outbox } from "../src/state/front-end";
 import { respond, undraw } from "./draw";
@@ -18,3 +18,6 @@ afterEach(async () => {
   vi.unstubAllGlobals();
   undraw();
 });
+
+// What a test's code still loads must arrive before the environment is gone.
+afterAll(() => vi.dynamicImportSettled());

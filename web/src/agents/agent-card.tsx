@@ -6,6 +6,7 @@ import { isGuide, refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
+import { AgentFace } from "../ui/agent-face";
 import { Menu, type MenuItem } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
@@ -27,8 +28,9 @@ export function AgentCard({ agent, me }: Props) {
   return (
     <li className="card agent-card">
       <div className="row">
+        <AgentFace agent={agent} />
         <h2 id={`name-${id}`} dir="auto" title={name}>
-          {name}
+          <a href={hrefOf(mayChange(agent) ? { name: "agent", id } : { name: "new", agentId: id })}>{name}</a>
         </h2>
         {isDefault && <span className="badge">{agentWords.defaultAgent}</span>}
         <AgentMenu agent={agent} isMine={isMine} />
@@ -61,8 +63,7 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
   const agentWords = useAgentWords();
   const { id, name, visibility, isDefault } = agent;
   const path = `/api/agents/${id}`;
-  // The server shows settings to those who may change them.
-  const mayChange = agent.settings !== undefined;
+  const isChangeable = mayChange(agent);
   const run = (work: () => Promise<void>) => () => {
     work().catch((error: unknown) => toastProblem(words, error));
   };
@@ -97,12 +98,12 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
     toast(words.deleted(name));
   };
   const items: (MenuItem | false)[] = [
-    mayChange && { label: words.settings, icon: Settings, run: () => go({ name: "agent", id }) },
-    mayChange && { label: agentWords.duplicate, icon: Copy, run: run(duplicate) },
+    isChangeable && { label: words.settings, icon: Settings, run: () => go({ name: "agent", id }) },
+    isChangeable && { label: agentWords.duplicate, icon: Copy, run: run(duplicate) },
     { label: agentWords.share, icon: Share2, run: run(share) },
   ];
   const dangerous: (MenuItem | false)[] = [
-    mayChange && !isDefault && { label: words.delete, icon: Trash2, isDangerous: true, run: run(remove) },
+    isChangeable && !isDefault && { label: words.delete, icon: Trash2, isDangerous: true, run: run(remove) },
   ];
   return (
     <Menu
@@ -112,4 +113,9 @@ function AgentMenu({ agent, isMine }: { agent: AgentView; isMine: boolean }) {
       <Ellipsis aria-hidden />
     </Menu>
   );
+}
+
+/** The server shows settings to those who may change them. */
+function mayChange({ settings }: AgentView): boolean {
+  return settings !== undefined;
 }

@@ -1,13 +1,14 @@
-import { type AgentBody, type AgentPatch, type AgentView } from "@threadkeep/client";
+import { type AgentBody, type AgentColor, type AgentIcon, type AgentPatch, type AgentView } from "@threadkeep/client";
 
 import { useForm } from "../hooks/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { AgentModels, type ChosenModels } from "./agent-models";
+import { IconChoice } from "./icon-choice";
 import { SaveRow } from "./save-row";
 
-type General = Required<Omit<AgentBody, "settings">> & ChosenModels;
+type General = Required<Omit<AgentBody, "settings">> & ChosenModels & { starters: string; icon: AgentIcon; color: AgentColor };
 
 interface Props {
   agent: AgentBody | AgentView;
@@ -30,6 +31,9 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
     visibility: agent.visibility ?? "private",
     models: agent.settings?.models ?? [],
     fallbackModels: agent.settings?.fallbackModels ?? [],
+    starters: (agent.settings?.starters ?? []).join("\n"),
+    icon: agent.settings?.icon ?? "letter",
+    color: agent.settings?.color ?? "auto",
   });
   return (
     <form
@@ -44,6 +48,14 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
       </Field>
       <Field label={agentWords.description} fault={faultOf("description")}>
         <input value={values.description} maxLength={2000} onChange={(event) => set("description", event.target.value)} />
+      </Field>
+      <IconChoice
+        agent={{ id: "", isDefault: false, ...agent, name: values.name, icon: values.icon, color: values.color }}
+        onIcon={(icon) => set("icon", icon)}
+        onColor={(color) => set("color", color)}
+      />
+      <Field label={agentWords.starters} hint={agentWords.startersHint} fault={faultOf("starters")}>
+        <textarea value={values.starters} rows={3} dir="auto" onChange={(event) => set("starters", event.target.value)} />
       </Field>
       <Field label={agentWords.systemPrompt} hint={agentWords.systemPromptHint} fault={faultOf("systemPrompt")}>
         <textarea
@@ -77,8 +89,14 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
 }
 
 /** What was filled in, as the server takes it. */
-function bodyOf({ models, fallbackModels, ...body }: Partial<General>) {
-  const settings = { ...(models && { models: [...models] }), ...(fallbackModels && { fallbackModels: [...fallbackModels] }) };
+function bodyOf({ models, fallbackModels, starters, icon, color, ...body }: Partial<General>) {
+  const settings = {
+    ...(models && { models: [...models] }),
+    ...(fallbackModels && { fallbackModels: [...fallbackModels] }),
+    ...(starters !== undefined && { starters: starters.split("\n").map((it) => it.trim()).filter(Boolean) }),
+    ...(icon && { icon }),
+    ...(color && { color }),
+  };
   return {
     ...body,
     ...(body.primaryRoleId === "" && { primaryRoleId: "assistant" }),

@@ -33,8 +33,8 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
   const words = useWords();
   const agentWords = useAgentWords();
   const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Limits>("limits", settings);
-  const number = (key: Number_, label: string, hint?: string) => (
-    <Field label={label} hint={hint} fault={faultOf(key)}>
+  const number = (key: Number_, label: string) => (
+    <Field label={label} fault={faultOf(key)}>
       <input
         type="number"
         min={0}
@@ -44,7 +44,7 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
       />
     </Field>
   );
-  const choice = (key: "contextThoughts" | "autoCompact", label: string) => (
+  const choice = (key: "contextThoughts" | "autoCompact" | "userInstructions", label: string) => (
     <label className="check">
       <input type="checkbox" checked={values[key]} onChange={(event) => set(key, event.target.checked)} />
       {label}
@@ -58,11 +58,12 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
         save(() => onSave({ settings: changes })).catch(onProblem);
       }}
     >
+      <p className="hint">{agentWords.zeroNoLimit}</p>
       <div className="columns">
-        {number("maxMessageChars", agentWords.maxMessageChars, agentWords.zeroNoLimit)}
-        {number("contextMessages", agentWords.contextMessagesLimit, agentWords.zeroNoLimit)}
-        {number("maxIterations", agentWords.maxIterations, agentWords.zeroNoLimit)}
-        {number("generationTimeoutS", agentWords.generationTimeoutS, agentWords.zeroNoLimit)}
+        {number("maxMessageChars", agentWords.maxMessageChars)}
+        {number("contextMessages", agentWords.contextMessagesLimit)}
+        {number("maxIterations", agentWords.maxIterations)}
+        {number("generationTimeoutS", agentWords.generationTimeoutS)}
         {number("maxTokens", agentWords.maxTokens)}
         <Field label={agentWords.budgetMonth} hint={agentWords.budgetMonthHint} fault={faultOf("budgetMonth")}>
           <input inputMode="decimal" value={values.budgetMonth ?? ""} onChange={(event) => set("budgetMonth", event.target.value.trim() || "0")} />
@@ -92,6 +93,7 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
       </div>
       {choice("contextThoughts", agentWords.contextThoughts)}
       {choice("autoCompact", agentWords.autoCompact)}
+      {choice("userInstructions", agentWords.userInstructions)}
       <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} />
     </form>
   );

@@ -1,12 +1,14 @@
 import { type ModelsView, type ModelView } from "@threadkeep/client";
 import { ArrowUp, X } from "lucide-react";
 import { useRef, useState } from "react";
+import { flushSync } from "react-dom";
 
 import { api } from "../api/api";
 import { CheckedModels, TypedNames } from "../gateways/model-choice";
 import { useLoaded } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { IconButton } from "../ui/icon-button";
+import { Picker } from "../ui/picker";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { useGatewayWords } from "../words/gateways";
@@ -61,9 +63,6 @@ interface OwnProps {
   onChange: (model: string) => void;
 }
 
-/** The value of the choice to type a name. No model has it: names have no line breaks. */
-const TYPED = "\n";
-
 /** One of the models that are listed, or any name: a gateway need not list what it has. */
 function OwnModel({ model, listed, isLoading, fault, onChange }: OwnProps) {
   const words = useWords();
@@ -71,6 +70,20 @@ function OwnModel({ model, listed, isLoading, fault, onChange }: OwnProps) {
   const [isTyped, setTyped] = useState(false);
   const byDefault = listed.find((it) => it.default);
   const known = [...new Set([...(model && !isTyped ? [model] : []), ...listed.map((it) => it.id)])].sort();
+  const byServer = agentWords.serverModel(byDefault?.name ?? "");
+  const choose = (name: string) => {
+    setTyped(false);
+    onChange(name);
+  };
+  const type = () => {
+    setTyped(true);
+    onChange("");
+  };
+  const groups = [
+    { items: [{ label: byServer, checked: !isTyped && !model, run: () => choose("") }] },
+    { items: known.map((it) => ({ label: it, checked: !isTyped && it === model, run: () => choose(it) })) },
+    { items: [{ label: agentWords.anotherModel, checked: isTyped, run: type }] },
+  ];
   const typed = <input value={model} maxLength={200} spellCheck={false} onChange={(event) => onChange(event.target.value)} />;
   if (!listed.length && !isLoading)
     return (
@@ -81,21 +94,7 @@ function OwnModel({ model, listed, isLoading, fault, onChange }: OwnProps) {
   return (
     <>
       <Field label={words.model} fault={isTyped ? undefined : fault}>
-        <select
-          value={isTyped ? TYPED : model}
-          onChange={({ target: { value } }) => {
-            setTyped(value === TYPED);
-            onChange(value === TYPED ? "" : value);
-          }}
-        >
-          <option value="">{agentWords.serverModel(byDefault?.name ?? "")}</option>
-          {known.map((it) => (
-            <option key={it} value={it}>
-              {it}
-            </option>
-          ))}
-          <option value={TYPED}>{agentWords.anotherModel}</option>
-        </select>
+        <Picker name={words.model} shown={isTyped ? agentWords.anotherModel : model || byServer} groups={groups} />
       </Field>
       {isTyped && (
         <Field label={agentWords.modelName} hint={agentWords.modelHint} fault={fault}>
@@ -156,11 +155,11 @@ function OfferedModels({ models, others, fault, onChange }: NamesProps) {
 function FallbackModels({ models, others, fault, onChange }: NamesProps) {
   const agentWords = useAgentWords();
   const gatewayWords = useGatewayWords();
-  const choice = useRef<HTMLSelectElement>(null);
+  const choice = useRef<HTMLButtonElement>(null);
   const addable = others?.filter((it) => !models.includes(it)) ?? [];
   const moveUp = (at: number) => onChange(models.toSpliced(at - 1, 2, models[at]!, models[at - 1]!));
   const remove = (name: string) => {
-    onChange(models.filter((it) => it !== name));
+    flushSync(() => onChange(models.filter((it) => it !== name))); // it can be chosen again, and the choice has the focus
     choice.current?.focus();
   };
   if (others?.length === 0)
@@ -172,12 +171,13 @@ function FallbackModels({ models, others, fault, onChange }: NamesProps) {
   return (
     <div className="fallbacks">
       <Field label={agentWords.fallbacks} hint={agentWords.fallbacksHint} fault={fault}>
-        <select ref={choice} value="" onChange={({ target: { value } }) => value && onChange([...models, value])}>
-          <option value="">{agentWords.addFallback}</option>
-          {addable.map((it) => (
-            <option key={it}>{it}</option>
-          ))}
-        </select>
+        <Picker
+          button={choice}
+          name={agentWords.fallbacks}
+          shown={agentWords.addFallback}
+          groups={[{ items: addable.map((it) => ({ label: it, run: () => onChange([...models, it]) })) }]}
+          disabled={!addable.length}
+        />
       </Field>
       {models.length > 0 && (
         <ol aria-label={agentWords.fallbacks}>

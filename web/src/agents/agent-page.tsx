@@ -16,7 +16,7 @@ import { MissingPage } from "../pages/missing-page";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { refreshModelsOf } from "../state/models";
-import { go, hrefOf } from "../state/route";
+import { go, hrefOf, rename, type AgentTab } from "../state/route";
 import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
@@ -24,17 +24,21 @@ import { Tabs } from "../ui/tabs";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useAgentWords, type AgentWords } from "../words/agents";
+import { usePermissionWords } from "../words/permissions";
 import { useRatingWords } from "../words/ratings";
 import { AgentDocuments } from "./agent-documents";
 import { AgentFeedback } from "./agent-feedback";
 import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
+import { AgentPermissions } from "./agent-permissions";
 import { AgentPrompt } from "./agent-prompt";
 import { AgentServers } from "./agent-servers";
 
 interface Props {
   /** `new` to create an agent. */
   id: string;
+  /** The open tab, if not the first. */
+  tab: AgentTab | undefined;
   me: MeView;
   onMenu: () => void;
 }
@@ -46,8 +50,8 @@ const toAgents = (agentWords: AgentWords) => ({ href: hrefOf({ name: "agents" })
 
 const NEW: AgentBody = { name: "", description: "", systemPrompt: "", visibility: "private", primaryRoleId: "assistant" };
 
-export function AgentPage({ id, onMenu }: Props) {
-  return id === "new" ? <NewAgent onMenu={onMenu} /> : <KnownAgent id={id} onMenu={onMenu} />;
+export function AgentPage({ id, tab, onMenu }: Props) {
+  return id === "new" ? <NewAgent onMenu={onMenu} /> : <KnownAgent id={id} tab={tab} onMenu={onMenu} />;
 }
 
 function NewAgent({ onMenu }: { onMenu: () => void }) {
@@ -77,10 +81,11 @@ function NewAgent({ onMenu }: { onMenu: () => void }) {
   );
 }
 
-function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
+function KnownAgent({ id, tab, onMenu }: Omit<Props, "me">) {
   const words = useWords();
   const agentWords = useAgentWords();
   const ratingWords = useRatingWords();
+  const permissionWords = usePermissionWords();
   const { loaded, again, set } = useLoaded(
     useCallback((signal: AbortSignal) => api.get<AgentDetailView>(`/api/agents/${id}`, {}, signal), [id]),
   );
@@ -132,10 +137,13 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
       </TopBar>
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       {agent.settings ? (
-        <Tabs
+        <Tabs<AgentTab | undefined>
           key={agent.id}
+          open={tab}
+          onOpen={(next) => rename({ name: "agent", id, tab: next })}
           tabs={[
             {
+              id: undefined,
               name: agentWords.general,
               isChanged: unsaved.has("general"),
               content: (
@@ -149,18 +157,27 @@ function KnownAgent({ id, onMenu }: { id: string; onMenu: () => void }) {
               ),
             },
             {
+              id: "prompt",
               name: agentWords.prompt,
               isChanged: unsaved.has("prompt"),
               content: <AgentPrompt agentId={agent.id} version={agent.version} />,
             },
             {
+              id: "tools",
               name: agentWords.tools,
               isChanged: unsaved.has("tools"),
               content: <AgentServers agent={agent} onChange={change} />,
             },
-            { name: agentWords.documents, content: <AgentDocuments agentId={agent.id} /> },
-            { name: ratingWords.feedback, content: <AgentFeedback agentId={agent.id} /> },
             {
+              id: "permissions",
+              name: permissionWords.title,
+              isChanged: unsaved.has("permissions"),
+              content: <AgentPermissions agent={agent} onSave={save} onProblem={refused} />,
+            },
+            { id: "documents", name: agentWords.documents, content: <AgentDocuments agentId={agent.id} /> },
+            { id: "feedback", name: ratingWords.feedback, content: <AgentFeedback agentId={agent.id} /> },
+            {
+              id: "limits",
               name: agentWords.limits,
               isChanged: unsaved.has("limits"),
               content: <AgentLimits settings={agent.settings} onSave={save} onProblem={refused} />,

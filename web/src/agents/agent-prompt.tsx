@@ -69,11 +69,12 @@ export function AgentPrompt({ agentId, version }: { agentId: string; version: nu
 
 function Component({ component }: { component: PromptComponentView }) {
   const words = useWords();
+  const agentWords = useAgentWords();
   return (
     <details className="card">
       <summary>
         <ChevronRight aria-hidden className="fold" />
-        <span>{component.name}</span>
+        <span>{agentWords.promptParts[component.name] ?? component.name}</span>
         <small>
           {words.characters(component.length.toLocaleString(words.locale))}
           {component.truncated && ` · ${words.cut}`}

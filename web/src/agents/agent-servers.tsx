@@ -2,9 +2,11 @@ import { requestProblemOf, type AgentDetailView, type McpServerSettingsView, typ
 import { useState } from "react";
 
 import { confirmed } from "../state/confirmation";
+import { hrefOf } from "../state/route";
 import { ProblemBar } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
+import { usePermissionWords } from "../words/permissions";
 import { type Change } from "./agent-page";
 import { ServerCard } from "./server-card";
 import { ServerForm } from "./server-form";
@@ -18,6 +20,7 @@ interface Props {
 export function AgentServers({ agent, onChange }: Props) {
   const words = useWords();
   const agentWords = useAgentWords();
+  const permissionWords = usePermissionWords();
   const [adding, setAdding] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const write = async (servers: Record<string, McpServerSettingsView | null>) => {
@@ -37,6 +40,9 @@ export function AgentServers({ agent, onChange }: Props) {
   return (
     <div className="form">
       <p className="hint">{agentWords.serversHint}</p>
+      <p className="hint">
+        {permissionWords.where} <a href={hrefOf({ name: "agent", id: agent.id, tab: "permissions" })}>{permissionWords.title}</a>
+      </p>
       <ul className="cards">
         {agent.mcpServers?.map((it) => (
           <ServerCard

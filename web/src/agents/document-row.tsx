@@ -24,11 +24,13 @@ export function DocumentRow({ document, onRetry, onDelete }: Props) {
             {status === "ready" && ` · ${agentWords.passages(chunkCount)}`}
           </small>
         </span>
-        <span className="status">{agentWords.documentStatus[status]}</span>
+        <span className="status">
+          {status === "processing" && progress > 0 ? agentWords.processed(Math.floor(progress * 100)) : agentWords.documentStatus[status]}
+        </span>
         {status === "failed" && <IconButton icon={RotateCcw} label={agentWords.retryDocument(fileName)} onClick={onRetry} />}
         <IconButton icon={Trash2} label={agentWords.deleteDocument(fileName)} onClick={onDelete} />
       </div>
-      {status === "processing" && <progress value={progress} aria-label={agentWords.documentStatus.processing} />}
+      {status === "processing" && <progress value={progress || undefined} aria-label={agentWords.documentStatus.processing} />}
       {error && <p className="wrong">{error}</p>}
     </li>
   );

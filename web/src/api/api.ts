@@ -3,6 +3,15 @@
 import { ApiClient, Store } from "@threadkeep/client";
 import { browserPlatform } from "@threadkeep/client/browser";
 
+import { isReached } from "../state/connection";
+import { copies } from "../state/copies";
+
+/** Whether this is the page of a share, `s/TOKEN` below the page itself. */
+export const isOfShare = document.documentElement.dataset["page"] === "share";
+
+/** Says who the user is. */
+export const ME = "/api/me";
+
 const TOKEN = "threadkeep.token";
 
 /** The token of the user who signed in: in memory and for this tab; open tabs share it. */
@@ -32,11 +41,16 @@ export function whenUnauthorized(listener: () => void): void {
   unauthorized = listener;
 }
 
-export const platform = browserPlatform();
+/** The user as this device knows them: until the server says who it is, nothing is asked or sent in their name. */
+export const isUnconfirmed = new Store(false);
+
+export const platform = { ...browserPlatform(), copies };
 
 export const api = new ApiClient({
-  baseUrl: () => document.baseURI,
+  baseUrl: () => (isOfShare ? new URL("../", document.baseURI).href : document.baseURI),
   token: token.get,
   onUnauthorized: () => unauthorized(),
+  onReached: (it) => isReached.set(it),
+  holds: (path) => isUnconfirmed.get() && path !== ME,
   pause: platform.pause,
 });

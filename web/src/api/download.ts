@@ -33,10 +33,15 @@ export async function fileInfo(path: string, signal: AbortSignal): Promise<FileI
 
 export async function download(path: string, query: Record<string, string>, otherwise: string): Promise<void> {
   const response = await api.request(path, { query, headers: { Accept: "*/*" } });
-  const url = URL.createObjectURL(await response.blob());
+  save(await response.blob(), fileName(response.headers.get("content-disposition")) ?? otherwise);
+}
+
+/** Hands a file to the browser. */
+export function save(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = url;
-  link.download = fileName(response.headers.get("content-disposition")) ?? otherwise;
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,4 +1,4 @@
-import { problemOf, type Thread, type OutgoingFile, type Problem } from "@threadkeep/client";
+import { problemOf, type AgentView, type Thread, type OutgoingFile, type Problem } from "@threadkeep/client";
 import { useSelected, useStore, useThread } from "@threadkeep/react";
 import { useEffect, useMemo, useRef, useState } from "react";
 
@@ -14,9 +14,10 @@ import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { Composer } from "./composer/composer";
 import { ModelPicker } from "./composer/model-picker";
+import { AgentPicker } from "./home/agent-picker";
+import { Welcome } from "./home/welcome";
 import { ThreadView } from "./thread-view";
 import { UnsentMessage } from "./unsent-message";
-import { Welcome } from "./welcome";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;
 
@@ -74,14 +75,17 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   // Not the loaded agent: what is typed before the list of agents has loaded must stay.
   const draftKey = newDraftKey(agentId);
-  const first = useStore(outbox.items).find(({ entry }) => entry.kind === "message" && entry.conversationId === null && entry.agentId === agentId);
-  /** The message that was written here. */
+  /** The message that was written here, perhaps to another agent. */
   const begunId = useRef<string | null>(null);
+  const [sentId, setSentId] = useState<string | null>(null);
+  const first = useStore(outbox.items).find(
+    ({ entry }) => entry.kind === "message" && entry.conversationId === null && (entry.agentId === agentId || entry.id === sentId),
+  );
   useEffect(
     () =>
       outbox.on((event) => {
         const { type, entry } = event;
-        if (entry.kind !== "message" || entry.agentId !== agentId) return;
+        if (entry.kind !== "message" || (entry.agentId !== agentId && entry.id !== begunId.current)) return;
         if (type === "refused" && entry.conversationId === null) setProblem(problemOf(event.error));
         // One of an earlier visit leads there, too, unless the user is writing something else by now.
         if (type !== "created" || (entry.id !== begunId.current && readDraft(draftKey))) return;
@@ -102,28 +106,20 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
       .then(() => setUnknownId(agentId))
       .catch(() => {});
   }, [isMissing, agentId]);
-  const begin = async (content: string, files: readonly OutgoingFile[] = []): Promise<boolean> => {
+  const begin = async (content: string, files: readonly OutgoingFile[] = [], other?: AgentView): Promise<boolean> => {
     if (first) return false;
     setProblem(null);
-    const model = chosenModel(draftKey, modelsFor(agent?.id).get());
-    const entry = outbox.prepare({ kind: "message", conversationId: null, agentId, content, files, ...(model && { model }) });
+    const model = other ? undefined : chosenModel(draftKey, modelsFor(agent?.id).get());
+    const to = other ? other.id : agentId;
+    const entry = outbox.prepare({ kind: "message", conversationId: null, agentId: to, content, files, ...(model && { model }) });
     begunId.current = entry.id;
+    setSentId(entry.id);
     await outbox.add(entry);
     return true;
   };
   if (isMissing && unknownId === agentId) return <LazyMissingPage what="agent" onMenu={onMenu} />;
-  return (
-    <div className="thread">
-      <TopBar onMenu={onMenu} title="" />
-      {first ? (
-        <div className="scroller">
-          <div className="messages">
-            <UnsentMessage item={first} />
-          </div>
-        </div>
-      ) : (
-        <Welcome agent={agent} onIdea={(idea) => void begin(idea)} />
-      )}
+  const composer = (
+    <>
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       <Composer
         draftKey={draftKey}
@@ -132,8 +128,28 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
         running={first !== undefined}
         onSend={(text, _, files) => begin(text, files)}
       >
+        <AgentPicker agent={agent} />
         <ModelPicker agentId={agent?.id} draftKey={draftKey} />
       </Composer>
+    </>
+  );
+  return (
+    <div className="thread">
+      <TopBar onMenu={onMenu} title="" />
+      {first ? (
+        <>
+          <div className="scroller">
+            <div className="messages">
+              <UnsentMessage item={first} />
+            </div>
+          </div>
+          {composer}
+        </>
+      ) : (
+        <Welcome agent={agent} onStart={(message, other) => void begin(message, [], other)}>
+          {composer}
+        </Welcome>
+      )}
       <LazyImageViewer images={noImages} />
     </div>
   );

@@ -1,9 +1,14 @@
 import { type ConversationView, type Thread } from "@threadkeep/client";
-import { Ellipsis, FoldVertical } from "lucide-react";
+import { useSelected } from "@threadkeep/react";
+import { Ellipsis, FoldVertical, Info, Share2, ShieldCheck } from "lucide-react";
 
 import { api } from "../api/api";
 import { useConversationActions } from "../hooks/use-conversation-actions";
+import { allowedToolsOf } from "../state/allowed-tools";
+import { openTurn } from "../state/route";
+import { canShare, toShare } from "../state/sharing";
 import { toast } from "../state/toasts";
+import { IconButton } from "../ui/icon-button";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
@@ -18,6 +23,7 @@ interface Props {
 /** What the user can do with the open conversation. */
 export function ThreadMenu({ thread, conversation, running, onRename }: Props) {
   const words = useWords();
+  const hasMessages = useSelected(thread.state, ({ messages }) => messages.length > 0);
   const [first, ...rest] = useConversationActions(conversation, onRename, (_, patch) => thread.change(patch));
   const compact = async () => {
     try {
@@ -28,10 +34,23 @@ export function ThreadMenu({ thread, conversation, running, onRename }: Props) {
       toastProblem(words, error);
     }
   };
+  const permitting = { label: words.toolPermissions, icon: ShieldCheck, run: () => allowedToolsOf.set(thread.id) };
   const compacting = { label: words.compact, icon: FoldVertical, run: () => void compact() };
+  // When it has ended, its reply has a button for them.
+  const looking = { label: words.details, icon: Info, run: () => openTurn(thread.state.get().live?.message.turnId ?? "") };
   return (
-    <Menu label={words.moreActions} groups={[first!, { items: running ? [] : [compacting] }, ...rest]}>
-      <Ellipsis aria-hidden />
-    </Menu>
+    <>
+      {canShare && hasMessages && (
+        <IconButton
+          icon={Share2}
+          label={words.share}
+          unavailable={running ? words.shareBusy : undefined}
+          onClick={() => toShare.set({ conversationId: thread.id })}
+        />
+      )}
+      <Menu label={words.moreActions} groups={[first!, { items: [permitting, running ? looking : compacting] }, ...rest]}>
+        <Ellipsis aria-hidden />
+      </Menu>
+    </>
   );
 }

@@ -48,7 +48,7 @@ export const ThreadMessage = memo(
     const picker = siblings && (
       <VersionPicker siblings={siblings} busy={busy} onChoose={(id) => onChoose(id, message)} />
     );
-    const classes = ["entry", isWanted && "wanted", isEdited && "edited"].filter(Boolean).join(" ");
+    const classes = ["entry", isLast && "last", isWanted && "wanted", isEdited && "edited"].filter(Boolean).join(" ");
     return (
       <div className={classes} data-key={keyOf(message)} tabIndex={isWanted ? -1 : undefined}>
         {first?.type === "card" ? (

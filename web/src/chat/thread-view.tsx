@@ -16,6 +16,7 @@ import { useEffect, useState } from "react";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
 import { LazyMissingPage } from "../pages/lazy-missing-page";
+import { LazyShareDialog } from "../share/lazy-share-dialog";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { conversations, outbox } from "../state/front-end";
@@ -23,6 +24,7 @@ import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { chosenModel, modelState, modelsFor } from "../state/models";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { toast } from "../state/toasts";
+import { AgentFace } from "../ui/agent-face";
 import { ProblemBar, toastProblem } from "../ui/problem-bar";
 import { RenameForm } from "../ui/rename-form";
 import { TopBar } from "../ui/top-bar";
@@ -30,8 +32,10 @@ import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer/composer";
 import { ModelPicker } from "./composer/model-picker";
+import { LazyCrashStage } from "./guide/lazy-crash-stage";
 import { Ideas } from "./ideas";
 import { MessageList } from "./message-list";
+import { LazyAllowedTools } from "./requests/lazy-request";
 import { ThreadMenu } from "./thread-menu";
 import { LazyTurnDrawer } from "./turn/lazy-turn-drawer";
 
@@ -62,7 +66,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const [renaming, setRenaming] = useState(false);
   const [edited, setEdited] = useState<Message | null>(null);
   // Each has its own draft: what was typed before returns when the edit ends.
-  useFocusAfterClose(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools button"));
+  useFocusAfterClose(renaming, () => document.querySelector<HTMLElement>(".top-bar .tools [aria-haspopup]"));
   const draftOf = (message: Message | null) => draftKeyOf(thread.id, message?.id);
   // A version that was refused or withdrawn can be edited again.
   useEffect(
@@ -105,6 +109,10 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const change = (patch: ConversationPatch) => {
     thread.change(patch).catch((error: unknown) => toastProblem(words, error));
   };
+  const rename = (next: string | null) => {
+    setRenaming(false);
+    if (next !== null) change({ title: next || null });
+  };
   const fork = async (message: Message) => {
     try {
       const made = await thread.branches.fork(message.id);
@@ -137,18 +145,14 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     );
   return (
     <div className="thread">
-      <TopBar title={title} subtitle={!renaming && agent && <AgentLink agent={agent} />} onMenu={onMenu}>
-        {conversation && !renaming && (
+      <TopBar
+        title={title}
+        subtitle={agent && <AgentLink agent={agent} />}
+        renaming={renaming && <RenameForm title={conversation?.title ?? ""} onDone={rename} />}
+        onMenu={onMenu}
+      >
+        {conversation && (
           <ThreadMenu thread={thread} conversation={conversation} running={running} onRename={() => setRenaming(true)} />
-        )}
-        {renaming && (
-          <RenameForm
-            title={conversation?.title ?? ""}
-            onDone={(next) => {
-              setRenaming(false);
-              if (next !== null) change({ title: next || null });
-            }}
-          />
         )}
       </TopBar>
       {isArchived && (
@@ -160,10 +164,11 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         </p>
       )}
       {isLost && (
-        <p className="banner" role="status">
+        <p className="banner lost" role="status">
           {words.connectionLost}
         </p>
       )}
+      {isGuide(agent) && <LazyCrashStage thread={thread} />}
       <MessageList
         thread={thread}
         seq={seq}
@@ -199,6 +204,8 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         {waiting ? words.waitingForYou : running && !sending ? words.running : ""}
       </p>
       <LazyImageViewer images={() => imagesOf(thread.state.get().messages)} />
+      <LazyAllowedTools conversationId={thread.id} agent={agent} />
+      <LazyShareDialog />
       <LazyTurnDrawer conversationId={thread.id} turnId={turnId} onClose={closeTurn} />
     </div>
   );
@@ -210,18 +217,23 @@ function messageOf(thread: Thread, id: string): Message | undefined {
   return (shownBefore?.messages ?? messages).find((it) => it.id === id);
 }
 
-/** The agent's name, which leads to its settings; the Guide has none. */
+/** The agent's icon and name, which lead to its settings; the Guide has none. */
 function AgentLink({ agent }: { agent: AgentView }) {
   const words = useWords();
-  if (isGuide(agent)) return agent.name;
+  const name = (
+    <>
+      <AgentFace agent={agent} /> {agent.name}
+    </>
+  );
+  if (isGuide(agent)) return name;
   return (
     <a href={hrefOf({ name: "agent", id: agent.id })} title={words.agentSettings}>
-      {agent.name}
+      {name}
     </a>
   );
 }
 
 function isForSomethingElse({ target }: KeyboardEvent): boolean {
-  const isField = target instanceof Element && target.matches("input, textarea, select, .found a");
-  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay, [role=tooltip]") !== null;
+  const isField = target instanceof Element && target.matches("input, textarea, select");
+  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay, [role=tooltip], .conversations .bulk-bar") !== null;
 }

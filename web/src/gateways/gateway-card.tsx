@@ -5,6 +5,10 @@ import { api } from "../api/api";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useGatewayWords } from "../words/gateways";
+import { isDemonstration } from "./gateway";
+
+/** The gateway of the `THREADKEEP_GATEWAY…` settings, which name no prices. */
+const OF_VARIABLES = "default";
 
 interface Props {
   gateway: GatewayView;
@@ -20,6 +24,7 @@ export function GatewayCard({ gateway, onEdit, onDelete }: Props) {
   const [testing, setTesting] = useState(false);
   const [failure, setFailure] = useState("");
   const { name, kind, url, models, defaultModel, source } = gateway;
+  const shownName = isDemonstration(gateway) ? gatewayWords.demoName : name;
   const status = tested ? (tested.ok ? "connected" : "failing") : gateway.status;
   const error = failure || (tested ? tested.error : gateway.error);
   const test = async () => {
@@ -36,12 +41,10 @@ export function GatewayCard({ gateway, onEdit, onDelete }: Props) {
   return (
     <li className="card server gateway" data-status={status}>
       <div className="row">
-        <strong>{name}</strong>
-        <span className="badge">{kind}</span>
+        <strong>{shownName}</strong>
+        <span className="badge">{gatewayWords.kinds[kind]}</span>
         <span className="badge">{gatewayWords.sources[source]}</span>
-        <span className="status" role="status">
-          {testing ? gatewayWords.testing : gatewayWords.status[status]}
-        </span>
+        <span className="status">{gatewayWords.status[status]}</span>
       </div>
       {url && <code>{url}</code>}
       {error && <p className="wrong">{error}</p>}
@@ -56,8 +59,9 @@ export function GatewayCard({ gateway, onEdit, onDelete }: Props) {
         </ul>
       )}
       {!models.length && <p className="why">{kind === "local" ? gatewayWords.localModel : gatewayWords.anyModel}</p>}
+      {source === "settings" && kind !== "local" && <p className="why">{name === OF_VARIABLES ? gatewayWords.noPricesHere : gatewayWords.pricesInSettings(name)}</p>}
       <div className="choices">
-        <button type="button" disabled={testing} onClick={() => void test()} aria-label={gatewayWords.testNamed(name)}>
+        <button type="button" disabled={testing} onClick={() => void test()} aria-label={gatewayWords.testNamed(shownName)}>
           {gatewayWords.test}
         </button>
         {source === "admin" && (
@@ -70,6 +74,9 @@ export function GatewayCard({ gateway, onEdit, onDelete }: Props) {
             </button>
           </>
         )}
+        <span className="hint" role="status">
+          {testing ? gatewayWords.testing : tested && !failure ? (tested.ok ? gatewayWords.works : gatewayWords.fails) : ""}
+        </span>
       </div>
     </li>
   );

@@ -6,13 +6,31 @@ import { api } from "../api/api";
 import { fieldOf } from "../hooks/use-form";
 import { useUnsaved } from "../state/unsaved";
 import { Field } from "../ui/field";
+import { Picker } from "../ui/picker";
 import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useGatewayWords } from "../words/gateways";
-import { PROVIDERS, canTest, draftOf, gatewayBody, newDraft, patchOf, unsavedBody, withProvider, type GatewayDraft } from "./gateway";
+import {
+  NO_MODELS,
+  PROVIDERS,
+  defaultOf,
+  draftOf,
+  gatewayBody,
+  missingIn,
+  newDraft,
+  offeredModels,
+  onlyModel,
+  patchOf,
+  priceFaultOf,
+  unsavedBody,
+  withProvider,
+  type GatewayDraft,
+  type PriceFault,
+} from "./gateway";
 import { ModelChoice } from "./model-choice";
+import { ModelPrices } from "./model-prices";
 
-type Fault = { field: "name" | "url" | "apiKey"; message: string };
+type Fault = { field: "name" | "url" | "apiKey" | "models"; message: string };
 
 interface Props {
   /** The gateway to change; null for a new one. */
@@ -28,10 +46,11 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
   const gatewayWords = useGatewayWords();
   const [first] = useState<GatewayDraft>(() => (kept ? draftOf(kept) : newDraft(all)));
   const [draft, setDraft] = useState(first);
-  /** The models that the provider lists; null until it was asked. */
+  /** The models that the provider lists, and those that were added; null until it was asked. */
   const [listed, setListed] = useState<readonly string[] | null>(kept ? kept.models.map((it) => it.name) : null);
   const [busy, setBusy] = useState<"testing" | "finishing" | null>(null);
   const [fault, setFault] = useState<Fault | null>(null);
+  const [priceFault, setPriceFault] = useState<PriceFault | null>(null);
   const [failure, setFailure] = useState("");
   const [result, setResult] = useState("");
   const group = useId();
@@ -41,15 +60,27 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
     if (failure) outcome.current?.focus();
   }, [failure]);
   const faultOf = (field: Fault["field"]) => (fault?.field === field ? fault.message : undefined);
-  const change = (changes: Partial<GatewayDraft>) => {
+  const chooseModels = (changes: Partial<GatewayDraft>) => {
+    setDraft((now) => ({ ...now, ...changes }));
+    setFault((now) => (now?.field === "models" ? null : now));
+  };
+  /** Another account may succeed where this one failed; other models of it may not. */
+  const changeAccount = (changes: Partial<GatewayDraft>) => {
     setDraft((now) => ({ ...now, ...changes }));
     setFault(null);
+    setPriceFault(null);
     setFailure("");
   };
   /** Whether the stored key would go where it was entered for. */
   const usesKeptKey = kept !== null && kept.apiKey !== null && !draft.apiKey && draft.url.trim() === (kept.url ?? "");
-  const isReady = canTest(draft, usesKeptKey) && draft.name.trim() !== "";
-  const isComplete = isReady && listed !== null && draft.models.length > 0;
+  const offered = offeredModels(draft);
+  const byDefault = defaultOf(draft) ?? "";
+  /** Says at its field what is still to be filled in; whether nothing is. */
+  const isFilledIn = (needsModels: boolean): boolean => {
+    const field = missingIn(draft, usesKeptKey) ?? (needsModels && !offered.length ? "models" : null);
+    if (field) setFault({ field, message: gatewayWords.missing[field] });
+    return field === null;
+  };
 
   const attempt = async (what: "testing" | "finishing", work: () => Promise<void>) => {
     setBusy(what);
@@ -66,19 +97,32 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
     setBusy(null);
   };
   const ask = (tested: GatewayDraft): Promise<GatewayTestView> =>
-    usesKeptKey && !tested.models.length
+    usesKeptKey && !offeredModels(tested).length
       ? api.send("POST", `/api/admin/gateways/${kept.name}/test`)
       : api.send("POST", "/api/admin/gateways/test", unsavedBody(tested));
-  const test = () =>
-    attempt("testing", async () => {
-      const found = await ask({ ...draft, models: [], defaultModel: "" });
+  const test = async () => {
+    if (!isFilledIn(false)) return;
+    let isFine = false;
+    await attempt("testing", async () => {
+      const found = await ask({ ...draft, ...NO_MODELS });
       if (!found.ok) return setFailure(found.error ?? "");
+      isFine = true;
       setListed(found.models);
+      const only = onlyModel(found.models);
+      if (only && !offered.length) chooseModels({ models: [only] });
       // Not every server lists its models: then their names are typed.
       setResult(found.models.length ? gatewayWords.found(found.models.length) : gatewayWords.notListed);
     });
-  const finish = () =>
-    attempt("finishing", async () => {
+    if (isFine || kept) return;
+    setListed(null); // it was of another account
+    chooseModels(NO_MODELS);
+  };
+  const finish = async () => {
+    if (!isFilledIn(true)) return;
+    const wrongPrice = priceFaultOf(draft);
+    setPriceFault(wrongPrice);
+    if (wrongPrice) return;
+    await attempt("finishing", async () => {
       if (!usesKeptKey) {
         const found = await ask(draft);
         if (!found.ok) return setFailure(found.error ?? "");
@@ -90,6 +134,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
         : await api.send<GatewayView>("POST", "/api/admin/gateways", gatewayBody(draft));
       onSaved(saved);
     });
+  };
   const isOwnAddress = draft.provider !== "compatible";
   const address = (
     <Field
@@ -102,7 +147,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
         value={draft.url}
         spellCheck={false}
         placeholder={isOwnAddress ? "" : "http://127.0.0.1:11434/v1"}
-        onChange={(event) => change({ url: event.target.value })}
+        onChange={(event) => changeAccount({ url: event.target.value })}
       />
     </Field>
   );
@@ -113,8 +158,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
       onSubmit={(event) => {
         event.preventDefault();
         if (busy) return;
-        if (isComplete) void finish();
-        else if (isReady) void test();
+        void (listed ? finish() : test());
       }}
     >
       {!kept && (
@@ -144,7 +188,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
         hint={kept?.apiKey ? gatewayWords.keptKeyHint : !isOwnAddress ? gatewayWords.optionalKeyHint : gatewayWords.keyHint}
         fault={faultOf("apiKey")}
       >
-        <input type="password" value={draft.apiKey} autoComplete="off" spellCheck={false} onChange={(event) => change({ apiKey: event.target.value })} />
+        <input type="password" value={draft.apiKey} autoComplete="off" spellCheck={false} onChange={(event) => changeAccount({ apiKey: event.target.value })} />
       </Field>
       {(!kept || isOwnAddress) && (
         <details open={fault?.field === "name" || (fault?.field === "url" && isOwnAddress) || undefined}>
@@ -155,7 +199,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
           <div className="columns">
             {!kept && (
               <Field label={gatewayWords.name} hint={gatewayWords.nameHint} fault={faultOf("name")}>
-                <input value={draft.name} maxLength={63} spellCheck={false} onChange={(event) => change({ name: event.target.value })} />
+                <input value={draft.name} maxLength={63} spellCheck={false} onChange={(event) => changeAccount({ name: event.target.value })} />
               </Field>
             )}
             {isOwnAddress && address}
@@ -164,18 +208,38 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
       )}
       {listed && (
         <>
-          <ModelChoice listed={listed} chosen={draft.models} onChange={(models) => change({ models })} />
+          <ModelChoice
+            listed={listed}
+            chosen={draft.models}
+            another={draft.anotherModel}
+            fault={faultOf("models")}
+            onChange={(models) => chooseModels({ models })}
+            onAnother={(anotherModel) => chooseModels({ anotherModel })}
+            onAdd={() => {
+              setListed([...new Set([...listed, draft.anotherModel.trim()])]);
+              chooseModels({ models: offered, anotherModel: "" });
+            }}
+          />
           {draft.models.length > 1 && (
             <Field label={gatewayWords.default} hint={gatewayWords.defaultHint}>
-              <select
-                value={draft.models.includes(draft.defaultModel) ? draft.defaultModel : draft.models[0]}
-                onChange={(event) => change({ defaultModel: event.target.value })}
-              >
-                {draft.models.map((it) => (
-                  <option key={it}>{it}</option>
-                ))}
-              </select>
+              <Picker
+                name={gatewayWords.default}
+                shown={byDefault}
+                groups={[{ items: draft.models.map((it) => ({ label: it, checked: it === byDefault, run: () => chooseModels({ defaultModel: it }) })) }]}
+              />
             </Field>
+          )}
+          {draft.models.length > 0 && (
+            <ModelPrices
+              models={draft.models}
+              prices={draft.prices}
+              fault={priceFault}
+              isOpen={kept !== null || priceFault !== null}
+              onChange={(prices) => {
+                chooseModels({ prices });
+                setPriceFault(null);
+              }}
+            />
           )}
         </>
       )}
@@ -189,11 +253,11 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
       )}
       <div className="choices">
         {listed && (
-          <button type="submit" className="primary" disabled={!isComplete || busy !== null}>
+          <button type="submit" className="primary" disabled={busy !== null}>
             {kept ? words.save : gatewayWords.finish}
           </button>
         )}
-        <button type={listed ? "button" : "submit"} className={listed ? "" : "primary"} disabled={!isReady || busy !== null} onClick={listed ? () => void test() : undefined}>
+        <button type={listed ? "button" : "submit"} className={listed ? "" : "primary"} disabled={busy !== null} onClick={listed ? () => void test() : undefined}>
           {gatewayWords.test}
         </button>
         {onCancel && (

@@ -11,6 +11,7 @@ import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useGatewayWords } from "../words/gateways";
+import { isDemonstration } from "./gateway";
 import { GatewayCard } from "./gateway-card";
 import { GatewayForm } from "./gateway-form";
 
@@ -113,9 +114,4 @@ function Gateways() {
         ))}
     </div>
   );
-}
-
-/** The small model that comes with Threadkeep. */
-function isDemonstration({ kind, defaultModel, source }: GatewayView): boolean {
-  return kind === "local" && defaultModel === null && source === "settings";
 }

@@ -1,4 +1,4 @@
-import { useId, useState, type ReactNode } from "react";
+import { useId, useRef, useState, type ReactNode } from "react";
 
 import { Field } from "../ui/field";
 import { useGatewayWords } from "../words/gateways";
@@ -7,26 +7,77 @@ import { chatModels, namesIn } from "./gateway";
 /** Beyond this many, a filter helps. */
 const MANY = 12;
 
-interface Props {
-  /** The models that the provider lists; empty if it lists none. */
-  listed: readonly string[];
+interface ChosenProps {
   chosen: readonly string[];
   onChange: (chosen: readonly string[]) => void;
 }
 
+interface ListedProps extends ChosenProps {
+  /** The models that the provider lists; empty if it lists none. */
+  listed: readonly string[];
+}
+
+interface AnotherProps {
+  /** The name of a model that the list lacks, as far as it is typed. */
+  another: string;
+  /** What is wrong with the choice. */
+  fault: string | undefined;
+  onAnother: (name: string) => void;
+  onAdd: () => void;
+}
+
 /** Which of a gateway's models agents and users can choose. */
-export function ModelChoice({ listed, chosen, onChange }: Props) {
+export function ModelChoice({ listed, chosen, onChange, ...another }: ListedProps & AnotherProps) {
   const gatewayWords = useGatewayWords();
-  if (listed.length) return <ListedModels listed={listed} chosen={chosen} onChange={onChange} />;
+  if (!listed.length)
+    return (
+      <Field label={gatewayWords.names} hint={gatewayWords.namesHint} fault={another.fault}>
+        <TypedNames chosen={chosen} onChange={onChange} />
+      </Field>
+    );
   return (
-    <Field label={gatewayWords.names} hint={gatewayWords.namesHint}>
-      <TypedNames chosen={chosen} onChange={onChange} />
-    </Field>
+    <>
+      <ListedModels listed={listed} chosen={chosen} onChange={onChange} />
+      <AnotherModel {...another} />
+    </>
+  );
+}
+
+/** A provider may have more than it lists. */
+function AnotherModel({ another, fault, onAnother, onAdd }: AnotherProps) {
+  const gatewayWords = useGatewayWords();
+  const field = useRef<HTMLInputElement>(null);
+  const add = () => {
+    onAdd();
+    field.current?.focus();
+  };
+  return (
+    <div className="another-model">
+      <Field label={gatewayWords.another} fault={fault}>
+        <input
+          ref={field}
+          value={another}
+          maxLength={200}
+          spellCheck={false}
+          autoComplete="off"
+          placeholder={gatewayWords.anotherHint}
+          onChange={(event) => onAnother(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.nativeEvent.isComposing || !another.trim()) return;
+            event.preventDefault();
+            add();
+          }}
+        />
+      </Field>
+      <button type="button" disabled={!another.trim()} onClick={add}>
+        {gatewayWords.add}
+      </button>
+    </div>
   );
 }
 
 /** Names of models, one per line. Keeps what is typed: an empty line is a beginning. */
-export function TypedNames({ chosen, onChange, ...field }: Omit<Props, "listed">) {
+export function TypedNames({ chosen, onChange, ...field }: ChosenProps) {
   const [text, setText] = useState(chosen.join("\n"));
   return (
     <textarea
@@ -42,7 +93,7 @@ export function TypedNames({ chosen, onChange, ...field }: Omit<Props, "listed">
   );
 }
 
-function ListedModels({ listed, chosen, onChange }: Props) {
+function ListedModels({ listed, chosen, onChange }: ListedProps) {
   const gatewayWords = useGatewayWords();
   const [showsAll, setShowsAll] = useState(false);
   const forChat = chatModels(listed);

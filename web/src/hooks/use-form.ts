@@ -2,7 +2,7 @@ import { ApiError } from "@threadkeep/client";
 import { useState } from "react";
 
 import { useUnsaved } from "../state/unsaved";
-import { useWords, type Words } from "../words";
+import { useFaultWords, type FaultWords } from "../words/faults";
 
 export interface Fault<T> {
   field: keyof T;
@@ -11,7 +11,7 @@ export interface Fault<T> {
 
 /** A form over the server's values: what is typed stays on top, even when those change. */
 export function useForm<T extends object>(tab: string, kept: T) {
-  const words = useWords();
+  const faultWords = useFaultWords();
   const [typed, setTyped] = useState<Partial<T>>({});
   const [fault, setFault] = useState<Fault<T> | null>(null);
   const [isSaving, setSaving] = useState(false);
@@ -43,7 +43,7 @@ export function useForm<T extends object>(tab: string, kept: T) {
       } catch (error) {
         const field = fieldOf(error, Object.keys(values)) as keyof T | null;
         if (field === null) throw error;
-        setFault({ field, message: describeFault((error as ApiError).message, words) });
+        setFault({ field, message: describeFault((error as ApiError).message, faultWords) });
       } finally {
         setSaving(false);
       }
@@ -51,9 +51,9 @@ export function useForm<T extends object>(tab: string, kept: T) {
   };
 }
 
-/** Lists are the same if what is in them is. */
+/** Lists and objects are the same if what is in them is. */
 function isSame(one: unknown, other: unknown): boolean {
-  return one === other || (Array.isArray(one) && JSON.stringify(one) === JSON.stringify(other));
+  return one === other || (typeof one === "object" && JSON.stringify(one) === JSON.stringify(other));
 }
 
 /** The field that an error is about: the last name of its path that the form has. */
@@ -63,8 +63,8 @@ export function fieldOf(error: unknown, fields: readonly string[]): string | nul
 }
 
 /** The server's messages for numbers out of range are written for programmers. */
-function describeFault(message: string, words: Words): string {
+function describeFault(message: string, faultWords: FaultWords): string {
   const [, sign, bound] = /^Expected `[^`]+` (<=|>=) (-?[\d.]*\d)\.?$/.exec(message) ?? [];
   if (bound === undefined) return message;
-  return sign === "<=" ? words.faults.most(Number(bound)) : words.faults.least(Number(bound));
+  return sign === "<=" ? faultWords.most(Number(bound)) : faultWords.least(Number(bound));
 }

@@ -1,4 +1,4 @@
-/** Makes links of the marks `[1]` that name a source. */
+/** The marks `[1]` that name a source. */
 
 interface Node {
   type: string;
@@ -10,6 +10,15 @@ interface Node {
 const MARK = /\[(\d{1,3})\]/g;
 export const CITATION = "#source-";
 
+/** What is written in code is no mark. */
+const CODE = /^ {0,3}(`{3,}|~{3,})[^]*?(?:^ {0,3}\1|$(?![^]))|(`+)[^]*?\2/gm;
+
+/** The numbers of the sources that a text cites. */
+export function citedIn(text: string): ReadonlySet<number> {
+  return new Set([...text.replace(CODE, "").matchAll(MARK)].map(([, number]) => Number(number)));
+}
+
+/** Makes links of the marks. */
 export function citationMarks(count: number) {
   return () => (tree: Node) => visit(tree, count);
 }

@@ -1,14 +1,16 @@
 import "../styles/viewer.css";
 
-import { filePath, type KeptFile } from "@threadkeep/client";
+import { type KeptFile } from "@threadkeep/client";
 import { ChevronLeft, ChevronRight, Download, Maximize, X, ZoomIn, ZoomOut } from "lucide-react";
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
 
 import { download } from "../api/download";
+import { filePath } from "../api/file-paths";
 import { fetchImage, usePreview } from "../state/previews";
 import { IconButton } from "../ui/icon-button";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useViewerWords } from "../words/viewer";
 import { STEP, useZoom } from "./use-zoom";
 
 export interface ViewerProps {
@@ -21,6 +23,7 @@ export interface ViewerProps {
 /** Images in full size, one at a time. */
 export function ImageViewer({ images, first, onClose }: ViewerProps) {
   const words = useWords();
+  const viewerWords = useViewerWords();
   const dialog = useRef<HTMLDialogElement>(null);
   const stage = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState(first);
@@ -53,7 +56,7 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
   };
   // Disabled buttons stay and keep the focus, without which no key would reach us.
   return (
-    <dialog ref={dialog} className="viewer" aria-label={words.image(image.fileName)} onClose={onClose} onKeyDown={onKeyDown}>
+    <dialog ref={dialog} className="viewer" aria-label={viewerWords.image(image.fileName)} onClose={onClose} onKeyDown={onKeyDown}>
       <header>
         <p role="status">
           <span className="name">{image.fileName}</span>
@@ -61,12 +64,12 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
         </p>
         <IconButton
           icon={ZoomOut}
-          label={words.zoomOut}
-          unavailable={isZoomed ? undefined : words.zoomOut}
+          label={viewerWords.zoomOut}
+          unavailable={isZoomed ? undefined : viewerWords.zoomOut}
           onClick={() => zoomBy(1 / STEP)}
         />
-        <IconButton icon={Maximize} label={words.zoomFit} unavailable={isZoomed ? undefined : words.zoomFit} onClick={fit} />
-        <IconButton icon={ZoomIn} label={words.zoomIn} onClick={() => zoomBy(STEP)} />
+        <IconButton icon={Maximize} label={viewerWords.zoomFit} unavailable={isZoomed ? undefined : viewerWords.zoomFit} onClick={fit} />
+        <IconButton icon={ZoomIn} label={viewerWords.zoomIn} onClick={() => zoomBy(STEP)} />
         <IconButton icon={Download} label={words.download} onClick={() => void save()} />
         <IconButton icon={X} label={words.close} onClick={close} />
       </header>
@@ -79,7 +82,7 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
         {...handlers}
       >
         {failed ? (
-          <p role="alert">{words.imageFailed}</p>
+          <p role="alert">{viewerWords.imageFailed}</p>
         ) : (
           <FullImage key={image.fileId} image={image} url={url} transform={place} />
         )}
@@ -89,16 +92,16 @@ export function ImageViewer({ images, first, onClose }: ViewerProps) {
           <div className="previous">
             <IconButton
               icon={ChevronLeft}
-              label={words.previousImage}
-              unavailable={at > 0 ? undefined : words.previousImage}
+              label={viewerWords.previousImage}
+              unavailable={at > 0 ? undefined : viewerWords.previousImage}
               onClick={() => go(-1)}
             />
           </div>
           <div className="next">
             <IconButton
               icon={ChevronRight}
-              label={words.nextImage}
-              unavailable={at < images.length - 1 ? undefined : words.nextImage}
+              label={viewerWords.nextImage}
+              unavailable={at < images.length - 1 ? undefined : viewerWords.nextImage}
               onClick={() => go(1)}
             />
           </div>

@@ -2,37 +2,61 @@ import "../styles/overlays.css";
 
 import { type SearchHitView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
-import { Search } from "lucide-react";
+import { CornerDownLeft, Search, X } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { token } from "../api/api";
 import { useSearch } from "../hooks/use-search";
 import { useSignOut } from "../hooks/use-sign-out";
-import { agents } from "../state/agents";
+import { agents, listedAgentName } from "../state/agents";
 import { conversations } from "../state/front-end";
+import { minute } from "../state/minute";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
 import { agentChoices, conversationChoices, matching, type Choice, type ChoiceGroup } from "../state/palette";
 import { language, setLanguage, setTheme, theme } from "../state/preferences";
 import { go } from "../state/route";
+import { filtered, grouped, hasFilters, NO_FILTERS, type SearchFilters } from "../state/search";
+import { session } from "../state/session";
+import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { relativeTime } from "../words/format";
+import { useSearchWords } from "../words/search";
+import { FoundMessage, MarkedTitle } from "./marked-text";
+import { SearchFiltersRow } from "./search-filters";
 
 /** One letter is in every conversation. */
 const LEAST_LETTERS = 2;
 
-/** The command palette: finds any place or action by a few letters. */
+/** The search: finds what was said, and any place or action, by a few letters. */
 export function Palette() {
   const words = useWords();
+  const searchWords = useSearchWords();
   const dialog = useRef<HTMLDialogElement>(null);
+  const field = useRef<HTMLInputElement>(null);
   const list = useId();
   const [text, setText] = useState("");
   /** By its key: results that arrive meanwhile move the others. */
   const [chosenId, choose] = useState<string | null>(null);
+  const [filters, setFilters] = useState(NO_FILTERS);
   const wanted = text.trim();
-  const { hits, describeNothing } = useSearch(wanted.length < LEAST_LETTERS ? "" : wanted);
-  const groups = matching(useGroups(hits), text);
+  const { hits, hasMore, readOn, isSearching, describeNothing } = useSearch(wanted.length < LEAST_LETTERS && !isWide(wanted) ? "" : wanted, filters);
+  /** The conversations of which all hits are shown. */
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const unfold = (conversationId: string, firstId: string) => {
+    setUnfolded((now) => new Set([...now, conversationId]));
+    choose(firstId);
+  };
+  const onMore = hasMore ? () => void readOn().catch((error: unknown) => toastProblem(words, error)) : null;
+  const groups = matching(useGroups(wanted, filters, { hits, unfolded, onUnfold: unfold, onMore }), text);
   const choices = groups.flatMap((group) => group.choices);
   const at = Math.max(0, choices.findIndex(({ id }) => id === chosenId));
   const chosen = choices[at];
+  const isFiltered = hasFilters(filters);
+  const hindrance = describeNothing(words);
+  const filter = (next: SearchFilters) => {
+    setFilters(next);
+    choose(null);
+  };
   useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     document.getElementById(`${list}${chosen?.id}`)?.scrollIntoView({ block: "nearest" });
@@ -40,7 +64,7 @@ export function Palette() {
 
   const run = (choice: Choice | undefined) => {
     if (!choice) return;
-    dialog.current?.close();
+    if (!choice.more) dialog.current?.close();
     choice.run();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -59,9 +83,10 @@ export function Palette() {
       onClose={closeOverlay}
       onClick={(event) => event.target === dialog.current && dialog.current.close()}
     >
-      <label className="ask">
+      <div className="ask">
         <Search aria-hidden />
         <input
+          ref={field}
           autoFocus
           role="combobox"
           aria-label={words.palette}
@@ -69,16 +94,35 @@ export function Palette() {
           aria-controls={list}
           aria-activedescendant={chosen && `${list}${chosen.id}`}
           autoComplete="off"
-          placeholder={words.paletteHint}
+          placeholder={searchWords.hint}
           value={text}
           onChange={(event) => {
             setText(event.target.value);
+            setUnfolded(new Set());
             choose(null);
           }}
           onKeyDown={onKeyDown}
         />
-      </label>
-      <div id={list} className="palette-list" role="listbox" aria-label={words.palette}>
+        {text && (
+          <button
+            type="button"
+            className="icon"
+            aria-label={searchWords.clear}
+            onClick={() => {
+              setText("");
+              field.current?.focus();
+            }}
+          >
+            <X aria-hidden />
+          </button>
+        )}
+        <button type="button" className="quiet leave" onClick={() => dialog.current?.close()}>
+          <kbd aria-hidden>Esc</kbd>
+          <span>{words.close}</span>
+        </button>
+      </div>
+      <SearchFiltersRow filters={filters} onChange={filter} />
+      <div id={list} className="palette-list" role="listbox" aria-label={words.palette} aria-busy={isSearching}>
         {groups.map(({ label, choices: some }) => (
           <div key={label} role="group" aria-label={label}>
             <small aria-hidden>{label}</small>
@@ -87,51 +131,116 @@ export function Palette() {
                 key={choice.id}
                 id={`${list}${choice.id}`}
                 role="option"
+                className={choice.isFurther ? "further" : undefined}
                 aria-selected={choice === chosen}
                 onPointerMove={() => choose(choice.id)}
                 onClick={() => run(choice)}
               >
-                <span dir="auto">{choice.label}</span>
-                {choice.hint && <kbd>{choice.hint}</kbd>}
+                {choice.more && <span className="more">{choice.more}</span>}
+                {!choice.isFurther && !choice.more && (
+                  <span className="line">
+                    <MarkedTitle title={choice.label} typed={wanted} />
+                    {choice.about && <small dir="auto">{choice.about}</small>}
+                    {choice.hint && <kbd>{choice.hint}</kbd>}
+                  </span>
+                )}
+                {choice.hit && (
+                  <span className="line">
+                    <FoundMessage hit={choice.hit} />
+                    {choice.isFurther && <small>{choice.about}</small>}
+                  </span>
+                )}
               </div>
             ))}
           </div>
         ))}
       </div>
-      {!choices.length && (
-        <p className="nothing" role="status">
-          {describeNothing(words)}
-        </p>
+      <p className={choices.length ? "unseen" : "nothing"} role="status">
+        {!choices.length ? (hindrance ?? searchWords.nothing(/\s/.test(wanted), isFiltered)) : hits.length && !isSearching ? searchWords.resultCount(countOf(hits)) : ""}
+      </p>
+      {!choices.length && hindrance === null && isFiltered && (
+        <button
+          type="button"
+          className="unfiltered"
+          onClick={() => {
+            filter(NO_FILTERS);
+            field.current?.focus(); // the button disappears
+          }}
+        >
+          {searchWords.withoutFilters}
+        </button>
       )}
+      <footer aria-hidden>
+        <span>
+          <kbd>↑</kbd> <kbd>↓</kbd> {searchWords.toChoose}
+        </span>
+        <span>
+          <kbd>
+            <CornerDownLeft />
+          </kbd>{" "}
+          {searchWords.toOpen}
+        </span>
+      </footer>
     </dialog>
   );
 }
 
-function useGroups(found: readonly SearchHitView[]): ChoiceGroup[] {
+/** Whether one character is a word of its own, as in Chinese. */
+function isWide(text: string): boolean {
+  return /[\u3040-\u9fff\uac00-\ud7a3]/u.test(text);
+}
+
+function countOf(hits: readonly SearchHitView[]): number {
+  return new Set(hits.map((it) => it.conversationId)).size;
+}
+
+interface FoundByServer {
+  hits: readonly SearchHitView[];
+  unfolded: ReadonlySet<string>;
+  onUnfold: (conversationId: string, firstId: string) => void;
+  /** Finds older messages, where there are any. */
+  onMore: (() => void) | null;
+}
+
+function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onUnfold, onMore }: FoundByServer): ChoiceGroup[] {
   const words = useWords();
+  const searchWords = useSearchWords();
   const signOut = useSignOut();
   const listed = useStore(conversations.state).items;
   const all = useStore(agents);
   const isSignedIn = useStore(token) !== null;
-  const now = useStore(theme);
+  const who = useStore(session);
+  const isAdmin = who.state === "in" && who.me.role === "admin";
+  const worn = useStore(theme);
+  const now = useStore(minute);
   const spoken = useStore(language);
+  const about = (agentId: string, at: string) =>
+    [listedAgentName(all, agentId, words.deletedAgent), relativeTime(at, words.locale, now) || words.justNow].join(" · ");
+  const found = grouped(wanted, filtered(listed, filters), hits);
+  const countMore = (count: number) => searchWords.moreHere(count, onMore !== null);
+  const choices = conversationChoices(found, { untitled: words.untitled, about, unfolded, countMore, onUnfold, go });
+  if (onMore) choices.push({ id: "more", label: "", more: searchWords.moreResults, isFound: true, run: onMore });
+  const talks = { label: wanted ? words.conversations : searchWords.recent, choices };
+  if (hasFilters(filters)) return [talks];
   return [
+    talks,
     { label: words.actions, choices: actions() },
-    { label: words.conversations, choices: conversationChoices(listed, found, words.untitled, go) },
     { label: words.agents, choices: agentChoices(all, words.startChatWith, go) },
   ];
 
   function actions(): Choice[] {
-    const isDark = now === "dark";
+    const isDark = worn === "dark";
     return [
       { id: "new", label: words.newConversation, hint: `${COMMAND} ⇧ O`, run: () => go({ name: "new", agentId: null }) },
       { id: "agents", label: words.agents, run: () => go({ name: "agents" }) },
       { id: "newAgent", label: words.newAgent, run: () => go({ name: "agent", id: "new" }) },
       { id: "briefings", label: words.briefings, run: () => go({ name: "briefings" }) },
-      { id: "usage", label: words.usage, run: () => go({ name: "usage" }) },
+      { id: "usage", label: words.usage, keywords: searchWords.usageKeywords, run: () => go({ name: "usage" }) },
       { id: "archive", label: words.archivedConversations, run: () => go({ name: "archive" }) },
       { id: "deleted", label: words.recentlyDeleted, run: () => go({ name: "deleted" }) },
       { id: "settings", label: words.settings, run: () => go({ name: "settings" }) },
+      ...(isAdmin ? [{ id: "models", label: searchWords.models, keywords: searchWords.modelKeywords, run: () => go({ name: "gateways" }) }] : []),
+      { id: "keys", label: searchWords.apiKeys, run: () => go({ name: "keys" }) },
       { id: "theme", label: isDark ? words.lightMode : words.darkMode, run: () => setTheme(isDark ? "light" : "dark") },
       { id: "language", label: spoken === "zh" ? "English" : "中文", run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
       { id: "shortcuts", label: words.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },

@@ -11,7 +11,11 @@ import { useWords } from "../words";
 export function Shortcuts() {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+    heading.current?.focus(); // on the button, a tooltip would cover the first row
+  }, []);
   const rows: [string[], string][] = [
     [[COMMAND, "K"], words.palette],
     [[COMMAND, "⇧", "O"], words.newConversation],
@@ -31,7 +35,7 @@ export function Shortcuts() {
       onClick={(event) => event.target === dialog.current && dialog.current.close()}
     >
       <header>
-        <h2 id="shortcuts">{words.shortcuts}</h2>
+        <h2 ref={heading} id="shortcuts" tabIndex={-1}>{words.shortcuts}</h2>
         <IconButton icon={X} label={words.close} onClick={() => dialog.current?.close()} />
       </header>
       <dl>

@@ -2,9 +2,9 @@ import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
 import { loadSession, session } from "../state/session";
+import { LazySignIn } from "./lazy-sign-in";
 import { PageFrame } from "./page-frame";
 import { ServerUnreachable } from "./server-unreachable";
-import { SignIn } from "./sign-in";
 
 export function App() {
   const current = useStore(session);
@@ -15,7 +15,7 @@ export function App() {
     case "unreachable":
       return <ServerUnreachable />;
     case "out":
-      return <SignIn refused={current.refused} />;
+      return <LazySignIn refused={current.refused} />;
     case "in":
       return <PageFrame key={current.me.id} me={current.me} />;
   }

@@ -1,18 +1,23 @@
 import { type ConversationView } from "@threadkeep/client";
+import { ArchiveRestore, Trash2 } from "lucide-react";
 
-import { useInactiveConversations } from "../hooks/use-inactive-conversations";
+import { useBulk } from "../hooks/use-bulk";
+import { useConversationsByStatus } from "../hooks/use-conversations-by-status";
 import { conversations } from "../state/front-end";
 import { hrefOf } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { useBulkWords } from "../words/bulk";
 import { dateTime } from "../words/format";
-import { InactiveList } from "./inactive-list";
+import { SelectableList } from "./selectable-list";
 
 /** Archived conversations: still readable, found by search, and back with one click. */
 export function ArchivePage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
-  const { list, again, more } = useInactiveConversations("archived");
+  const bulkWords = useBulkWords();
+  const { list, again, more } = useConversationsByStatus("archived");
+  const bulk = useBulk(again);
   const run = async (work: () => Promise<unknown>, message?: string, undo?: () => Promise<unknown>) => {
     try {
       await work();
@@ -37,7 +42,7 @@ export function ArchivePage({ onMenu }: { onMenu: () => void }) {
       () => conversations.restore(it.id),
     );
   return (
-    <InactiveList
+    <SelectableList
       title={words.archivedConversations}
       explanation={words.archiveHint}
       empty={words.noArchived}
@@ -61,6 +66,25 @@ export function ArchivePage({ onMenu }: { onMenu: () => void }) {
           </button>
         </>
       )}
+      bulkActions={[
+        {
+          label: words.unarchive,
+          icon: <ArchiveRestore aria-hidden />,
+          run: (chosen) =>
+            bulk(
+              chosen,
+              (id) => conversations.change(id, { status: "active" }),
+              bulkWords.unarchived,
+              (id) => conversations.change(id, { status: "archived" }),
+            ),
+        },
+        {
+          label: words.delete,
+          icon: <Trash2 aria-hidden />,
+          isDangerous: true,
+          run: (chosen) => bulk(chosen, (id) => conversations.delete(id), bulkWords.deleted, (id) => conversations.restore(id)),
+        },
+      ]}
     />
   );
 }

@@ -1,20 +1,25 @@
 import { ApiError, type ConversationView } from "@threadkeep/client";
+import { ArchiveRestore } from "lucide-react";
 
 import { api } from "../api/api";
-import { useInactiveConversations } from "../hooks/use-inactive-conversations";
+import { useBulk } from "../hooks/use-bulk";
+import { useConversationsByStatus } from "../hooks/use-conversations-by-status";
 import { confirmed } from "../state/confirmation";
 import { conversations } from "../state/front-end";
 import { go } from "../state/route";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
-import { relativeTime, untilDay } from "../words/format";
-import { InactiveList } from "./inactive-list";
+import { useBulkWords } from "../words/bulk";
+import { daysBetween, relativeTime, untilDay } from "../words/format";
+import { SelectableList } from "./selectable-list";
 
 /** Deleted conversations, until the server purges them. */
 export function DeletedPage({ onMenu }: { onMenu: () => void }) {
   const words = useWords();
-  const { list, again, more } = useInactiveConversations("deleted");
+  const bulkWords = useBulkWords();
+  const { list, again, more } = useConversationsByStatus("deleted");
+  const bulk = useBulk(again);
   const run = async (work: () => Promise<unknown>) => {
     try {
       await work();
@@ -30,7 +35,7 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
     toast(words.restoredOne(titleOf(it)), { label: words.open, run: () => go({ name: "conversation", id: it.id }) });
   };
   const purge = async (it: ConversationView) => {
-    const question = { title: words.deleteForever, text: words.deleteForeverSure(titleOf(it)), action: words.deleteForever };
+    const question = { title: words.deletePermanently, text: words.deletePermanentlySure(titleOf(it)), action: words.deletePermanently };
     if (!(await confirmed(question))) return;
     try {
       await api.send("DELETE", `/api/conversations/${it.id}?purge=true&ifDeleted=true`);
@@ -46,10 +51,12 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
       .filter(Boolean)
       .join(" · ");
   };
+  const [first] = list.items;
+  const kept = first?.deletedAt && first.purgeAt ? words.deletedHint(daysBetween(first.deletedAt, first.purgeAt)) : undefined;
   return (
-    <InactiveList
+    <SelectableList
       title={words.recentlyDeleted}
-      explanation={words.deletedHint}
+      explanation={kept}
       empty={words.noDeleted}
       list={list}
       onAgain={again}
@@ -65,13 +72,20 @@ export function DeletedPage({ onMenu }: { onMenu: () => void }) {
           <button
             type="button"
             className="danger"
-            aria-label={words.deleteForeverNamed(titleOf(it))}
+            aria-label={words.deletePermanentlyNamed(titleOf(it))}
             onClick={() => void run(() => purge(it))}
           >
-            {words.deleteForever}
+            {words.deletePermanently}
           </button>
         </>
       )}
+      bulkActions={[
+        {
+          label: words.restore,
+          icon: <ArchiveRestore aria-hidden />,
+          run: (chosen) => bulk(chosen, (id) => conversations.restore(id), bulkWords.restored),
+        },
+      ]}
     />
   );
 }

@@ -28,22 +28,28 @@ export function LazyPage({ at, me, onMenu }: Props) {
     case "agents":
       return <pages.AgentsPage me={me} onMenu={onMenu} />;
     case "agent":
-      return <pages.AgentPage key={at.id} id={at.id} me={me} onMenu={onMenu} />;
+      return <pages.AgentPage key={at.id} id={at.id} tab={at.tab} me={me} onMenu={onMenu} />;
     case "archive":
       return <pages.ArchivePage onMenu={onMenu} />;
     case "briefings":
       return <pages.BriefingsPage onMenu={onMenu} />;
+    case "conversations":
+      return <pages.ConversationsPage onMenu={onMenu} />;
     case "deleted":
       return <pages.DeletedPage onMenu={onMenu} />;
     case "gateways":
       return <pages.GatewaysPage me={me} onMenu={onMenu} />;
+    case "import":
+      return <pages.ImportPage onMenu={onMenu} />;
     case "keys":
       return <pages.KeysPage onMenu={onMenu} />;
+    case "memory":
+      return <pages.MemoryPage onMenu={onMenu} />;
     case "missing":
       return <pages.MissingPage what="page" onMenu={onMenu} />;
     case "settings":
       return <pages.SettingsPage me={me} onMenu={onMenu} />;
     case "usage":
-      return <pages.UsagePage onMenu={onMenu} />;
+      return <pages.UsagePage me={me} onMenu={onMenu} />;
   }
 }

@@ -3,6 +3,7 @@ import { useStore } from "@threadkeep/react";
 import { useCallback, useEffect, useState } from "react";
 
 import { ConversationPage } from "../chat/conversation-page";
+import { useChunk } from "../hooks/use-chunk";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { useRefusalToast } from "../hooks/use-refusal-toast";
 import { LazyOverlay } from "../overlays/lazy-overlay";
@@ -20,6 +21,11 @@ import { LazyPage } from "./lazy-page";
 /** Whether the sidebar covers the page instead of being beside it. */
 const narrow = matchMedia("(max-width: 760px)");
 
+const loadAway = () => import("../away/away");
+const loadOffline = () => import("../offline/offline-bar");
+/** Where its code can't be loaded, the page works without it. */
+const doWithout = () => true;
+
 export function PageFrame({ me }: { me: MeView }) {
   const words = useWords();
   const at = useStore(route);
@@ -35,6 +41,8 @@ export function PageFrame({ me }: { me: MeView }) {
     };
   }, [me.id]);
   useRefusalToast();
+  const away = useChunk(loadAway, true, doWithout);
+  const offline = useChunk(loadOffline, true, doWithout);
   useEffect(() => setMenu(false), [at]);
   useEffect(() => {
     narrow.addEventListener("change", closeMenu);
@@ -51,6 +59,7 @@ export function PageFrame({ me }: { me: MeView }) {
       </a>
       <Sidebar me={me} open={menu} onClose={closeMenu} onCollapse={() => hideSidebar(true)} />
       <main id="main" tabIndex={-1} inert={menu}>
+        {offline && <offline.OfflineBar me={me} />}
         {at.name === "new" || at.name === "conversation" ? (
           <ConversationPage at={at} onMenu={openMenu} />
         ) : (
@@ -59,6 +68,7 @@ export function PageFrame({ me }: { me: MeView }) {
       </main>
       <LazyOverlay />
       <Toasts />
+      {away && <away.Away />}
       <Tooltip />
     </div>
   );

@@ -2,6 +2,8 @@ import { type HealthView, type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
 import { api, token } from "../api/api";
+import { NotificationSetting } from "../away/notification-setting";
+import { KeepSetting } from "../offline/keep-setting";
 import { useLoaded } from "../hooks/use-loaded";
 import { useSignOut } from "../hooks/use-sign-out";
 import { overlay } from "../state/overlay";
@@ -11,16 +13,24 @@ import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useAwayWords } from "../words/away";
+import { useImportWords } from "../words/imports";
 import { useKeyWords } from "../words/keys";
 import { useGatewayWords } from "../words/gateways";
+import { useMemoryWords } from "../words/memory";
+import { useOfflineWords } from "../words/offline";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
 
 /** Settings of the user and the page; an agent's are on its own page. */
 export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
+  const awayWords = useAwayWords();
   const keyWords = useKeyWords();
+  const offlineWords = useOfflineWords();
   const gatewayWords = useGatewayWords();
+  const memoryWords = useMemoryWords();
+  const importWords = useImportWords();
   const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
   const { loaded } = useLoaded(readHealth);
@@ -66,6 +76,28 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
               </select>
             </Field>
           </div>
+        </section>
+        <section aria-labelledby="settings-memory">
+          <h2 id="settings-memory">{memoryWords.title}</h2>
+          <p className="hint">{memoryWords.intro}</p>
+          <a className="button" href={hrefOf({ name: "memory" })}>
+            {memoryWords.manage}
+          </a>
+        </section>
+        <section aria-labelledby="settings-import">
+          <h2 id="settings-import">{importWords.title}</h2>
+          <p className="hint">{importWords.intro}</p>
+          <a className="button" href={hrefOf({ name: "import" })}>
+            {importWords.manage}
+          </a>
+        </section>
+        <section aria-labelledby="settings-notifications">
+          <h2 id="settings-notifications">{awayWords.title}</h2>
+          <NotificationSetting />
+        </section>
+        <section aria-labelledby="settings-offline">
+          <h2 id="settings-offline">{offlineWords.title}</h2>
+          <KeepSetting me={me} />
         </section>
         <section aria-labelledby="settings-api-keys">
           <h2 id="settings-api-keys">{keyWords.title}</h2>

@@ -1,4 +1,4 @@
-import { type BudgetView, type UsageReportView, type UsageSumView } from "@threadkeep/client";
+import { type BudgetView, type MeView, type UsageReportView, type UsageSumView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { ChevronRight, Download } from "lucide-react";
 import { useCallback, useMemo } from "react";
@@ -8,7 +8,8 @@ import { download } from "../api/download";
 import { Chart } from "../chart/chart";
 import { useLoaded } from "../hooks/use-loaded";
 import { agents, listedAgentName } from "../state/agents";
-import { cachedShare, daysOf, sumOf, sumsBy, type Sum } from "../state/usage";
+import { hrefOf } from "../state/route";
+import { cachedShare, daysOf, hasCost, sumOf, sumsBy, type Sum } from "../state/usage";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
@@ -33,7 +34,7 @@ async function readUsage(signal: AbortSignal): Promise<Report> {
   return { items, budgets, days: daysOf(items, Date.now()), keys: new Map(keys.map(({ id, name }) => [id, name])) };
 }
 
-export function UsagePage({ onMenu }: { onMenu: () => void }) {
+export function UsagePage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
   const usageWords = useUsageWords();
   const { loaded, again } = useLoaded(readUsage);
@@ -53,7 +54,7 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
         {loaded.state === "ready" && (
           <>
             <Budgets {...loaded.value} />
-            {loaded.value.items.length ? <Usage {...loaded.value} /> : <p className="hint">{usageWords.noUsage}</p>}
+            {loaded.value.items.length ? <Usage {...loaded.value} me={me} /> : <p className="hint">{usageWords.noUsage}</p>}
           </>
         )}
       </div>
@@ -64,6 +65,8 @@ export function UsagePage({ onMenu }: { onMenu: () => void }) {
 interface Column {
   name: string;
   format: (sum: Sum) => string;
+  /** Said of the value in small letters. */
+  noteOf?: (sum: Sum) => string | undefined;
 }
 
 function columnsOf(words: Words, usageWords: UsageWords, all: Sum): Column[] {
@@ -78,10 +81,28 @@ function columnsOf(words: Words, usageWords: UsageWords, all: Sum): Column[] {
     { name: words.inputTokens, format: (it) => counted(it.inputTokens) },
     // Not every provider has a cache.
     ...(all.cacheReadTokens ? [{ name: usageWords.cachedShare, format: cached }] : []),
-    { name: words.outputTokens, format: (it) => counted(it.outputTokens) + (it.estimated ? ` (${words.estimated})` : "") },
-    // Prices may be unknown.
-    ...(all.cost ? [{ name: words.cost, format: (it: Sum) => (it.cost ? money(it.cost, words.locale) : "–") }] : []),
+    { name: words.outputTokens, format: (it) => counted(it.outputTokens), noteOf: (it) => (it.estimated ? words.estimated : undefined) },
+    ...(all.cost || all.unpricedCalls ? [{ name: words.cost, format: (it: Sum) => costText(words, usageWords, it) }] : []),
   ];
+}
+
+/** Nothing is called free whose price isn't known. */
+function costText(words: Words, usageWords: UsageWords, { cost, unpricedCalls }: Sum): string {
+  if (!unpricedCalls) return cost ? money(cost, words.locale) : "–";
+  return hasCost(cost) ? usageWords.atLeast(money(cost, words.locale)) : usageWords.notKnown;
+}
+
+/** Whose price isn't known, and where to set it. */
+function Unpriced({ models, calls, isAdmin }: { models: readonly string[]; calls: number; isAdmin: boolean }) {
+  const words = useWords();
+  const usageWords = useUsageWords();
+  const named = new Intl.ListFormat(words.locale).format(models);
+  return (
+    <p className="hint">
+      {usageWords.unpriced(named, calls.toLocaleString(words.locale), calls === 1)}{" "}
+      {isAdmin ? <a href={hrefOf({ name: "gateways" })}>{usageWords.setPrice}</a> : usageWords.adminSetsPrice}
+    </p>
+  );
 }
 
 function Budgets({ budgets, keys }: Report) {
@@ -140,7 +161,7 @@ function Budget({ budget, name }: { budget: BudgetView; name: string }) {
   );
 }
 
-function Usage({ items, days, keys }: Report) {
+function Usage({ items, days, keys, me }: Report & { me: MeView }) {
   const words = useWords();
   const usageWords = useUsageWords();
   const all = useStore(agents);
@@ -159,7 +180,7 @@ function Usage({ items, days, keys }: Report) {
       })),
     });
     return [
-      ...(total.cost ? [plot(`${words.cost} (${total.cost.currency})`, (it) => Number(it.cost?.amount ?? 0))] : []),
+      ...(hasCost(total.cost) ? [plot(`${words.cost} (${total.cost.currency})`, (it) => Number(it.cost?.amount ?? 0))] : []),
       plot(usageWords.tokens, (it) => it.inputTokens + it.outputTokens),
       plot(usageWords.turns, (it) => it.turns),
     ];
@@ -170,11 +191,17 @@ function Usage({ items, days, keys }: Report) {
   return (
     <>
       <dl className="facts totals">
-        {columns.map(({ name, format }) => (
-          <Fact key={name} name={name} value={format(total)} />
+        {columns.map(({ name, format, noteOf }) => (
+          <Fact key={name} name={name} value={format(total)} note={noteOf?.(total)} />
         ))}
       </dl>
-      {total.cost && total.unpricedCalls > 0 && <p className="hint">{usageWords.unpricedCalls(total.unpricedCalls.toLocaleString(words.locale))}</p>}
+      {total.unpricedCalls > 0 && (
+        <Unpriced
+          models={byModel.filter(({ sum }) => sum.unpricedCalls).map(({ value }) => value ?? usageWords.unknownModel)}
+          calls={total.unpricedCalls}
+          isAdmin={me.role === "admin"}
+        />
+      )}
       {plots.map((plot) => (
         <Chart key={plot.title} data={plot} />
       ))}
@@ -262,7 +289,7 @@ function Table({ label, first, columns, rows, total }: TableProps) {
                 {name}
               </th>
               {columns.map((column) => (
-                <td key={column.name}>{column.format(sum)}</td>
+                <Cell key={column.name} column={column} sum={sum} />
               ))}
             </tr>
           ))}
@@ -270,12 +297,22 @@ function Table({ label, first, columns, rows, total }: TableProps) {
         <tfoot>
           <tr>
             <th scope="row">{usageWords.total}</th>
-            {columns.map(({ name, format }) => (
-              <td key={name}>{format(total)}</td>
+            {columns.map((column) => (
+              <Cell key={column.name} column={column} sum={total} />
             ))}
           </tr>
         </tfoot>
       </table>
     </div>
+  );
+}
+
+function Cell({ column: { format, noteOf }, sum }: { column: Column; sum: Sum }) {
+  const note = noteOf?.(sum);
+  return (
+    <td>
+      {format(sum)}
+      {note && <small> {note}</small>}
+    </td>
   );
 }

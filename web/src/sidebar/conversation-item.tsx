@@ -1,5 +1,5 @@
 import { type ConversationView } from "@threadkeep/client";
-import { Ellipsis } from "lucide-react";
+import { Ellipsis, ListChecks } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
 import { useConversationActions } from "../hooks/use-conversation-actions";
@@ -10,6 +10,7 @@ import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
 import { RenameForm } from "../ui/rename-form";
 import { useWords } from "../words";
+import { useLongPress } from "./use-long-press";
 
 interface Props {
   conversation: ConversationView;
@@ -17,12 +18,15 @@ interface Props {
   /** Whether its turn waits for the user. */
   isWaiting: boolean;
   isOpen: boolean;
+  /** Begins to select several. */
+  onSelect: (id: string, isRange: boolean) => void;
 }
 
-export const ConversationItem = memo(function ConversationItem({ conversation, agent, isWaiting, isOpen }: Props) {
+/** A conversation in its row: the link to it, and its menu. */
+export const ConversationItem = memo(function ConversationItem({ conversation, agent, isWaiting, isOpen, onSelect }: Props) {
   const words = useWords();
   const [renaming, setRenaming] = useState(false);
-  const actions = useConversationActions(conversation, () => setRenaming(true));
+  const [change, ...others] = useConversationActions(conversation, () => setRenaming(true));
   const { id, activeTurnId } = conversation;
   const title = conversation.title || words.untitled;
   const link = useRef<HTMLAnchorElement>(null);
@@ -32,15 +36,23 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
     if (next === null) return;
     conversations.change(id, { title: next || null }).catch((error: unknown) => toastProblem(words, error));
   };
-  if (renaming)
-    return (
-      <li>
-        <RenameForm title={conversation.title ?? ""} onDone={rename} />
-      </li>
-    );
+  const select = () => onSelect(id, false);
+  const longPress = useLongPress(select);
+  if (renaming) return <RenameForm title={conversation.title ?? ""} onDone={rename} />;
   return (
-    <li>
-      <a ref={link} href={hrefOf({ name: "conversation", id })} aria-current={isOpen ? "page" : undefined} title={title}>
+    <>
+      <a
+        ref={link}
+        href={hrefOf({ name: "conversation", id })}
+        aria-current={isOpen ? "page" : undefined}
+        title={title}
+        onClick={(event) => {
+          if (!event.shiftKey) return;
+          event.preventDefault();
+          select();
+        }}
+        {...longPress}
+      >
         <span className="title" dir="auto">
           {title}
         </span>
@@ -53,9 +65,9 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
           />
         )}
       </a>
-      <Menu label={words.actionsFor(title)} groups={actions}>
+      <Menu label={words.actionsFor(title)} groups={[{ items: [...change!.items, { label: words.select, icon: ListChecks, run: select }] }, ...others]}>
         <Ellipsis aria-hidden />
       </Menu>
-    </li>
+    </>
   );
 });

@@ -1,6 +1,6 @@
 import { type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
-import { Archive, BarChart3, ChevronsUpDown, Keyboard, LogOut, Settings, Trash2 } from "lucide-react";
+import { Archive, BarChart3, ChevronsUpDown, Keyboard, ListChecks, LogOut, Settings, Trash2 } from "lucide-react";
 
 import { token } from "../api/api";
 import { useSignOut } from "../hooks/use-sign-out";
@@ -24,6 +24,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
       items: [
         { label: words.settings, icon: Settings, run: () => go({ name: "settings" }) },
         { label: words.usage, icon: BarChart3, run: () => go({ name: "usage" }) },
+        { label: words.allConversations, icon: ListChecks, run: () => go({ name: "conversations" }) },
         { label: words.archivedConversations, icon: Archive, run: () => go({ name: "archive" }) },
         { label: words.recentlyDeleted, icon: Trash2, run: () => go({ name: "deleted" }) },
         { label: words.shortcuts, icon: Keyboard, run: () => overlay.set("shortcuts") },

@@ -28,7 +28,7 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
   useEffect(() => {
     if (!open) return;
     const closeOnEscape = (event: KeyboardEvent) =>
-      event.key === "Escape" && !event.isComposing && !event.defaultPrevented && onClose();
+      event.key === "Escape" && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]") && onClose();
     side.current?.querySelector<HTMLElement>("button.new")?.focus();
     window.addEventListener("keydown", closeOnEscape);
     const shown = side.current;

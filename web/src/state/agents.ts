@@ -3,19 +3,34 @@
 import { Store, type AgentView, type PageView_AgentView } from "@threadkeep/client";
 
 import { api } from "../api/api";
+import { copies } from "./copies";
 import { type Session } from "./session";
 
 export const agents = new Store<readonly AgentView[]>([]);
 
+const PATH = "/api/agents";
+
 export async function refreshAgents(): Promise<void> {
+  try {
+    const found = await readAgents();
+    agents.set(found);
+    copies.keep(PATH, found);
+  } catch (error) {
+    const copy = agents.get().length ? undefined : await copies.read<AgentView[]>(PATH);
+    if (copy && !agents.get().length) agents.set(copy);
+    throw error;
+  }
+}
+
+async function readAgents(): Promise<AgentView[]> {
   const found: AgentView[] = [];
   let cursor: string | null = null;
   do {
-    const page: PageView_AgentView = await api.get("/api/agents", { limit: 200, cursor });
+    const page: PageView_AgentView = await api.get(PATH, { limit: 200, cursor });
     found.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor);
-  agents.set(found);
+  return found;
 }
 
 const asked = new Set<string>();
@@ -26,6 +41,12 @@ export function loadUnknownAgents(ids: readonly string[]): void {
   if (!unknown.length) return;
   for (const id of unknown) asked.add(id);
   refreshAgents().catch(() => unknown.forEach((id) => asked.delete(id)));
+}
+
+/** In the order in which people look for one: the default agent, their own and others', the Guide. */
+export function inOrder(all: readonly AgentView[]): AgentView[] {
+  const rankOf = (it: AgentView) => (it.isDefault ? 0 : isGuide(it) ? 2 : 1);
+  return [...all].sort((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** The requested agent, even if it isn't in the list yet; never another one. */

@@ -74,10 +74,16 @@ export function markExpired(fileId: string, problem: Problem): void {
   for (const store of byDraft.values()) store.update((all) => (all.some(isExpired) ? all.map(marked) : all));
 }
 
-export function forgetAttachments(): void {
-  for (const store of byDraft.values()) store.set(NONE);
+/** Forgets what only this tab knows. */
+export function forgetUnkept(): void {
   byDraft.clear();
   expired.clear();
+}
+
+/** Forgets what this browser has, also of other tabs. */
+export function forgetAttachments(): void {
+  for (const store of byDraft.values()) store.set(NONE);
+  forgetUnkept();
   for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
 }
 

@@ -78,7 +78,13 @@ window.addEventListener("storage", ({ key }) => {
 });
 document.addEventListener("visibilitychange", writeDrafts);
 
-export function forgetDrafts(): void {
+/** Forgets what only this tab knows. */
+export function forgetUnwritten(): void {
   unwritten.clear();
+}
+
+/** Forgets what this browser has, also of other tabs. */
+export function forgetDrafts(): void {
+  forgetUnwritten();
   for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
 }

@@ -3,6 +3,7 @@
 import { Store, type ModelView, type ModelsView } from "@threadkeep/client";
 
 import { api } from "../api/api";
+import { copies } from "./copies";
 
 /** Which model replies where an agent names none: the small embedded one, until an admin connects another. */
 export type ModelState = "none" | "demonstration" | "connected";
@@ -24,8 +25,17 @@ export function modelsFor(agentId: string | undefined): Store<readonly ModelView
 }
 
 async function load(agentId: string, into: Store<readonly ModelView[]>): Promise<void> {
-  const { items } = await api.get<ModelsView>("/api/models", { agentId });
-  into.set(items.length > 1 ? items : NOTHING);
+  const path = `/api/models?agentId=${agentId}`;
+  const show = ({ items }: ModelsView) => into.set(items.length > 1 ? items : NOTHING);
+  try {
+    const view = await api.get<ModelsView>("/api/models", { agentId });
+    show(view);
+    copies.keep(path, view);
+  } catch (error) {
+    const copy = into.get() === NOTHING ? await copies.read<ModelsView>(path) : undefined;
+    if (!copy) throw error;
+    show(copy);
+  }
 }
 
 /** Reads what an agent offers again: somebody may have connected a model meanwhile. */

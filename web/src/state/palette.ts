@@ -1,16 +1,28 @@
 /** What the palette offers, and which of it match a text. */
 
-import { type AgentView, type ConversationView, type SearchHitView } from "@threadkeep/client";
+import { type AgentView, type SearchHitView } from "@threadkeep/client";
 
 import { hrefOf, type Route } from "./route";
+import { type Found } from "./search";
 
 export interface Choice {
   /** Identifies it among the others. */
   id: string;
   label: string;
+  /** What else people call it, word by word. */
+  keywords?: string;
+  /** Its keys. */
   hint?: string;
+  /** Whose it is and when it was, in small letters. */
+  about?: string;
+  /** A message that was found. */
+  hit?: SearchHitView;
+  /** Whether it is a further message of the conversation before it: then its label isn’t shown again. */
+  isFurther?: boolean;
   /** Whether the server found it by the text, which its label need not have. */
   isFound?: boolean;
+  /** Says that it shows more here instead of leading away. */
+  more?: string;
   run: () => void;
 }
 
@@ -19,7 +31,10 @@ export interface ChoiceGroup {
   choices: readonly Choice[];
 }
 
-const MOST_OF_A_KIND = 12;
+const MOST_AT_FIRST = 6;
+const MOST_FITTING = 40;
+/** How many messages of one conversation are offered at first. */
+const MOST_HITS = 3;
 
 interface Ranked {
   choice: Choice;
@@ -29,16 +44,17 @@ interface Ranked {
 /** The groups with what fits the text, the best first in each and among them; groups without any are left out. */
 export function matching(groups: readonly ChoiceGroup[], text: string): ChoiceGroup[] {
   const wanted = text.trim().toLowerCase();
+  const most = wanted ? MOST_FITTING : MOST_AT_FIRST;
   return groups
     .map(({ label, choices }) => ({ label, ranked: fitting(choices, wanted) }))
     .filter(({ ranked }) => ranked.length > 0)
     .sort((one, other) => one.ranked[0]!.rank - other.ranked[0]!.rank)
-    .map(({ label, ranked }) => ({ label, choices: ranked.slice(0, MOST_OF_A_KIND).map(({ choice }) => choice) }));
+    .map(({ label, ranked }) => ({ label, choices: ranked.filter(({ choice }, index) => index < most || choice.hit || choice.more).map(({ choice }) => choice) }));
 }
 
 function fitting(choices: readonly Choice[], wanted: string): Ranked[] {
   return choices
-    .map((choice) => ({ choice, rank: Math.min(rankOf(choice.label.toLowerCase(), wanted), foundRank(choice)) }))
+    .map((choice) => ({ choice, rank: Math.min(rankOf(choice.label.toLowerCase(), wanted), keywordRank(choice, wanted), foundRank(choice)) }))
     .filter(({ rank }) => rank < Infinity)
     .sort((one, other) => one.rank - other.rank);
 }
@@ -51,27 +67,55 @@ function rankOf(label: string, wanted: string): number {
   return wanted.split(/\s+/).every((word) => label.includes(word)) ? 3 : Infinity;
 }
 
+/** As far down as a label that has all words: each word that was typed begins one of the choice's. */
+function keywordRank({ keywords = "" }: Choice, wanted: string): number {
+  const known = keywords.split(" ");
+  return wanted && wanted.split(/\s+/).every((word) => known.some((it) => it.startsWith(word))) ? 3 : Infinity;
+}
+
 /** Below whatever fits by its label. */
 function foundRank({ isFound }: Choice): number {
   return isFound ? 4 : Infinity;
 }
 
-export function conversationChoices(
-  listed: readonly ConversationView[],
-  found: readonly SearchHitView[],
-  untitled: string,
-  go: (route: Route) => void,
-): Choice[] {
-  const hits = new Map(found.map((it) => [it.conversationId, it.title]));
-  const choice = (id: string, title: string | null): Choice => ({
-    id,
-    label: title || untitled,
-    isFound: hits.has(id),
-    run: () => go({ name: "conversation", id }),
+/** How conversations are offered. */
+interface Offering {
+  untitled: string;
+  /** Whose it is and when it was. */
+  about: (agentId: string, at: string) => string;
+  /** The conversations of which all hits are shown. */
+  unfolded: ReadonlySet<string>;
+  /** Says how many are not shown. */
+  countMore: (count: number) => string;
+  /** Shows all hits of a conversation, and chooses the first one that wasn't there. */
+  onUnfold: (conversationId: string, firstId: string) => void;
+  go: (route: Route) => void;
+}
+
+/** Each conversation with its newest hit, then its other hits. */
+export function conversationChoices(found: readonly Found[], { untitled, about, unfolded, countMore, onUnfold, go }: Offering): Choice[] {
+  return found.flatMap(({ conversationId: id, agentId, title, at, hits }): Choice[] => {
+    const common = { label: title || untitled, isFound: true };
+    if (!hits.length) return [{ ...common, id, about: about(agentId, at), run: () => go({ name: "conversation", id }) }];
+    const all = hits.map((hit, index) => ({
+      ...common,
+      id: index ? `${id}/${hit.messageId}` : id,
+      about: about(agentId, hit.createdAt),
+      hit,
+      isFurther: index > 0,
+      run: () => go(routeTo(hit)),
+    }));
+    const next = all[MOST_HITS];
+    if (!next || unfolded.has(id)) return all;
+    const more = countMore(all.length - MOST_HITS);
+    return [...all.slice(0, MOST_HITS), { ...common, id: `${id}/more`, more, isFurther: true, run: () => onUnfold(id, next.id) }];
   });
-  const known = new Set(listed.map(({ id }) => id));
-  const others = [...hits].filter(([id]) => !known.has(id));
-  return [...listed.map(({ id, title }) => choice(id, title)), ...others.map(([id, title]) => choice(id, title))];
+}
+
+/** Where a hit is; on another branch the page asks whether to show it. */
+function routeTo({ conversationId, messageId, seq, onPath }: SearchHitView): Route {
+  const branchId = onPath ? undefined : (messageId ?? undefined);
+  return { name: "conversation", id: conversationId, seq: seq ?? undefined, branchId };
 }
 
 export function agentChoices(
@@ -79,9 +123,10 @@ export function agentChoices(
   startWith: (name: string) => string,
   go: (route: Route) => void,
 ): Choice[] {
-  return agents.map(({ id, name }) => ({
+  return agents.map(({ id, name, description }) => ({
     id: hrefOf({ name: "new", agentId: id }),
     label: startWith(name),
+    about: description,
     run: () => go({ name: "new", agentId: id }),
   }));
 }

@@ -1,9 +1,9 @@
 /** Previews of images. They need our token, so the page fetches them and shows them from memory; a few stay there. */
 
-import { filePath } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
 import { api, token } from "../api/api";
+import { filePath } from "../api/file-paths";
 
 interface Preview {
   users: number;

@@ -8,14 +8,18 @@ export type Route =
   | { name: "new"; agentId: string | null }
   /** `seq`: the message that the user opened; `branchId`: its id, if it is on another branch; `turnId`: the turn whose details are open. */
   | { name: "conversation"; id: string; seq?: number; branchId?: string; turnId?: string }
-  | { name: "agent"; id: string }
+  /** `tab`: the tab of its settings, if not the first. */
+  | { name: "agent"; id: string; tab?: AgentTab }
   | { name: Plain }
   /** An address that leads nowhere. */
   | { name: "missing" };
 
 /** Pages of which there is one. */
-const PLAIN = ["agents", "archive", "briefings", "deleted", "gateways", "keys", "settings", "usage"] as const;
+const PLAIN = ["agents", "archive", "briefings", "conversations", "deleted", "gateways", "import", "keys", "memory", "settings", "usage"] as const;
 type Plain = (typeof PLAIN)[number];
+
+const AGENT_TABS = ["prompt", "tools", "permissions", "documents", "feedback", "limits"] as const;
+export type AgentTab = (typeof AGENT_TABS)[number];
 
 export function parseRoute(hash: string): Route {
   const [, name, id, seq = "", branchId] = hash.replace(/^#/, "").split("/");
@@ -25,7 +29,10 @@ export function parseRoute(hash: string): Route {
     if (!/^\d{1,15}$/.test(seq)) return { name: "conversation", id };
     return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
   }
-  if (name === "agents" && id) return { name: "agent", id };
+  if (name === "agents" && id) {
+    const tab = AGENT_TABS.find((it) => it === seq);
+    return { name: "agent", id, ...(tab && { tab }) };
+  }
   const plain = PLAIN.find((it) => it === name);
   if (plain) return { name: plain };
   return name && name !== "new" ? { name: "missing" } : { name: "new", agentId: id || null };
@@ -37,7 +44,7 @@ export function hrefOf(route: Route): string {
       if (route.turnId) return `#/c/${route.id}/turn/${route.turnId}`;
       return ["#/c", route.id, route.seq, route.branchId].filter((it) => it !== undefined).join("/");
     case "agent":
-      return `#/agents/${route.id}`;
+      return `#/agents/${route.id}${route.tab ? `/${route.tab}` : ""}`;
     case "new":
       return route.agentId ? `#/new/${route.agentId}` : "#/";
     default:
@@ -66,7 +73,7 @@ window.addEventListener("hashchange", () => {
   confirmation.get()?.answer(false); // it was about the place that is left
   const next = parseRoute(location.hash);
   const here = hrefOf(route.get());
-  const leaves = hrefOf(next) === here ? null : leaveQuestion();
+  const leaves = isSamePage(next, route.get()) ? null : leaveQuestion();
   if (leaves === null) route.set(next);
   else
     void leaves.then((yes) => {
@@ -76,6 +83,12 @@ window.addEventListener("hashchange", () => {
       else history.pushState(null, "", here);
     });
 });
+
+/** Whether going from one to the other keeps what was typed. */
+function isSamePage(next: Route, here: Route): boolean {
+  if (next.name === "agent" && here.name === "agent") return next.id === here.id;
+  return hrefOf(next) === hrefOf(here);
+}
 
 /** The same place under another address, which replaces this one in the history. */
 export function rename(next: Route): void {
@@ -90,7 +103,7 @@ export function go(next: Route): void {
 /** Shows the details of a turn above the conversation; going back closes them. */
 export function openTurn(turnId: string): void {
   const at = route.get();
-  if (at.name !== "conversation" || at.turnId === turnId) return;
+  if (at.name !== "conversation" || !turnId || at.turnId === turnId) return;
   // What else the route says stays: the list does not move below the details.
   const next = { ...at, turnId };
   history.pushState({ isOpened: true }, "", hrefOf(next));

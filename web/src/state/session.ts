@@ -2,11 +2,12 @@
 
 import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
 
-import { api, setToken, token, whenUnauthorized } from "../api/api";
+import { api, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../api/api";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
-import { forgetAttachments } from "./attachments";
+import { forgetAttachments, forgetUnkept } from "./attachments";
 import { confirmation } from "./confirmation";
-import { forgetDrafts } from "./drafts";
+import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./copies";
+import { forgetDrafts, forgetUnwritten } from "./drafts";
 import { closeOverlay } from "./overlay";
 import { forgetModels } from "./models";
 import { go } from "./route";
@@ -23,6 +24,15 @@ export const isLocal = document.documentElement.dataset["signsIn"] === "False";
 
 export const session = new Store<Session>({ state: "asking" });
 
+/** A server that takes longer to say who we are is as good as away, until it does. */
+const PATIENCE_MS = 5000;
+
+/** The user of this tab's token: a device may have another one's copies. */
+const USER = "threadkeep.user";
+
+/** Whose drafts this browser has. */
+const DRAFTS_OF = "threadkeep.drafts-of";
+
 /** A tab responds within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
 const SIBLINGS_RESPOND_MS = 400;
 
@@ -33,24 +43,48 @@ whenUnauthorized(() => {
   if (session.get().state !== "in") return;
   const held = token.get();
   setToken(null);
+  clearCopies();
   session.set({ state: "out", refused: held !== null });
 });
 
 /** Asks who we are; without a sign-in everyone is `local`. */
 export async function loadSession(): Promise<void> {
   const tried = token.get();
+  const slow = setTimeout(() => void openCopies(tried), PATIENCE_MS);
   try {
-    session.set({ state: "in", me: await api.get<MeView>("/api/me") });
-    if (tried !== null) siblings.post({ type: "signed-in", token: tried });
+    const me = await api.get<MeView>(ME);
+    isUnconfirmed.set(false);
+    const before = session.get();
+    if (before.state === "in" && before.me.id !== me.id) forgetUser();
+    ownDrafts(me);
+    ownCopies(me);
+    session.set({ state: "in", me });
+    if (tried === null) return;
+    sessionStorage.setItem(USER, me.id);
+    siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
+      isUnconfirmed.set(false);
       setToken(null);
       if (tried === null && session.get().state === "asking" && (await askOtherTabs())) return loadSession();
+      clearCopies();
       session.set({ state: "out", refused: tried !== null });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
-      session.set({ state: "unreachable" });
+      if (session.get().state !== "in" && !(error instanceof Unreachable && (await openCopies(tried)))) session.set({ state: "unreachable" });
     } else throw error;
+  } finally {
+    clearTimeout(slow);
   }
+}
+
+/** Without the server, shows the copies on this device; false if there are none of this user's. */
+async function openCopies(tried: string | null): Promise<boolean> {
+  const me = await lastUser();
+  if (!me || (tried !== null && sessionStorage.getItem(USER) !== me.id) || session.get().state !== "asking") return false;
+  readCopiesOf(me);
+  isUnconfirmed.set(true);
+  session.set({ state: "in", me });
+  return true;
 }
 
 /** Whether another tab gave us its token. */
@@ -85,13 +119,34 @@ export function signOut(): void {
 
 function end(): void {
   setToken(null);
+  sessionStorage.removeItem(USER);
+  forgetCopies();
   forgetDrafts();
   forgetAttachments();
+  forgetUser();
+  session.set({ state: "out", refused: false });
+}
+
+/** Drafts of the user before are deleted, once: another tab may have drafts of this one already. */
+function ownDrafts(me: MeView): void {
+  const owner = localStorage.getItem(DRAFTS_OF);
+  if (owner === me.id) return;
+  if (owner !== null) {
+    forgetDrafts();
+    forgetAttachments();
+  }
+  localStorage.setItem(DRAFTS_OF, me.id);
+}
+
+/** Forgets what this tab shows and knows of a user, before the next one is shown. */
+function forgetUser(): void {
+  session.set({ state: "asking" });
+  forgetUnwritten();
+  forgetUnkept();
   forgetModels();
   // An overlay may show this user's data.
   confirmation.get()?.answer(false);
   closeOverlay();
   toasts.set([]);
   go({ name: "new", agentId: null }); // the next person need not know where this one was
-  session.set({ state: "out", refused: false });
 }

@@ -39,6 +39,11 @@ export function sumOf(items: readonly UsageSumView[]): Sum {
   };
 }
 
+/** Whether anything was paid: what is free, such as the Guide, costs nothing that could be shown. */
+export function hasCost(cost: CostView | null): cost is CostView {
+  return cost !== null && Number(cost.amount) > 0;
+}
+
 /** What usage is summed up by; each value is what a server calls it. */
 export type Dimension = "agentId" | "model" | "keyId";
 

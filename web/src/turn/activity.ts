@@ -1,17 +1,25 @@
-/** The line of an activity: what happens now, or what was done. Pure. */
+/**
+ * The line of an activity: what happens now, or what was done. Pure.
+ *
+ * Names of tools stand between backticks, and nothing else does: the page shows them as code, the same everywhere.
+ */
 
 import { isBlank, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
 
 import { type Words } from "../words";
-import { capitalized, seconds } from "../words/format";
+import { capitalized, seconds, shortSeconds } from "../words/format";
 import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;
 
-/** More names than these are only counted. */
+/** More names, or values, than these are only counted. */
 const MOST_NAMES = 3;
-/** Shorter durations are not shown. */
+const MOST_VALUES = 2;
+/** Longer values of arguments are cut. */
+const MOST_CHARACTERS = 40;
+/** Shorter durations are not shown: of thoughts, and of tools. */
 const LEAST_MS = 1000;
+const LEAST_TOOL_MS = 50;
 
 export interface Now {
   /** The calls that wait for the user. */
@@ -31,6 +39,12 @@ export function shownSegments(parts: readonly Part[], running: boolean): Segment
   );
 }
 
+/** Whether a segment of a running reply is an activity in progress: the current one, or one whose tools wait for an answer below it. */
+export function isLive(segments: readonly Segment[], index: number): boolean {
+  const segment = segments[index]!;
+  return segment.kind === "activity" && (index === liveActivity(segments) || isAtWork(segment.steps));
+}
+
 /** The activity in progress: the last segment, or one whose tools run while their output is below it; or -1. */
 export function liveActivity(segments: readonly Segment[]): number {
   const at = segments.findLastIndex((it) => !isOutput(it));
@@ -40,7 +54,7 @@ export function liveActivity(segments: readonly Segment[]): number {
 }
 
 /** Whether one of its tools is at work, or waits. */
-export function isAtWork(steps: readonly Step[]): boolean {
+function isAtWork(steps: readonly Step[]): boolean {
   return steps.some((it) => it.type === "tool_call" && it.status === "running");
 }
 
@@ -50,21 +64,30 @@ export function isWaitingForUser(steps: readonly Step[], waiting: ReadonlySet<st
   return running.length > 0 && running.every((it) => waiting.has(it.toolCallId));
 }
 
-/** What happens now: the latest thought, the tool at work, or that the model thinks. */
+/** What happens now: the latest thought, the tools at work, whom they wait for, or that the model thinks. */
 export function latest(words: Words, steps: readonly Step[], { waiting, progress }: Now): string {
   const last = steps.at(-1);
-  if (last?.type === "thought") return lastLine(last.text) || last.title || words.thinking;
-  const working = callsOf(steps).findLast((it) => it.status === "running" && !waiting.has(it.toolCallId));
-  if (working) return atWork(words, working, progress?.[working.toolCallId]);
-  if (isWaitingForUser(steps, waiting)) return words.waitingForYou;
+  if (last?.type === "thought") return unmarked(lastLine(last.text) || last.title || words.thinking);
+  const running = callsOf(steps).filter((it) => it.status === "running");
+  const working = running.filter((it) => !waiting.has(it.toolCallId));
+  if (working.length) return atWork(words, working, callsOf(steps), progress);
+  if (running.length) return `${words.waitingForYou} · ${named(words, running)}`;
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
 
-function atWork(words: Words, call: Call, progress: ToolProgress | undefined): string {
-  const doing = words.toolsAtWork[call.toolName] ?? words.usingTool(readableName(call.toolName));
-  const share = progress?.total ? `${progress.progress}/${progress.total}` : "";
-  const how = [progress?.message, share].filter(Boolean).join(" · ");
-  return how ? `${doing} ${how}` : doing;
+/** What the tools at work are doing: their progress for one, how many are done for several. */
+function atWork(words: Words, working: readonly Call[], all: readonly Call[], progress: Now["progress"]): string {
+  const together = all.filter((it) => it.iteration === working[0]!.iteration);
+  const [call] = working as [Call];
+  const doing = words.toolsAtWork[call.toolName] ?? words.runningTools(withValues(words, together.length > 1 ? together : working));
+  const how = together.length > 1 ? words.callsDone(together.length - working.length, together.length) : progressOf(words, progress?.[call.toolCallId]);
+  return how ? `${doing} · ${how}` : doing;
+}
+
+/** A tool's progress, said once: in its own words, or as a count. */
+export function progressOf(words: Words, progress: ToolProgress | undefined): string {
+  if (progress?.message) return unmarked(progress.message);
+  return progress?.total ? words.ofTotal(progress.progress, progress.total) : "";
 }
 
 /** The last line or sentence of a thought, without its marks. */
@@ -73,7 +96,7 @@ export function lastLine(text: string): string {
   return (pieces.at(-1) ?? "").replace(/[*_`#]+/g, "").trim();
 }
 
-/** What was done, in the order in which it was: “Searched documents, used sales”. */
+/** What was done, in the order in which it was: “Searched documents, ran `sales`”. */
 export function summary(words: Words, steps: readonly Step[]): string {
   const phrases = [...new Set(steps.map((step) => phraseOf(words, step, steps)).filter((it) => it !== null))];
   if (phrases.length) return capitalized(phrases.join(words.comma));
@@ -84,8 +107,22 @@ export function summary(words: Words, steps: readonly Step[]): string {
 /** How long it took, unless the summary says so or it is unknown. */
 export function tookOf(words: Words, steps: readonly Step[]): string {
   const took = spentMs(steps);
-  const isThoughtOnly = steps.every((it) => it.type === "thought" || isRetry(it));
-  return isThoughtOnly || took < LEAST_MS ? "" : seconds(took, words.locale);
+  return !callsOf(steps).length || took < LEAST_TOOL_MS ? "" : shortSeconds(took, words.locale);
+}
+
+/** How the request about the only call ended; several have it in their own lines. */
+export function outcomeOf(words: Words, steps: readonly Step[]): string {
+  const [call, ...more] = callsOf(steps);
+  return call && !more.length ? decisionOn(words, call) : "";
+}
+
+/** How the request about a call ended; empty if nobody was asked. */
+export function decisionOn(words: Words, { approval, clientRequest }: Pick<Call, "approval" | "clientRequest">): string {
+  const request = clientRequest ?? approval;
+  if (!request) return "";
+  if (!request.action) return words.outcomes.none;
+  const kind = request.action === "allow" ? (request.scope ?? "once") : request.action;
+  return (words.outcomes as Record<string, string>)[kind] ?? kind;
 }
 
 /** What did not work: “1 failed · 1 timed out”; the summary names denied calls. */
@@ -100,22 +137,69 @@ export function faultsOf(words: Words, steps: readonly Step[]): string {
 }
 
 function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | null {
-  if (step.type === "thought") return step.title ?? null;
-  if (step.type === "retrieval") return words.searchedFor(step.query);
+  if (step.type === "thought") return step.title ? unmarked(step.title) : null;
+  if (step.type === "retrieval") return words.searchedFor(unmarked(step.query));
   if (step.type === "notice") return null;
   const calls = callsOf(steps);
-  if (step.status === "denied") return words.deniedTools(named(words, calls.filter((it) => it.status === "denied")));
-  const others = calls.filter((it) => it.status !== "denied" && !words.toolsUsed[it.toolName]);
-  return words.toolsUsed[step.toolName] ?? words.used(named(words, others));
+  if (!hasRun(step)) {
+    const isDenied = wasDenied(step);
+    const same = calls.filter((it) => !hasRun(it) && wasDenied(it) === isDenied);
+    return (isDenied ? words.deniedTools : words.notRun)(withValues(words, same));
+  }
+  const others = calls.filter((it) => hasRun(it) && !words.toolsUsed[it.toolName]);
+  return words.toolsUsed[step.toolName] ?? words.ran(withValues(words, others));
+}
+
+/** Whether its tool received it: nobody denied it, and it doesn't wait for a decision that never came. */
+function hasRun({ approval, clientRequest, status }: Call): boolean {
+  const action = (clientRequest ?? approval ?? { action: "allow" }).action;
+  return status !== "denied" && action !== undefined && action !== "expire";
+}
+
+/** Whether the user denied it; otherwise a rule did, or nobody answered. */
+function wasDenied({ approval, clientRequest }: Call): boolean {
+  return (clientRequest ?? approval)?.action === "deny";
+}
+
+/** The called tools and, if there is only one, what tells its calls apart: “`weather`: Oslo, Lima and 4 more”. */
+function withValues(words: Words, calls: readonly Call[]): string {
+  const names = new Set(calls.map((it) => it.toolName));
+  const values = names.size === 1 ? [...new Set(previewsOf(calls).filter(Boolean))] : [];
+  if (!values.length) return named(words, calls);
+  const shown = values.slice(0, MOST_VALUES).join(words.comma);
+  const more = calls.length - Math.min(values.length, MOST_VALUES);
+  return words.withValues(`\`${[...names][0]}\``, more > 0 ? words.andMore(shown, more, calls.length) : shown);
 }
 
 /** The names of the called tools, each once. */
 function named(words: Words, calls: readonly Call[]): string {
   const counts = new Map<string, number>();
   for (const { toolName } of calls) counts.set(toolName, (counts.get(toolName) ?? 0) + 1);
-  const names = [...counts].map(([name, count]) => readableName(name) + (count > 1 ? ` ×${count}` : ""));
+  const names = [...counts].map(([name, count]) => `\`${unmarked(name)}\`${count > 1 ? ` ×${count}` : ""}`);
   const shown = names.slice(0, MOST_NAMES).join(words.comma);
   return names.length > MOST_NAMES ? words.andMore(shown, names.length - MOST_NAMES, names.length) : shown;
+}
+
+/** For each call of one tool, the argument that tells it from the others; of a single one, the first that can be read. */
+export function previewsOf(calls: readonly Call[]): string[] {
+  const all = calls.map((it) => it.approval?.arguments ?? it.arguments);
+  const keys = [...new Set(all.flatMap(Object.keys))].filter((key) => all.some((it) => shortened(it[key])));
+  const differs = (key: string) => new Set(all.map((it) => shortened(it[key]))).size === all.length;
+  const key = (all.length > 1 && keys.find(differs)) || keys[0];
+  return all.map((it) => (key === undefined ? "" : shortened(it[key])));
+}
+
+function shortened(value: unknown): string {
+  const items = Array.isArray(value) ? value : [value];
+  if (!items.every((it) => typeof it === "string" || typeof it === "number")) return "";
+  // Without characters that hide or reorder others: it is one line of many.
+  const text = unmarked(items.join(", ")).replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
+  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS - 1).trimEnd()}…` : text;
+}
+
+/** A stranger's text without the mark of a tool's name. */
+function unmarked(text: string): string {
+  return text.replaceAll("`", "'");
 }
 
 /** How long thoughts and calls took; calls made together ran side by side. */
@@ -131,8 +215,4 @@ export function spentMs(steps: readonly Step[]): number {
 
 function callsOf(steps: readonly Step[]): Call[] {
   return steps.filter((it) => it.type === "tool_call");
-}
-
-function readableName(toolName: string): string {
-  return toolName.replace(/[_-]+/g, " ");
 }

@@ -13,6 +13,13 @@ export interface ModelCall {
   model: string | null;
 }
 
+/** The models whose calls have no cost, as nobody knows their price; of a log that doesn't tell, `otherwise`. */
+export function unpricedModels(calls: readonly ModelCall[], otherwise: string | null): string[] {
+  const used = calls.filter((it) => it.usage);
+  const models = used.length ? used.filter((it) => !it.usage?.cost).map((it) => it.model ?? otherwise) : [otherwise];
+  return [...new Set(models.filter((it) => it !== null))];
+}
+
 export function modelCallsOf(events: readonly TurnEvent[]): ModelCall[] {
   const calls: ModelCall[] = [];
   let from = 0;

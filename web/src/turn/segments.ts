@@ -16,9 +16,9 @@ export type Segment = Range &
     | { kind: "text"; text: string }
     /** What the agent did between two texts. */
     | { kind: "activity"; steps: readonly Step[] }
-    /** A call that needs an approval, or needed one. */
+    /** A call that waits for its approval. */
     | { kind: "approval"; call: PartOf<"tool_call"> }
-    /** A call that another client runs, or ran. */
+    /** A call that waits for another client to run it. */
     | { kind: "client_request"; call: PartOf<"tool_call"> }
     | { kind: "chart"; data: unknown }
     | { kind: "files"; ids: readonly string[] }
@@ -26,7 +26,8 @@ export type Segment = Range &
     | { kind: "elsewhere"; ids: readonly string[] }
     | { kind: "images"; images: readonly KeptFile[] }
     | { kind: "notices"; notices: readonly PartOf<"notice">[] }
-    | { kind: "question"; question: PartOf<"question"> }
+    /** `asker` is the call whose server asks; the model asks by itself. */
+    | { kind: "question"; question: PartOf<"question">; asker?: PartOf<"tool_call"> }
     /** What the user said meanwhile. */
     | { kind: "user_text"; text: string }
     /** The output of a model call before its restart. */
@@ -46,10 +47,17 @@ export function segmentKey({ kind, from }: Segment): string {
 export function segmentsOf(parts: readonly Part[]): Segment[] {
   const placed = parts.map((part, at) => ({ part, at }));
   return runsOf(placed).flatMap((run) => {
-    const segments = plainSegments(run);
+    const segments = plainSegments(run).map((it) => withAsker(it, parts));
     if (!run[0]!.part.superseded || !segments.length) return segments;
     return [{ kind: "superseded", from: run[0]!.at, to: run.at(-1)!.at, segments }];
   });
+}
+
+function withAsker(segment: Segment, parts: readonly Part[]): Segment {
+  if (segment.kind !== "question" || !segment.question.toolCallId) return segment;
+  const { toolCallId } = segment.question;
+  const asker = parts.find((it): it is PartOf<"tool_call"> => it.type === "tool_call" && it.toolCallId === toolCallId);
+  return asker && !isAsking(asker) ? { ...segment, asker } : segment;
 }
 
 /** Whether it shows an activity's output, below its line. */
@@ -92,11 +100,11 @@ class Activity {
   }
 }
 
+/** What a call waits for; how that ended is in the call's own line. */
 function requestsOf({ part: call, at }: Placed<PartOf<"tool_call">>): Segment[] {
-  const asked: Segment[] = [];
-  if (call.approval) asked.push({ kind: "approval", from: at, to: at, call });
-  if (call.clientRequest) asked.push({ kind: "client_request", from: at, to: at, call });
-  return asked;
+  const request = call.clientRequest ?? call.approval;
+  if (!request || request.action !== undefined || call.status !== "running") return [];
+  return [{ kind: call.clientRequest ? "client_request" : "approval", from: at, to: at, call }];
 }
 
 /** A call's chart and its files, except those shown as images. */

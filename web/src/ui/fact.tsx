@@ -3,16 +3,21 @@ import "../styles/facts.css";
 interface Props {
   name: string;
   value: string;
+  /** Said of the value in small letters. */
+  note?: string;
   /** Whether it has a line of its own. */
   wide?: boolean;
 }
 
 /** A name and its value, in a list of facts. */
-export function Fact({ name, value, wide }: Props) {
+export function Fact({ name, value, note, wide }: Props) {
   return (
     <div className={wide ? "wide" : undefined}>
       <dt>{name}</dt>
-      <dd>{value}</dd>
+      <dd>
+        {value}
+        {note && <small> {note}</small>}
+      </dd>
     </div>
   );
 }

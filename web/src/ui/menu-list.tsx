@@ -31,9 +31,10 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
       const isOurs = target instanceof Node && (place.current?.contains(target) || button.current?.contains(target));
       if (!isOurs) onClose();
     };
-    // Only if its button moves: a streaming reply scrolls its own list.
-    const closeMoved = ({ target }: Event) => {
-      if (target instanceof Node && !target.contains(button.current)) return;
+    const { top } = button.current!.getBoundingClientRect();
+    // Only if its button moves: a streaming reply scrolls its own list, and the browser tells late of what it scrolled before.
+    const closeMoved = ({ type }: Event) => {
+      if (type === "scroll" && button.current?.getBoundingClientRect().top === top) return;
       if (place.current?.contains(document.activeElement)) button.current?.focus({ preventScroll: true });
       onClose();
     };
@@ -84,7 +85,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
                 onPointerMove={(event) => event.currentTarget.focus({ preventScroll: true })}
                 onClick={() => run(item)}
               >
-                {item.icon && <item.icon aria-hidden />}
+                {item.icon ? <item.icon aria-hidden /> : item.face}
                 <span dir="auto">
                   {item.label}
                   {item.detail && <small dir="auto">{item.detail}</small>}

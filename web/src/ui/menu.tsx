@@ -1,5 +1,5 @@
 import { type LucideIcon } from "lucide-react";
-import { Fragment, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { Fragment, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from "react";
 
 import { MenuList } from "./menu-list";
 
@@ -8,6 +8,8 @@ export interface MenuItem {
   /** A second line, in small letters. */
   detail?: string;
   icon?: LucideIcon;
+  /** A picture in place of an icon. */
+  face?: ReactNode;
   run: () => void;
   /** For one of several choices: whether it is the chosen one. */
   checked?: boolean;
@@ -27,13 +29,20 @@ interface Props {
   /** Whether it needs a tooltip with its name. */
   hasTip?: boolean;
   onOpen?: () => void;
+  disabled?: boolean;
+  /** Where its button can be found. */
+  button?: RefObject<HTMLButtonElement | null>;
   /** What the button shows. */
   children: ReactNode;
+  id?: string;
+  "aria-describedby"?: string;
+  "aria-invalid"?: boolean;
 }
 
 /** A button that opens a menu: arrow keys, first letters, Escape, and a click elsewhere work as in any other program. */
-export function Menu({ label, groups, className = "icon", hasTip = true, onOpen, children }: Props) {
-  const button = useRef<HTMLButtonElement>(null);
+export function Menu({ label, groups, className = "icon", hasTip = true, onOpen, button: given, children, ...attributes }: Props) {
+  const own = useRef<HTMLButtonElement>(null);
+  const button = given ?? own;
   /** Which item has the focus when the menu opens. */
   const [opened, setOpened] = useState<"first" | "last" | null>(null);
   const open = (focused: "first" | "last") => {
@@ -49,6 +58,7 @@ export function Menu({ label, groups, className = "icon", hasTip = true, onOpen,
   return (
     <Fragment>
       <button
+        {...attributes}
         ref={button}
         type="button"
         className={className}

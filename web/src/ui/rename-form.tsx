@@ -1,6 +1,8 @@
+import { Check, X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
 import { useWords } from "../words";
+import { IconButton } from "./icon-button";
 
 interface Props {
   title: string;
@@ -8,7 +10,7 @@ interface Props {
   onDone: (title: string | null) => void;
 }
 
-/** The title as a field: Enter or leaving it saves, Escape does not. */
+/** The title as a field: Save, Enter or leaving it saves, Cancel or Escape does not. */
 export function RenameForm({ title, onDone }: Props) {
   const words = useWords();
   const [text, setText] = useState(title);
@@ -42,13 +44,18 @@ export function RenameForm({ title, onDone }: Props) {
         autoFocus
         onFocus={(event) => event.target.select()}
         onChange={(event) => setText(event.target.value)}
-        onBlur={save}
+        onBlur={({ relatedTarget, target }) => !target.form?.contains(relatedTarget) && save()}
         onKeyDown={(event) => {
           if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
           event.preventDefault();
           end(null);
         }}
       />
+      {/* The field keeps the focus, so that pressing Cancel is not leaving it. */}
+      <span className="ends" onPointerDown={(event) => event.preventDefault()}>
+        <IconButton icon={Check} label={words.save} onClick={save} />
+        <IconButton icon={X} label={words.cancel} onClick={() => end(null)} />
+      </span>
     </form>
   );
 }

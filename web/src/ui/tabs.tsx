@@ -1,22 +1,23 @@
-import { useId, useState, type KeyboardEvent, type ReactNode } from "react";
+import { useEffect, useId, useState, type KeyboardEvent, type ReactNode } from "react";
 
 import { useWords } from "../words";
 
-interface Props {
-  tabs: { name: string; content: ReactNode; isChanged?: boolean }[];
+interface Props<Id> {
+  tabs: { id: Id; name: string; content: ReactNode; isChanged?: boolean }[];
+  open: Id;
+  onOpen: (id: Id) => void;
 }
 
 /** Tabs; each keeps what was typed on it. */
-export function Tabs({ tabs }: Props) {
+export function Tabs<Id>({ tabs, open: openId, onOpen }: Props<Id>) {
   const words = useWords();
   const id = useId();
-  const [open, setOpen] = useState(0);
-  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set([0]));
-  const show = (index: number) => {
-    setOpen(index);
-    setOpened(new Set(opened).add(index));
-    document.getElementById(`${id}-tab-${index}`)?.scrollIntoView({ inline: "nearest", block: "nearest" });
-  };
+  const open = Math.max(0, tabs.findIndex((it) => it.id === openId));
+  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set([open]));
+  if (!opened.has(open)) setOpened(new Set(opened).add(open));
+  useEffect(() => {
+    document.getElementById(`${id}-tab-${open}`)?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [id, open]);
   const onKeyDown = (event: KeyboardEvent) => {
     const next = {
       ArrowRight: (open + 1) % tabs.length,
@@ -26,13 +27,13 @@ export function Tabs({ tabs }: Props) {
     }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    show(next);
+    onOpen(tabs[next]!.id);
     document.getElementById(`${id}-tab-${next}`)?.focus();
   };
   return (
     <>
       <div className="tabs" role="tablist" onKeyDown={onKeyDown}>
-        {tabs.map(({ name, isChanged }, index) => (
+        {tabs.map(({ id: tabId, name, isChanged }, index) => (
           <button
             key={index}
             type="button"
@@ -41,7 +42,7 @@ export function Tabs({ tabs }: Props) {
             aria-selected={index === open}
             aria-controls={opened.has(index) ? `${id}-panel-${index}` : undefined}
             tabIndex={index === open ? 0 : -1}
-            onClick={() => show(index)}
+            onClick={() => onOpen(tabId)}
           >
             {name}
             {isChanged && <span className="changed" role="img" aria-label={words.unsavedChanges} />}

@@ -1,24 +1,26 @@
-import { ArrowLeft, Menu } from "lucide-react";
+import { ArrowLeft, Menu, SquarePen } from "lucide-react";
 import { useEffect, type ReactNode } from "react";
 
+import { LazyApprovalsBell } from "../chat/requests/lazy-request";
+import { setPlace } from "../state/page-title";
+import { go } from "../state/route";
 import { useWords } from "../words";
-import { ApprovalsMenu } from "./approvals-menu";
 
 interface Props {
   title: string;
   subtitle?: ReactNode;
+  /** The form that changes the title, while it is open. */
+  renaming?: ReactNode;
   onMenu: () => void;
   /** The page above this one. */
   back?: { href: string; label: string };
   children?: ReactNode;
 }
 
-export function TopBar({ title, subtitle, onMenu, back, children }: Props) {
+export function TopBar({ title, subtitle, renaming, onMenu, back, children }: Props) {
   const words = useWords();
   // The browser's tab says where the user is, too.
-  useEffect(() => {
-    document.title = title ? `${title} · Threadkeep` : "Threadkeep";
-  }, [title]);
+  useEffect(() => setPlace(title), [title]);
   return (
     <header className="top-bar">
       <button type="button" className="icon narrow-only" onClick={onMenu} aria-label={words.menu}>
@@ -37,7 +39,19 @@ export function TopBar({ title, subtitle, onMenu, back, children }: Props) {
         )}
         {subtitle && <small>{subtitle}</small>}
       </div>
-      <ApprovalsMenu />
+      {renaming}
+      {title && (
+        <button
+          type="button"
+          className="icon narrow-only"
+          aria-label={words.newConversation}
+          data-tip={words.newConversation}
+          onClick={() => go({ name: "new", agentId: null })}
+        >
+          <SquarePen aria-hidden />
+        </button>
+      )}
+      <LazyApprovalsBell />
       {children && <div className="tools">{children}</div>}
     </header>
   );

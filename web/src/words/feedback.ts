@@ -8,6 +8,7 @@ const en = {
   goodAnswer: "Good answer",
   badAnswer: "Bad answer",
   tryModel: "Try with another model",
+  shareHere: "Share up to here",
   feedback: "Feedback",
   rated: "Rated. You can add a note.",
   whatWasGood: "What was good about it? (optional)",
@@ -18,13 +19,13 @@ const en = {
   noShareHint: "The owner sees your rating and your note, without your name. They can’t read the conversation.",
   send: "Send",
   thanks: "Thanks for your feedback.",
-
 };
 
 const zh: typeof en = {
   goodAnswer: "答得好",
   badAnswer: "答得不好",
   tryModel: "换个模型试试",
+  shareHere: "分享到此处",
   feedback: "反馈",
   rated: "已评价，你可以补充说明。",
   whatWasGood: "好在哪里？（可不填）",
@@ -34,7 +35,6 @@ const zh: typeof en = {
   noShareHint: "所有者只能看到你的评价和说明，看不到你的名字，也看不到对话内容。",
   send: "发送",
   thanks: "感谢你的反馈。",
-
 };
 
 const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };

@@ -1,5 +1,10 @@
 /** Numbers and times as people read them. */
 
+/** A count with separators; both languages group digits alike. */
+export function grouped(count: number): string {
+  return count.toLocaleString("en");
+}
+
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
@@ -12,6 +17,12 @@ export function seconds(ms: number, locale: string): string {
   const all = Math.round(ms / 1000);
   const rest = `${all % 60} ${second}`;
   return all < 60 ? rest : `${Math.floor(all / 60)} ${minute} ${rest}`;
+}
+
+/** A short duration with a decimal, a longer one in whole seconds. */
+export function shortSeconds(ms: number, locale: string): string {
+  if (ms >= 9950) return seconds(ms, locale);
+  return `${Math.max(0.1, ms / 1000).toFixed(1)} ${locale.startsWith("zh") ? "秒" : "s"}`;
 }
 
 export function bytes(count: number): string {
@@ -46,15 +57,24 @@ export function relativeTime(iso: string, locale: string, now: number): string {
   const ago = now - Date.parse(iso);
   if (ago < MINUTE_MS) return "";
   if (ago > 7 * DAY_MS) return new Intl.DateTimeFormat(locale, { dateStyle: "medium" }).format(new Date(iso));
-  const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
-  if (ago < HOUR_MS) return format.format(-Math.floor(ago / MINUTE_MS), "minute");
-  return ago < DAY_MS ? format.format(-Math.floor(ago / HOUR_MS), "hour") : format.format(-Math.floor(ago / DAY_MS), "day");
+  if (ago < HOUR_MS) return relative(-Math.floor(ago / MINUTE_MS), "minute", locale);
+  return ago < DAY_MS ? relative(-Math.floor(ago / HOUR_MS), "hour", locale) : relative(-Math.floor(ago / DAY_MS), "day", locale);
+}
+
+/** With a space between numbers and Chinese characters, as the page writes them everywhere. */
+function relative(count: number, unit: "minute" | "hour" | "day", locale: string): string {
+  return new Intl.RelativeTimeFormat(locale, { numeric: "auto" }).format(count, unit).replace(/(\d)(?=[\u4e00-\u9fff])/, "$1 ");
+}
+
+/** How many whole days there are between two moments. */
+export function daysBetween(from: string, to: string): number {
+  return Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS);
 }
 
 /** In how many days it will be. */
 export function untilDay(iso: string, locale: string, now: number): string {
   const days = Math.max(0, Math.ceil((Date.parse(iso) - now) / DAY_MS));
-  return new Intl.RelativeTimeFormat(locale, { numeric: "auto" }).format(days, "day");
+  return relative(days, "day", locale);
 }
 
 export function capitalized(text: string): string {

@@ -6,17 +6,17 @@ import { language, type Language } from "../state/preferences";
 
 const en = {
   title: "API keys",
-  intro: "A program signs in with a key as you, and does no more than the key allows. Keep keys secret, and revoke those you no longer use.",
+  intro: "With a key, a program signs in as you and can do only what the key allows. Keep keys secret, and revoke those you no longer use.",
   manage: "Manage API keys",
   create: "New key",
   nothing: "No keys yet",
   nameHint: "What uses it, so that you recognize it later",
-  may: "It may",
+  may: "What it can do",
   scopes: { read: "Read", chat: "Chat", admin: "Everything" },
   scopeHints: {
     read: "See what you can see",
-    chat: "Also hold conversations, send files and answer requests",
-    admin: "Do all that you may do, for at most 90 days",
+    chat: "Also chat, send files and answer requests",
+    admin: "Do everything you can do, for at most 90 days",
   },
   allAgents: "All agents",
   someAgents: "Only some, and the conversations with them",
@@ -26,13 +26,17 @@ const en = {
   budget: "Budget per month",
   budgetHint: "In the server’s currency",
   noLimit: "No limit",
-  make: "Make key",
+  make: "Create key",
   made: (name: string) => `Your key “${name}”`,
-  shownOnce: "Copy it now: nobody can read it again later, because only its hash is stored.",
+  shownOnce: "Copy it now: it can’t be shown again.",
   copyKey: "Copy key",
   saved: "I have saved it",
   connect: "Connect",
-  copyCode: (language: string) => `Copy ${language} code`,
+  clients: { api: "Threadkeep’s API", openai: "OpenAI’s packages", pages: "Web pages", mcp: "MCP clients" },
+  terminal: "Terminal",
+  putYourKey: (placeholder: string) => `Put your key in place of ${placeholder}.`,
+  copyCommands: "Copy commands",
+  copyCode: (place: string) => `Copy ${place}`,
   revoke: "Revoke",
   revokeIt: (name: string) => `Revoke “${name}”`,
   revokeText: "Programs that use it are signed out within seconds. This can’t be undone.",
@@ -69,11 +73,15 @@ const zh: typeof en = {
   noLimit: "不限",
   make: "创建密钥",
   made: (name: string) => `你的密钥“${name}”`,
-  shownOnce: "请立即复制：服务器只保存其哈希，之后无法再次查看。",
+  shownOnce: "请立即复制：之后无法再次显示。",
   copyKey: "复制密钥",
   saved: "我已保存",
   connect: "连接",
-  copyCode: (language: string) => `复制 ${language} 代码`,
+  clients: { api: "Threadkeep API", openai: "OpenAI 软件包", pages: "网页", mcp: "MCP 客户端" },
+  terminal: "终端",
+  putYourKey: (placeholder: string) => `请把 ${placeholder} 换成你的密钥。`,
+  copyCommands: "复制命令",
+  copyCode: (place: string) => `复制 ${place}`,
   revoke: "撤销",
   revokeIt: (name: string) => `撤销“${name}”`,
   revokeText: "使用它的程序会在数秒内退出登录。此操作无法撤消。",
@@ -86,8 +94,8 @@ const zh: typeof en = {
   budgetOf: (amount: string) => `每月 ${amount}`,
 };
 
-const byLanguage: Record<Language, typeof en> = { en, zh };
+export const keyWords: Record<Language, typeof en> = { en, zh };
 
 export function useKeyWords(): typeof en {
-  return byLanguage[useStore(language)];
+  return keyWords[useStore(language)];
 }

@@ -3,8 +3,13 @@
 import { useStore } from "@threadkeep/react";
 
 import { language, type Language } from "../state/preferences";
+import { grouped } from "./format";
 
 const en = {
+  costNotKnown: "Not known",
+  noPriceFor: (models: string) => `(no price for ${models})`,
+  cacheReadTokens: "Cached input tokens",
+  cacheWriteTokens: "Tokens written to cache",
   turnDetails: "Turn details",
   copyLink: "Copy link",
   turnNotFound: "Turn not found. It may have been deleted, or it belongs to someone else.",
@@ -54,13 +59,13 @@ const en = {
   all: "Total",
 
   context: "Model input",
-  contextMessages: (count: number) => (count === 1 ? "1 message" : `${count} messages`),
-  contextDropped: (count: number) => `${count} omitted to fit`,
+  contextMessages: (count: number) => (count === 1 ? "1 message" : `${grouped(count)} messages`),
+  contextDropped: (count: number) => `${grouped(count)} omitted to fit`,
   promptParts: { systemPrompt: "Agent instructions", role: "Role" } as Record<string, string>,
   contextTools: "Tools",
   contextFiles: "Files",
   tokenEstimate: "Estimated tokens",
-  prefixShare: "Unchanged since last request",
+  prefixShare: "Same as previous request",
   fromCache: "Read from cache",
   cachedOf: (cached: string, all: string) => `${cached} of ${all} input tokens`,
   messagesSent: "Messages",
@@ -70,6 +75,10 @@ const en = {
 };
 
 const zh: typeof en = {
+  costNotKnown: "未知",
+  noPriceFor: (models: string) => `（${models} 没有价格）`,
+  cacheReadTokens: "缓存命中 token",
+  cacheWriteTokens: "缓存写入 token",
   turnDetails: "本轮详情",
   copyLink: "复制链接",
   turnNotFound: "找不到这一轮对话，可能已被删除，或你无权查看。",
@@ -119,8 +128,8 @@ const zh: typeof en = {
   all: "合计",
 
   context: "模型输入",
-  contextMessages: (count) => `${count} 条消息`,
-  contextDropped: (count) => `超长省略 ${count} 条`,
+  contextMessages: (count) => `${grouped(count)} 条消息`,
+  contextDropped: (count) => `超长省略 ${grouped(count)} 条`,
   promptParts: { systemPrompt: "智能体指令", role: "角色" },
   contextTools: "工具",
   contextFiles: "文件",

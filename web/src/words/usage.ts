@@ -5,7 +5,6 @@ import { useStore } from "@threadkeep/react";
 import { language, type Language } from "../state/preferences";
 
 const en = {
-
   usageTitle: "Usage",
   usageOf: "Last 30 days",
   turns: "Turns",
@@ -22,7 +21,11 @@ const en = {
   deletedKey: "Revoked key",
   withoutKey: "Without a key",
   unknownModel: "Unknown model",
-  unpricedCalls: (count: string) => `Without ${count} model calls whose price isn’t known.`,
+  notKnown: "Not known",
+  atLeast: (amount: string) => `At least ${amount}`,
+  unpriced: (models: string, calls: string, isOne: boolean) => `No price was known for ${models} (${calls} model ${isOne ? "call" : "calls"}). A price counts from the next call on.`,
+  setPrice: "Set a price",
+  adminSetsPrice: "An administrator can set it under Models.",
   downloadCsv: "Download as CSV",
   budgets: "Budgets",
   yourBudget: "Your budget",
@@ -34,7 +37,6 @@ const en = {
 };
 
 const zh: typeof en = {
-
   usageTitle: "用量",
   usageOf: "近 30 天",
   turns: "轮次",
@@ -51,7 +53,11 @@ const zh: typeof en = {
   deletedKey: "已撤销的密钥",
   withoutKey: "未使用密钥",
   unknownModel: "未知模型",
-  unpricedCalls: (count: string) => `不含 ${count} 次价格未知的模型调用。`,
+  notKnown: "未知",
+  atLeast: (amount: string) => `至少 ${amount}`,
+  unpriced: (models: string, calls: string) => `${models} 的价格未知（${calls} 次模型调用）。设置的价格从下一次调用起生效。`,
+  setPrice: "设置价格",
+  adminSetsPrice: "管理员可以在“模型”页面设置价格。",
   downloadCsv: "下载 CSV",
   budgets: "预算",
   yourBudget: "你的预算",

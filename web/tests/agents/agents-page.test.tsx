@@ -49,6 +49,12 @@ it("says whose an agent is, who can use it and which one is the default", async 
   ]);
 });
 
+it("opens the settings by the name for those who may change them, and a conversation for others", async () => {
+  const { drawn } = await shown(agent("1", { settings: {} as AgentView["settings"] }), agent("2"));
+  const opened = [...drawn.place.querySelectorAll("h2 a")].map((it) => it.getAttribute("href"));
+  expect(opened).toEqual(["#/agents/1", "#/new/2"]);
+});
+
 it("can be filtered where there are many", async () => {
   const few = await shown(...["1", "2"].map((id) => agent(id)));
   expect(few.drawn.place.querySelector("input")).toBeNull();

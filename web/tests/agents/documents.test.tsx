@@ -17,11 +17,11 @@ it("keeps the documents through a lost connection, and goes on looking at those 
   respond.mockResolvedValueOnce(listed("processing"));
   const drawn = draw(<AgentDocuments agentId="a" />);
   await act(() => vi.advanceTimersByTimeAsync(100));
-  expect(drawn.find(".cards .status").textContent).toBe("processing…");
+  expect(drawn.find(".cards .status").textContent).toBe("50% processed");
   respond.mockRejectedValueOnce(new TypeError("away"));
   await act(() => vi.advanceTimersByTimeAsync(1200));
   expect(drawn.text).toContain("Can’t reach the server.");
-  expect(drawn.find(".cards .status").textContent).toBe("processing…");
+  expect(drawn.find(".cards .status").textContent).toBe("50% processed");
   respond.mockResolvedValueOnce(listed("ready"));
   await act(() => vi.advanceTimersByTimeAsync(1200));
   expect(drawn.text).not.toContain("Can’t reach the server.");

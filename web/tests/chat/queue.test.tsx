@@ -97,7 +97,7 @@ describe("what is sent while a turn runs", () => {
     await delivered(thread.sending.send("", { files: [outgoing(notes)] }));
     expect(server.asked.at(-1)!.body).toEqual({ content: "", files: ["f1"], whenBusy: "queue" });
     const drawn = draw(<QueuedMessages thread={thread} queued={state().queued} />);
-    expect(drawn.find(".file-chip").textContent).toBe("Download notes.mdMD · 9 B");
+    expect(drawn.find(".file-chip").textContent).toBe("Open notes.mdMD · 9 B");
     expect(drawn.place.querySelector(".bubble")).toBeNull();
   });
 

@@ -26,12 +26,13 @@ beforeEach(() => {
 const thread = openThread("c");
 const messages = (count: number) => Array.from({ length: count }, (_, at) => ({ id: `m${at}` }) as Message);
 
-function View({ state }: { state: Partial<ThreadState> }) {
-  const { scroller, shown, isAtEnd, onScroll, earlier } = useScrolling(thread, { ...EMPTY_THREAD, ...state }, undefined);
+function View({ state, wanted }: { state: Partial<ThreadState>; wanted?: string }) {
+  const { scroller, shown, isAtEnd, onScroll, earlier } = useScrolling(thread, { ...EMPTY_THREAD, ...state }, wanted);
   return (
     <div ref={scroller} onScroll={onScroll}>
       <p>{isAtEnd ? "at the end" : "above"}</p>
       <output>{shown.at(-1)?.id}</output>
+      <data>{shown.length}</data>
       <button onClick={earlier}>Earlier</button>
     </div>
   );
@@ -66,6 +67,17 @@ it("follows a reply that grows again after something was folded away", async () 
   expect(drawn.find("p").textContent).toBe("above");
 });
 
+it("offers a way to the end only where something is below the message that was opened", async () => {
+  const state = { messages: messages(2) };
+  const drawn = draw(<View state={state} />);
+  resize(drawn, HEIGHT);
+  drawn.again(<View state={state} wanted="m1" />);
+  expect(drawn.find("p").textContent).toBe("at the end");
+  resize(drawn, 2000); // the text of a reply has arrived
+  await act(async () => resized());
+  expect(drawn.find("p").textContent).toBe("above");
+});
+
 it("draws what comes next after a page of older messages was read", async () => {
   const drawn = draw(<View state={{ messages: messages(100).slice(50), hasOlder: true }} />);
   vi.spyOn(thread.reading, "readOlder").mockResolvedValue();
@@ -73,4 +85,24 @@ it("draws what comes next after a page of older messages was read", async () => 
   drawn.again(<View state={{ messages: messages(100) }} />);
   drawn.again(<View state={{ messages: messages(102) }} />);
   expect(drawn.find("output").textContent).toBe("m101");
+});
+
+it("mounts what one sees first, and then a few at a time until enough is beyond it", async () => {
+  vi.useFakeTimers();
+  const drawn = draw(<View state={{ messages: messages(200) }} />);
+  resize(drawn, 5000);
+  drawn.find("div").scrollTop = 4500; // at the end
+  const mounted = () => Number(drawn.find("data").textContent);
+  const first = mounted();
+  expect(first).toBeLessThan(20);
+  const counts: number[] = [];
+  for (let pause = 0; pause < 60; pause++) {
+    await act(async () => vi.advanceTimersByTime(200));
+    counts.push(mounted());
+  }
+  expect(Math.max(...counts.map((it, at) => it - (counts[at - 1] ?? first)))).toBeLessThan(5);
+  expect(counts.at(-1)).toBeGreaterThan(35);
+  expect(counts.at(-1)).toBeLessThan(50);
+  expect(drawn.find("output").textContent).toBe("m199");
+  vi.useRealTimers();
 });

@@ -1,7 +1,7 @@
 import { type GatewayView } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { canTest, chatModels, draftOf, gatewayBody, namesIn, newDraft, patchOf, unsavedBody, withProvider } from "../../src/gateways/gateway";
+import { canTest, chatModels, draftOf, gatewayBody, namesIn, newDraft, patchOf, priceFaultOf, unsavedBody, withProvider } from "../../src/gateways/gateway";
 
 const KEPT: GatewayView = {
   name: "work",
@@ -50,6 +50,28 @@ it("keeps what an admin said about a model, and the key, unless they are changed
     defaultModel: "small",
   });
   expect(patchOf({ ...draft, apiKey: "sk-2" }, KEPT)).toMatchObject({ apiKey: "sk-2" });
+});
+
+it("sends the price of a model, whole or not at all", () => {
+  const draft = { ...newDraft([]), apiKey: "sk-1", models: ["b", "a"], prices: { b: { input: " 3 ", output: "15.5" }, gone: { input: "x", output: "" } } };
+  expect(unsavedBody(draft).models).toEqual([{ name: "b", price: { input: "3", output: "15.5" } }, "a"]);
+  expect(priceFaultOf(draft)).toBe(null);
+  const faulty = (input: string, output: string) => priceFaultOf({ ...draft, prices: { a: { input, output } } });
+  expect(faulty("", "1")).toEqual({ model: "a", field: "input", kind: "missing" });
+  expect(faulty("1", "0,5")).toEqual({ model: "a", field: "output", kind: "noAmount" });
+  expect([faulty(" ", ""), faulty("0", "0.000001")]).toEqual([null, null]);
+});
+
+it("changes a price, keeps one of cached input that differs from it, and takes a price back", () => {
+  const priced = (cachedInput: string) => ({ ...KEPT, models: [{ name: "large", price: { input: "3.00", cachedInput, cacheWrite: "3.00", output: "15.00" } }] });
+  const patched = (kept: GatewayView, input: string, output: string) => patchOf({ ...draftOf(kept), prices: { large: { input, output } } }, kept);
+  expect(draftOf(priced("0.30")).prices).toEqual({ large: { input: "3.00", output: "15.00" } });
+  expect(patched(priced("0.30"), "4", "16")).toMatchObject({ models: [{ name: "large", price: { input: "4", cachedInput: "0.30", output: "16" } }] });
+  expect(patched(priced("3.00"), "4", "16")).toMatchObject({ models: [{ name: "large", price: { input: "4", output: "16" } }] });
+  expect(patched(priced("3.00"), "", "")).toMatchObject({ models: ["large"] });
+  expect(patched({ ...KEPT, models: [{ name: "large", contextTokens: 9000 }] }, "1", "2")).toMatchObject({
+    models: [{ name: "large", contextTokens: 9000, price: { input: "1", output: "2" } }],
+  });
 });
 
 it("knows models that don't chat by their names", () => {

@@ -12,6 +12,7 @@ it.each<[string, Route]>([
   ["#/c/1/12/m", { name: "conversation", id: "1", seq: 12, branchId: "m" }],
   ["#/c/1/turn/t", { name: "conversation", id: "1", turnId: "t" }],
   ["#/agents/a", { name: "agent", id: "a" }],
+  ["#/agents/a/tools", { name: "agent", id: "a", tab: "tools" }],
   ["#/agents", { name: "agents" }],
   ["#/settings", { name: "settings" }],
   ["#/usage", { name: "usage" }],

@@ -1,9 +1,11 @@
 import { Unreachable } from "@threadkeep/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { api, setToken, token } from "../../src/api/api";
+import { api, isUnconfirmed, setToken, token } from "../../src/api/api";
 import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
+import { device } from "../../src/offline/device";
 import { confirmation, confirmed } from "../../src/state/confirmation";
+import { keepDraft, readDraft, returnDraft } from "../../src/state/drafts";
 import { loadSession, signOut, session, signIn } from "../../src/state/session";
 import { toast, toasts } from "../../src/state/toasts";
 import { respond } from "../draw";
@@ -30,6 +32,8 @@ afterEach(() => {
   sibling.close();
   setToken(null);
   session.set({ state: "asking" });
+  isUnconfirmed.set(false);
+  vi.restoreAllMocks();
 });
 
 const userId = () => {
@@ -105,4 +109,65 @@ it("leaves nothing over the page for the next user", async () => {
   const question = confirmed({ title: "Delete Secret?", text: "", action: "Delete" });
   signOut();
   expect([await question, confirmation.get(), toasts.get()]).toEqual([false, null, []]);
+});
+
+it("leaves nothing of one user where the server says that it is another one now", async () => {
+  await signIn("of-alice");
+  toast("Deleted “Secret”.");
+  returnDraft("c1", "Alice’s");
+  const states: string[] = [];
+  const unsubscribe = session.subscribe(() => states.push(userId()));
+  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user" }));
+  await loadSession();
+  unsubscribe();
+  expect([states, toasts.get(), readDraft("c1")]).toEqual([["asking", "bob"], [], ""]);
+});
+
+it("leaves the drafts that the next user has begun in another tab", async () => {
+  await signIn("of-alice");
+  keepDraft("c1", "Alice’s");
+  // Another tab belongs to Bob already.
+  localStorage.setItem("threadkeep.drafts-of", "bob");
+  localStorage.setItem("threadkeep.draft.c2", "Bob’s");
+  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user" }));
+  await loadSession();
+  expect([readDraft("c1"), readDraft("c2")]).toEqual(["", "Bob’s"]);
+});
+
+it("shows the copies of the user that the device knows while the server is away, and asks nothing in their name", async () => {
+  respond.mockImplementation(async () => {
+    throw new TypeError("offline");
+  });
+  vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user" });
+  await loadSession();
+  expect([userId(), isUnconfirmed.get()]).toEqual(["alice", true]);
+  const asked = respond.mock.calls.length;
+  await expect(api.get("/api/conversations")).rejects.toThrow(Unreachable);
+  expect(respond).toHaveBeenCalledTimes(asked);
+  // It is back, and somebody else is signed in by now.
+  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user" }));
+  await loadSession();
+  expect([userId(), isUnconfirmed.get()]).toEqual(["bob", false]);
+});
+
+it("does not show another user's copies to a tab with a sign-in of its own", async () => {
+  await signIn("of-bob");
+  session.set({ state: "asking" });
+  respond.mockImplementation(async () => {
+    throw new TypeError("offline");
+  });
+  vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user" });
+  await loadSession();
+  expect(session.get()).toEqual({ state: "unreachable" });
+});
+
+it("deletes the copies when the user signs out, and when the server no longer accepts them", async () => {
+  const clear = vi.spyOn(device, "clear").mockResolvedValue();
+  await signIn("of-alice");
+  signOut();
+  await vi.waitFor(() => expect(clear).toHaveBeenCalled());
+  localStorage.clear();
+  clear.mockClear();
+  await signIn("nonsense");
+  await vi.waitFor(() => expect(clear).toHaveBeenCalled());
 });

@@ -1,5 +1,5 @@
 import { ApiError, type AgentDetailView } from "@threadkeep/client";
-import { act } from "react";
+import { act, useState } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { AgentGeneral } from "../../src/agents/agent-general";
@@ -17,7 +17,12 @@ const onProblem = vi.fn();
 function Page({ agent }: { agent: AgentDetailView }) {
   useLeaveQuestion(en);
   const general = <AgentGeneral agent={agent} action="Save" onSave={onSave} onProblem={onProblem} />;
-  return <Tabs tabs={[{ name: "General", content: general }, { name: "Other", content: <p>Other</p> }]} />;
+  const [open, setOpen] = useState("general");
+  const tabs = [
+    { id: "general", name: "General", content: general },
+    { id: "other", name: "Other", content: <p>Other</p> },
+  ];
+  return <Tabs tabs={tabs} open={open} onOpen={setOpen} />;
 }
 
 const field = (drawn: Drawn, label: string) =>
@@ -51,6 +56,16 @@ it("has nothing to save until something is changed, and then saves what was", as
   await type(field(drawn, "Description"), "Counts");
   await click(drawn.named("Save"));
   expect(onSave.mock.calls[0]![1]).toEqual({ description: "Counts" });
+});
+
+it("doesn't ask when another tab of the same agent is opened by its address", async () => {
+  const drawn = draw(<Page agent={AGENT} />);
+  await type(field(drawn, "Description"), "Counts");
+  await gone("#/agents/1/tools");
+  expect([confirmation.get(), route.get()]).toEqual([null, { name: "agent", id: "1", tab: "tools" }]);
+  await gone("#/agents/2");
+  expect(confirmation.get()).not.toBeNull();
+  await act(async () => confirmation.get()!.answer(true));
 });
 
 it("keeps what was typed on another tab and when somebody else changes the agent", async () => {

@@ -1,7 +1,7 @@
 import { type PartOf } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { faultsOf, lastLine, latest, spentMs, summary, tookOf } from "../../src/turn/activity";
+import { faultsOf, lastLine, latest, outcomeOf, spentMs, summary, tookOf } from "../../src/turn/activity";
 import { unreachableServers } from "../../src/turn/notices";
 import { type Step } from "../../src/turn/segments";
 import { en } from "../../src/words/en";
@@ -29,11 +29,15 @@ const now = { waiting: new Set<string>(), progress: undefined };
 it.each<[string, Step[], string, string]>([
   ["a thought", [thought("Hm.", 3200)], "Thought for 3 s", "思考了 3 秒"],
   ["a short thought", [thought("Hm.", 7)], "Thought", "已思考"],
-  ["a thought before a tool", [thought("Hm.", 3200), call("get_sales")], "Used get sales", "使用了 get sales"],
-  ["a search and tools", [search("growth"), call("sales"), call("sales"), call("read")], "Searched for “growth”, used sales ×2, read", "搜索了“growth”、使用了 sales ×2、read"],
+  ["a thought before a tool", [thought("Hm.", 3200), call("get_sales")], "Ran `get_sales`", "运行了 `get_sales`"],
+  ["a search and tools", [search("growth"), call("sales"), call("sales"), call("read")], "Searched for “growth”, ran `sales` ×2, `read`", "搜索了“growth”、运行了 `sales` ×2、`read`"],
   ["our own tools", [call("search_documents"), call("promptx_recall"), call("search_documents")], "Searched documents, checked memory", "查阅了文档、查阅了记忆"],
-  ["a call that the user denied", [call("read"), call("send_mail", { status: "denied" })], "Used read, denied send mail", "使用了 read、已拒绝 send mail"],
-  ["many tools", ["a", "b", "c", "d", "e"].map((name) => call(name)), "Used a, b, c and 2 more", "使用了 a、b、c 等 5 个工具"],
+  ["a call that the user denied", [call("read"), call("send_mail", { status: "denied", approval: { requestId: "r", message: "", expiresAt: "", action: "deny" } })], "Ran `read`, denied `send_mail`", "运行了 `read`、已拒绝 `send_mail`"],
+  ["a call that a rule denied", [call("send_mail", { status: "denied" })], "Didn’t run `send_mail`", "未运行 `send_mail`"],
+  ["one call", [call("weather", { arguments: { days: 3, place: "Oslo" } })], "Ran `weather`: 3", "运行了 `weather`：3"],
+  ["calls of one tool", ["Oslo", "Lima", "Bonn", "Rome", "Cairo", "Quito"].map((place) => call("weather", { arguments: { unit: "C", place } })), "Ran `weather`: Oslo, Lima and 4 more", "运行了 `weather`：Oslo、Lima 等 6 个"],
+  ["an argument with marks", [call("run", { arguments: { command: "echo `date`\n\u202e now" } })], "Ran `run`: echo 'date' now", "运行了 `run`：echo 'date' now"],
+  ["many tools", ["a", "b", "c", "d", "e"].map((name) => call(name)), "Ran `a`, `b`, `c` and 2 more", "运行了 `a`、`b`、`c` 等 5 个"],
 ])("tells what was done: %s", (_, steps, english, chinese) => {
   expect([summary(en, steps), summary(zh, steps)]).toEqual([english, chinese]);
 });
@@ -41,19 +45,30 @@ it.each<[string, Step[], string, string]>([
 it("counts calls made together once, and tells what did not work", () => {
   const steps = [call("a", { durationMs: 3000 }), call("b", { durationMs: 2000, status: "error" }), call("c", { durationMs: 1000, iteration: 2 })];
   expect(spentMs(steps)).toBe(4000);
-  expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4 s", "1 failed"]);
+  expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4.0 s", "1 failed"]);
   expect(faultsOf(en, [call("a", { status: "timeout" })])).toBe("timed out");
   expect(faultsOf(en, [call("a", { status: "denied" })])).toBe("");
   expect(tookOf(en, [thought("Hm.", 3200)])).toBe("");
+});
+
+it("tells how the request about the only call ended", () => {
+  const asked = (more: object, status: Call["status"] = "ok") => call("a", { status, approval: { requestId: "r", message: "", expiresAt: "", ...more } });
+  expect(outcomeOf(en, [asked({ action: "allow", scope: "conversation" })])).toBe("allowed for this conversation");
+  expect(outcomeOf(en, [asked({ action: "edit" })])).toBe("allowed with changes");
+  expect(outcomeOf(en, [asked({}, "denied")])).toBe("not answered");
+  expect(outcomeOf(en, [call("b")])).toBe("");
+  expect(outcomeOf(en, [asked({ action: "allow" }), call("b")])).toBe("");
 });
 
 it("tells what happens now", () => {
   const running = call("draw", { status: "running", durationMs: null });
   const progress = { draw: { progress: 3, total: 4, message: "nearly" } };
   expect(latest(en, [thought("One. Two")], now)).toBe("Two");
-  expect(latest(en, [running, call("note")], now)).toBe("Using draw…");
-  expect(latest(en, [running], { ...now, progress })).toBe("Using draw… nearly · 3/4");
-  expect(latest(en, [running], { ...now, waiting: new Set(["draw"]) })).toBe("Waiting for you");
+  expect(latest(en, [running, call("note", { iteration: 0 })], now)).toBe("Running `draw`");
+  expect(latest(en, [running, call("note")], now)).toBe("Running `draw`, `note` · 1 of 2 done");
+  expect(latest(en, [running], { ...now, progress })).toBe("Running `draw` · nearly");
+  expect(latest(en, [running], { ...now, progress: { draw: { progress: 3, total: 4 } } })).toBe("Running `draw` · 3 of 4");
+  expect(latest(en, [running], { ...now, waiting: new Set(["draw"]) })).toBe("Waiting for you · `draw`");
   expect(latest(en, [call("draw")], now)).toBe("Thinking…");
   expect(latest(en, [call("draw"), busy], now)).toBe("Retrying…");
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Values } from "../../src/turn/form";
+import { answerOf, argumentForm, changedFields, choicesOf, editedArguments, faultsOf, fieldsOf, initialValues, type Values } from "../../src/turn/form";
 
 const SCHEMA = {
   type: "object",
@@ -87,7 +87,7 @@ describe("what is filled in", () => {
 it("is nothing where there is no schema, or none of an object", () => {
   expect(fieldsOf(null)).toEqual([]);
   expect(fieldsOf({ type: "string" })).toEqual([]);
-  expect(fieldsOf({ properties: { odd: null } })).toMatchObject([{ name: "odd", kind: "text" }]);
+  expect(fieldsOf({ properties: { odd: null } })).toMatchObject([{ name: "odd", kind: "json" }]);
   expect(choicesOf({ type: "string", enum: ["Red", "Blue"] })).toEqual([
     { value: "Red", title: "Red" },
     { value: "Blue", title: "Blue" },
@@ -98,4 +98,51 @@ it("is nothing where there is no schema, or none of an object", () => {
 it("leaves a pattern that cannot be read to the server", () => {
   const [field] = fieldsOf({ properties: { a: { type: "string", pattern: "(" } } });
   expect(faultsOf([field!], { a: "x" })).toEqual({});
+});
+
+describe("a call's arguments as a form", () => {
+  const schema = {
+    properties: {
+      to: { type: "string" },
+      body: { type: "string" },
+      copies: { anyOf: [{ type: "integer" }, { type: "null" }], default: null },
+      tags: { type: "array", items: { type: "string" } },
+      options: { type: "object" },
+      urgent: { type: "boolean" },
+    },
+    required: ["to"],
+  };
+  const values = { to: "Ada", body: "One\ntwo", tags: ["a", "b"], options: { a: 1 }, extra: true };
+
+  it("shows each as its schema says, and what has no field of its own as JSON", () => {
+    const { fields, initial } = argumentForm(schema, values)!;
+    expect(fields.map(({ name, kind }) => [name, kind])).toEqual([
+      ["to", "text"],
+      ["body", "text"],
+      ["copies", "number"],
+      ["tags", "list"],
+      ["options", "json"],
+      ["urgent", "boolean"],
+    ]);
+    expect(fields.map((it) => it.kind === "text" && it.isLong)).toEqual([false, true, false, false, false, false]);
+    expect(initial).toEqual({ to: "Ada", body: "One\ntwo", copies: "", tags: "a\nb", options: '{\n  "a": 1\n}', urgent: false });
+  });
+
+  it("changes what was changed and leaves the rest exactly as it was", () => {
+    const form = argumentForm(schema, values)!;
+    expect(editedArguments(values, form, form.initial)).toEqual(values);
+    const typed = { ...form.initial, to: "Bob", body: "", copies: "2", tags: "a\n\n c ", options: "[1]" };
+    expect(editedArguments(values, form, typed)).toEqual({ to: "Bob", copies: 2, tags: ["a", "c"], options: [1], extra: true });
+    const wrong = { ...form.initial, to: "", options: "{", copies: "x" };
+    const faults = faultsOf(changedFields(form.fields, form.initial, wrong), wrong);
+    expect(Object.entries(faults).map(([name, { code }]) => [name, code])).toEqual([["to", "required"], ["copies", "number"], ["options", "json"]]);
+  });
+
+  it.each([
+    ["no schema", undefined, values],
+    ["a value of another type", schema, { to: 3 }],
+    ["an item that is more than a line", schema, { to: "Ada", tags: ["a\nb"] }],
+  ])("leaves it to the JSON: %s", (_, given, arguments_) => {
+    expect(argumentForm(given, arguments_)).toBeNull();
+  });
 });

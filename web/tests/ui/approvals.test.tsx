@@ -1,9 +1,14 @@
-import { type ApprovalView, type ConversationView } from "@threadkeep/client";
+import { type AgentView, type ApprovalView, type ConversationView } from "@threadkeep/client";
 import { act } from "react";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, beforeAll, expect, it, vi } from "vitest";
 
+import { LazyApprovalsBell, loadRequests } from "../../src/chat/requests/lazy-request";
+import { loadChunk } from "../../src/hooks/use-chunk";
+import { agents } from "../../src/state/agents";
+import { allowedToolsOf } from "../../src/state/allowed-tools";
 import { approvals, conversations } from "../../src/state/front-end";
-import { ApprovalsMenu } from "../../src/ui/approvals-menu";
+import { minute } from "../../src/state/minute";
+import { toasts } from "../../src/state/toasts";
 import { respond, click, draw } from "../draw";
 
 const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({
@@ -18,27 +23,67 @@ const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView
 });
 const responds = (...items: ApprovalView[]) => respond.mockImplementation(async () => Response.json({ items }));
 
+beforeAll(async () => void (await loadChunk(loadRequests)));
+
 afterEach(() => {
   act(() => approvals.items.set([]));
 });
 
-it("counts what waits, names it, and leads there", async () => {
-  conversations.state.update((list) => ({ ...list, items: [{ id: "c1", title: "Tea" } as ConversationView] }));
-  const drawn = draw(<ApprovalsMenu />);
+it("counts what waits, says who asks since when, and leads there", async () => {
+  agents.set([{ id: "a1", name: "Harbour" } as AgentView]);
+  const listed = [{ id: "c1", title: "Tea", agentId: "a1" } as ConversationView];
+  conversations.state.update((list) => ({ ...list, items: listed }));
+  const drawn = draw(<LazyApprovalsBell />);
   expect(drawn.text).toBe("");
-  responds(open("r1"), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
+  const createdAt = new Date(minute.get() - 5 * 60_000).toISOString();
+  responds(open("r1", { createdAt }), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
   await act(approvals.refresh);
-  expect(drawn.named("2 requests are waiting for you").textContent).toContain("2");
-  await click(drawn.named("2 requests are waiting for you"));
-  const [first, second] = [...drawn.place.querySelectorAll<HTMLElement>("[role=menuitem]")];
-  expect([first!.textContent, second!.textContent]).toEqual(["Which one?Tea", "Allow order (shop)?New conversation"]);
-  const card = document.body.appendChild(document.createElement("div"));
-  card.dataset["request"] = "r2";
-  card.tabIndex = -1;
-  await click(second!);
+  const bell = drawn.named("2 requests are waiting for you");
+  expect(bell.textContent).toContain("2");
+  await click(bell);
+  await vi.waitFor(() => expect(drawn.place.querySelectorAll("section")).toHaveLength(2));
+  const [first, second] = [...drawn.place.querySelectorAll("section")];
+  expect(first!.textContent).toContain("TeaHarbour · 5 minutes ago");
+  expect(first!.textContent).toContain("Which one?");
+  expect(second!.textContent).toContain("Let the agent run order from shop?");
+  await click(second!.querySelector("a")!);
+  expect(drawn.place.querySelectorAll("section")).toHaveLength(0);
+});
+
+it("sends what is decided there", async () => {
+  const drawn = draw(<LazyApprovalsBell />);
+  responds(open("r2", { kind: "tool", toolName: "order", server: "shop" }));
+  await act(approvals.refresh);
+  await click(drawn.find<HTMLElement>("button.requests"));
+  await vi.waitFor(() => drawn.find(".approval"));
+  await click(drawn.find<HTMLElement>(".approval .primary"));
+  await vi.waitFor(() =>
+    expect(respond.mock.calls.map(([url, { method, body }]) => [url.pathname, method, body])).toContainEqual([
+      "/api/turns/t/approvals/r2",
+      "POST",
+      JSON.stringify({ action: "allow", scope: "once" }),
+    ]),
+  );
+});
+
+it("names the server that asks", async () => {
+  const drawn = draw(<LazyApprovalsBell />);
+  responds(open("r3", { kind: "elicitation", toolName: "book_table", server: "office" }));
+  await act(approvals.refresh);
+  await click(drawn.find<HTMLElement>("button.requests"));
+  expect(drawn.find(".question").textContent).toContain("office asks, to run book_table");
+});
+
+it("leads to what is allowed in a conversation that is not the open one", async () => {
+  const drawn = draw(<LazyApprovalsBell />);
+  responds(open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
+  await act(approvals.refresh);
+  await click(drawn.find<HTMLElement>("button.requests"));
+  await click(drawn.find<HTMLElement>(".approval .primary + button"));
+  await vi.waitFor(() => expect(toasts.get().at(-1)?.text).toBe("order won’t ask again in this conversation."));
+  act(() => toasts.get().at(-1)!.action!.run());
   expect(location.hash).toBe("#/c/c2");
-  expect(document.activeElement).toBe(card);
-  card.remove();
+  expect(allowedToolsOf.get()).toBe("c2");
   location.hash = "";
 });
 

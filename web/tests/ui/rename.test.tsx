@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 
 import { RenameForm } from "../../src/ui/rename-form";
-import { draw, press, type, undraw } from "../draw";
+import { click, draw, press, type, undraw } from "../draw";
 
 const onDone = vi.fn();
 
@@ -27,4 +27,17 @@ it("keeps nothing after Escape, unless that closes the list of an input method",
   const event = await press(field, "Escape");
   undraw();
   expect([onDone.mock.calls, event.defaultPrevented]).toEqual([[[null]], true]);
+});
+
+it("saves or drops what was typed by its buttons", async () => {
+  onDone.mockReset();
+  const drawn = draw(<RenameForm title="Tea" onDone={onDone} />);
+  await type(drawn.find("input"), "Ferry");
+  await click(drawn.named("Cancel"));
+  undraw();
+  const again = draw(<RenameForm title="Tea" onDone={onDone} />);
+  await type(again.find("input"), "Harbour");
+  await click(again.named("Save"));
+  undraw();
+  expect(onDone.mock.calls).toEqual([[null], ["Harbour"]]);
 });

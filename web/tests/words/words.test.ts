@@ -1,18 +1,19 @@
 import { expect, it } from "vitest";
 
-import { agentWords } from "../../src/words/agents";
 import { en } from "../../src/words/en";
 import { bytes, dayGroup, duration } from "../../src/words/format";
-import { gatewayWords } from "../../src/words/gateways";
-import { requestWords } from "../../src/words/requests";
-import { sourceWords } from "../../src/words/sources";
-import { turnWords } from "../../src/words/turn";
-import { usageWords } from "../../src/words/usage";
 import { zh } from "../../src/words/zh";
 
+type Words = Record<string, unknown>;
+
 const sources = Object.values(
-  import.meta.glob<string>(["../../src/**/*.{ts,tsx}", "!../../src/words/{agents,en,zh,gateways,requests,turn,sources,usage}.ts"], { eager: true, query: "?raw", import: "default" }),
+  import.meta.glob<string>(["../../src/**/*.{ts,tsx}", "!../../src/words/*.ts", "../../src/words/format.ts"], { eager: true, query: "?raw", import: "default" }),
 ).join("\n");
+
+/** What is loaded later, as `requestWords`: every file of words that has both languages. */
+const later = Object.values(import.meta.glob<Record<string, { en: Words; zh: Words }>>("../../src/words/*.ts", { eager: true }))
+  .flatMap((it) => Object.entries(it))
+  .filter(([name, it]) => name.endsWith("Words") && "zh" in it);
 
 it("has no word that nobody says", () => {
   const groups = ["pinned", "today", "yesterday", "lastWeek", "lastMonth", "older"]; // named by their group
@@ -21,22 +22,17 @@ it("has no word that nobody says", () => {
 });
 
 it("has no word of what is loaded later that nobody says", () => {
-  const later = { requestWords, turnWords, sourceWords, gatewayWords, agentWords, usageWords };
-  const all = Object.entries(later).flatMap(([name, { en }]) => Object.keys(en).map((it) => `${name}.${it}`));
+  const codes = ["faultWords", "stageWords"]; // named by their code or state
+  const all = later.filter(([name]) => !codes.includes(name)).flatMap(([name, { en }]) => Object.keys(en).map((it) => `${name}.${it}`));
   expect(all.filter((it) => !new RegExp(`${it}\\b`).test(sources))).toEqual([]);
 });
 
-it.each([
-  ["everything", en, zh],
-  ["a request", requestWords.en, requestWords.zh],
-  ["a turn's details", turnWords.en, turnWords.zh],
-  ["a source", sourceWords.en, sourceWords.zh],
-  ["gateways", gatewayWords.en, gatewayWords.zh],
-  ["agents", agentWords.en, agentWords.zh],
-  ["usage", usageWords.en, usageWords.zh],
-])("says %s in Chinese, too", (_, english: Record<string, unknown>, chinese: Record<string, unknown>) => {
-  expect(Object.keys(english).filter((it) => typeof english[it] === "string" && english[it] === chinese[it])).toEqual([]);
-});
+it.each<[string, Words, Words]>([["words", en, zh], ...later.map(([name, { en, zh }]): [string, Words, Words] => [name, en, zh])])(
+  "has %s in Chinese, too",
+  (_, english, chinese) => {
+    expect(Object.keys(english).filter((it) => typeof english[it] === "string" && english[it] === chinese[it])).toEqual([]);
+  },
+);
 
 it.each([
   ["2026-03-10T00:00:00", "today"],

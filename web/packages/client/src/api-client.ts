@@ -21,6 +21,10 @@ export interface ApiClientOptions {
   token?: string | (() => string | null);
   /** The server no longer accepts the token. */
   onUnauthorized?: () => void;
+  /** Whether a request got a response of the server's. */
+  onReached?: (isReached: boolean) => void;
+  /** Whether a request must wait, since who the user is is not known: it fails as if the server were away. */
+  holds?: (path: string) => boolean;
   /** How to wait before a retry: a browser's wait ends when the network is back. */
   pause?: Pause;
   /** Used in place of the global `fetch`. */
@@ -60,6 +64,7 @@ export class ApiClient {
 
   /** The response to a request; throws an `ApiError` if the server refuses it, and `Unreachable` if none arrives. */
   async request(path: string, { method = "GET", query, body, headers: extra, signal, fetch: special }: ApiRequest = {}): Promise<Response> {
+    if (this.options.holds?.(path)) throw new Unreachable("on hold");
     const headers: Record<string, string> = { Accept: "application/json", ...extra };
     const token = this.#token();
     if (token) headers["Authorization"] = `Bearer ${token}`;
@@ -77,13 +82,15 @@ export class ApiClient {
       });
     } catch (error) {
       if (signal?.aborted) throw error;
+      this.options.onReached?.(false);
       throw new Unreachable(String(error));
     }
     // The response belongs to a user who has signed out since.
     if (this.#token() !== token) throw new Unreachable("signed out");
     if (response.status === 401) this.options.onUnauthorized?.();
-    if (!response.ok)
-      throw errorFrom(response.status, await textOf(response), response.statusText, response.headers.get("Retry-After"));
+    const error = response.ok ? null : errorFrom(response.status, await textOf(response), response.statusText, response.headers.get("Retry-After"));
+    this.options.onReached?.(!(error instanceof Unreachable));
+    if (error) throw error;
     return response;
   }
 

@@ -2,6 +2,7 @@
 
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
 import { type ClientTools } from "./client-tools.ts";
+import { NO_COPIES, type Copies } from "./copies.ts";
 import { ApiError } from "./errors.ts";
 import { coalesced } from "./lists/coalesced.ts";
 import { ConversationList } from "./lists/conversation-list.ts";
@@ -35,18 +36,20 @@ export class FrontEnd {
   /** Whether who the user is is known, so that something can be sent. */
   readonly isStarted = new Store(false);
   #platform: Platform;
+  #copies: Copies;
   #closing = new AbortController();
 
   constructor({ platform = {}, ...options }: FrontEndOptions) {
-    const { store = new MemoryStore(), tabs, pause, followUserEvents } = platform;
+    const { store = new MemoryStore(), copies = NO_COPIES, tabs, pause, followUserEvents } = platform;
     this.#platform = platform;
+    this.#copies = copies;
     this.api = "api" in options ? options.api : new ApiClient({ ...(pause && { pause }), ...options });
     this.events = new UserEvents(this.api, followUserEvents);
     const { tools } = options;
     this.tools = tools;
     const transport = serverTransport(this.api, options);
     this.outbox = new Outbox({ store, transport, tools, pause: this.api.pause, ...(tabs && { tabs }) });
-    this.conversations = new ConversationList(this.api);
+    this.conversations = new ConversationList(this.api, copies);
     this.approvals = new OpenApprovals(this.api);
   }
 
@@ -95,7 +98,7 @@ export class FrontEnd {
     const { onReturn, atNextFrame, tabs } = this.#platform;
     const { api, events, outbox, tools } = this;
     const onTurnEnded = (turnId: string) => this.conversations.markTurnEnded(turnId);
-    return new Thread(id, { api, events, outbox, tools, alone: tabs?.alone, onReturn, atNextFrame, onTurnEnded, ...options });
+    return new Thread(id, { api, events, outbox, tools, copies: this.#copies, alone: tabs?.alone, onReturn, atNextFrame, onTurnEnded, ...options });
   }
 
   /** The user's id, as soon as the server tells; null if nobody is signed in. */

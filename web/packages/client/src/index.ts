@@ -14,6 +14,7 @@ export { Client, type ClientFollowOptions, type ClientSendOptions } from "./clie
 export { FrontEnd, type FrontEndOptions } from "./front-end.ts";
 export { ClientTools, type ClientTool, type ClientToolCall } from "./client-tools.ts";
 export { type OnReturn, type Platform } from "./platform.ts";
+export { type Copies } from "./copies.ts";
 export { ConversationList, type ConversationListState } from "./lists/conversation-list.ts";
 export { OpenApprovals } from "./lists/open-approvals.ts";
 

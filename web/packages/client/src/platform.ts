@@ -1,5 +1,6 @@
 /** What only some surroundings have. Without it a front end works, too: in Node, or where a browser forbids something. */
 
+import { type Copies } from "./copies.ts";
 import { type EntryStore, type OtherTabs } from "./outbox/ports.ts";
 import { type Pause } from "./pause.ts";
 import { type FollowUserEvents } from "./user-events.ts";
@@ -7,6 +8,8 @@ import { type FollowUserEvents } from "./user-events.ts";
 export interface Platform {
   /** Where what the user sent outlives the program until the server has it. */
   store?: EntryStore;
+  /** Where what the server said outlives the program. */
+  copies?: Copies;
   tabs?: OtherTabs;
   pause?: Pause;
   onReturn?: OnReturn;

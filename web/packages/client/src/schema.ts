@@ -19,11 +19,17 @@ export interface AgentBody {
   settings?: AgentSettingsBody;
 }
 
+/** The color of an agent's icon; `auto` is one that a front end derives from the agent's id. */
+export type AgentColor = "auto" | "blue" | "green" | "orange" | "pink" | "red" | "teal" | "violet" | "yellow";
+
 /** An agent with all its MCP servers, built-in and its own; for its owner and admins. */
 export interface AgentDetailView {
   id: string;
   name: string;
   description: string;
+  starters?: string[];
+  icon?: AgentIcon;
+  color?: AgentColor;
   visibility: Visibility;
   isDefault: boolean;
   createdAt: string;
@@ -36,6 +42,9 @@ export interface AgentDetailView {
   version?: number;
   mcpServers?: McpServerView[];
 }
+
+/** What a front end shows beside an agent's name: the name's first letter, or a picture. */
+export type AgentIcon = "anchor" | "book" | "briefcase" | "bug" | "calculator" | "camera" | "chart" | "code" | "compass" | "flask" | "globe" | "heart" | "languages" | "leaf" | "letter" | "lightbulb" | "mail" | "music" | "palette" | "pen" | "plane" | "scale" | "search" | "shield";
 
 /** The fields to change: a JSON merge patch (RFC 7396), in which null restores the default. */
 export interface AgentPatch {
@@ -69,10 +78,14 @@ export interface AgentSettingsBody {
   approvalTimeoutS?: number;
   askUser?: boolean;
   clientTools?: boolean;
+  userInstructions?: boolean;
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
   models?: string[];
   fallbackModels?: string[];
   budgetMonth?: string | number;
+  starters?: string[];
+  icon?: AgentIcon;
+  color?: AgentColor;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -96,19 +109,40 @@ export interface AgentSettingsView {
   approvalTimeoutS: number;
   askUser: boolean;
   clientTools?: boolean;
+  userInstructions?: boolean;
   tools: Record<string, ToolRuleView>;
   models: string[];
   fallbackModels: string[];
   budgetMonth?: string;
+  starters?: string[];
+  icon?: AgentIcon;
+  color?: AgentColor;
 }
 
-/** An agent. Only its owner and admins see its prompt, model and settings.
+/** A tool that an agent's turns may use. */
+export interface AgentToolView {
+  name: string;
+  description: string;
+  effect: ToolEffect;
+  server: string;
+}
+
+/** An agent's tools, ours first. */
+export interface AgentToolsView {
+  items: AgentToolView[];
+}
+
+/** An agent. Only its owner and admins see its prompt, model and settings; all see its `starters`,
+    `icon` and `color`.
 
     `ownerId` is null for the default agent, which nobody owns. */
 export interface AgentView {
   id: string;
   name: string;
   description: string;
+  starters?: string[];
+  icon?: AgentIcon;
+  color?: AgentColor;
   visibility: Visibility;
   isDefault: boolean;
   createdAt: string;
@@ -119,6 +153,18 @@ export interface AgentView {
   model?: string | null;
   settings?: AgentSettingsView;
   version?: number;
+}
+
+/** A tool that you have allowed for a whole conversation. */
+export interface AllowedToolView {
+  server: string;
+  name: string;
+  allowedAt: string;
+}
+
+/** The tools that you have allowed for a whole conversation, the latest one first. */
+export interface AllowedToolsView {
+  items: AllowedToolView[];
 }
 
 /** The user's answer. */
@@ -648,6 +694,61 @@ export interface HitsView {
   notice: string | null;
 }
 
+/** Why an import failed, like the error of a response. */
+export interface ImportErrorView {
+  code: string;
+  message: string;
+  reason: string | null;
+}
+
+/** Something that was left out, and why. */
+export interface ImportProblemView {
+  what: string;
+  why: string;
+}
+
+/** What has become of a run. */
+export type ImportStatus = "COMPLETED" | "FAILED" | "INTERRUPTED" | "RUNNING" | "STOPPED";
+
+/** An import: what it has done so far, or in all. */
+export interface ImportView {
+  id: string;
+  agentId: string;
+  fileName: string;
+  size: number;
+  status: ImportStatus;
+  found: number | null;
+  done: number;
+  imported: number;
+  alreadyThere: number;
+  empty: number;
+  leftOut: number;
+  messages: number;
+  files: number;
+  problems: ImportProblemView[];
+  notes: string[];
+  conversations: ImportedConversationView[];
+  error: ImportErrorView | null;
+  startedAt: string;
+  endedAt: string | null;
+}
+
+/** A conversation that was added. */
+export interface ImportedConversationView {
+  id: string;
+  title: string;
+}
+
+/** The user's own instructions; an empty text removes them. */
+export interface InstructionsBody {
+  text: string;
+}
+
+/** What the user tells every agent. */
+export interface InstructionsView {
+  text: string;
+}
+
 /** The key to make. */
 export interface KeyBody {
   name: string;
@@ -735,12 +836,27 @@ export interface McpServerView {
 export interface McpToolView {
   name: string;
   description: string;
+  effect: ToolEffect;
 }
 
 /** The signed-in user. */
 export interface MeView {
   id: string;
   role: UserRole;
+}
+
+/** What to change. */
+export interface MemoryPatch {
+  content?: string;
+  tags?: string[];
+}
+
+/** Something that an agent remembers about the user. */
+export interface MemoryView {
+  id: string;
+  content: string;
+  tags: string[];
+  createdAt: string;
 }
 
 /** The user's message, and where it goes. */
@@ -839,6 +955,20 @@ export interface NewKeyView {
   key: string;
 }
 
+/** A new share with its link. It is shown this once: Threadkeep stores only the hash of its token. */
+export interface NewShareView {
+  id: string;
+  conversationId: string;
+  messageId: string;
+  title: string;
+  tools: boolean;
+  messageCount: number;
+  createdAt: string;
+  expiresAt: string | null;
+  url: string;
+  token: string;
+}
+
 /** Something is unavailable; the turn continued. */
 export interface NoticePartView {
   type: "notice";
@@ -888,8 +1018,20 @@ export interface PageView_DocumentView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_ImportView {
+  items: ImportView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_KeyView {
   items: KeyView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_MemoryView {
+  items: MemoryView[];
   nextCursor: string | null;
 }
 
@@ -914,6 +1056,12 @@ export interface PageView_RunningTurnView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_SearchHitView {
   items: SearchHitView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_ShareView {
+  items: ShareView[];
   nextCursor: string | null;
 }
 
@@ -1202,6 +1350,50 @@ export type ServerSource = "builtin" | "system" | "user";
 
 /** A server's state. `idle` starts when needed, `inactive` has nothing to offer this agent. */
 export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
+
+/** What to share. */
+export interface ShareBody {
+  messageId?: string | null;
+  tools?: boolean;
+  expiresAt?: string | null;
+}
+
+/** A share of one of your conversations, without its link. */
+export interface ShareView {
+  id: string;
+  conversationId: string;
+  messageId: string;
+  title: string;
+  tools: boolean;
+  messageCount: number;
+  createdAt: string;
+  expiresAt: string | null;
+}
+
+/** A message of a share. */
+export interface SharedMessageView {
+  number: number;
+  role: MessageRole;
+  status: MessageStatus;
+  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | NoticePartView)[];
+  createdAt: string;
+}
+
+/** What happened for a reply of a share. */
+export interface SharedReplayView {
+  events: Record<string, unknown>[];
+}
+
+/** A shared conversation: what was said, and on request what the agent did. It names nobody. */
+export interface SharedView {
+  title: string;
+  tools: boolean;
+  messages: SharedMessageView[];
+  messageCount: number;
+  nextCursor: string | null;
+  createdAt: string;
+  expiresAt: string | null;
+}
 
 /** The messages with the same parent: versions of a question, or answers to it. */
 export interface SiblingsView {

@@ -51,17 +51,25 @@ export class UserEvents {
   start(userId: string): void {
     this.stop();
     this.#closing = new AbortController();
-    const tell = (event: UserEvent) => this.#listeners.forEach((listener) => listener(event));
-    this.follow(this.api, userId, tell, this.#closing.signal);
+    this.follow(this.api, userId, (event) => this.#tell(event), this.#closing.signal);
   }
 
   stop(): void {
     this.#closing.abort();
   }
 
+  /** Has everything read again, as after a time without a connection. */
+  reset(): void {
+    this.#tell({ id: "", type: "reset" });
+  }
+
   /** Calls `listener` with each event until the returned function is called. */
   on(listener: UserEventListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #tell(event: UserEvent): void {
+    for (const listener of [...this.#listeners]) listener(event);
   }
 }

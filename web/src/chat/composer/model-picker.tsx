@@ -16,7 +16,7 @@ export function ModelPicker({ agentId, draftKey }: { agentId: string | undefined
   if (!shown) return null;
   const groups = modelGroups(words, models, shown.id, (id) => chooseModel(draftKey, id === own?.id ? null : id));
   return (
-    <Menu label={words.chooseModel(shown.name)} className="quiet model-picker" hasTip={false} groups={groups} onOpen={() => void refreshModelsOf(agentId)}>
+    <Menu label={words.chooseModel(shown.name)} className="quiet picker" hasTip={false} groups={groups} onOpen={() => void refreshModelsOf(agentId)}>
       <span>{shown.name}</span>
       <ChevronDown aria-hidden />
     </Menu>

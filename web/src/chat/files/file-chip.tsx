@@ -1,32 +1,40 @@
-import { filePath, kindOf, type KeptFile } from "@threadkeep/client";
+import { kindOf, type KeptFile } from "@threadkeep/client";
+import { useState } from "react";
 
 import { download } from "../../api/download";
+import { filePath } from "../../api/file-paths";
+import { useChunk } from "../../hooks/use-chunk";
+import { kindOfFile } from "../../previews/kinds";
 import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
 import { FileIcon } from "./file-icon";
 
-/** A file of a message, which can be saved. */
+const loadPreview = () => import("../../previews/file-preview");
+
+/** A file of a message: what can be shown opens, anything else is saved. */
 export function FileChip({ file }: { file: KeptFile }) {
   const words = useWords();
   const { fileId, fileName, size } = file;
-  const save = async () => {
-    try {
-      await download(filePath(fileId), {}, fileName);
-    } catch (error) {
-      toastProblem(words, error);
-    }
-  };
+  const kind = kindOfFile(fileName, size);
+  const [isOpen, setOpen] = useState(false);
+  const preview = useChunk(loadPreview, isOpen);
+  const save = () => void download(filePath(fileId), {}, fileName).catch((error: unknown) => toastProblem(words, error));
   return (
-    <button type="button" className="file-chip" title={fileName} onClick={() => void save()}>
-      <FileIcon />
-      <span className="unseen">{words.download} </span>
-      <span className="text">
-        <span className="name">{fileName}</span>
-        <small>
-          {kindOf(file)} · {bytes(size)}
-        </small>
-      </span>
-    </button>
+    <>
+      <button type="button" className="file-chip" title={fileName} onClick={kind ? () => setOpen(true) : save}>
+        <FileIcon />
+        <span className="unseen">{kind ? words.open : words.download} </span>
+        <span className="text">
+          <span className="name">{fileName}</span>
+          <small>
+            {kindOf(file)} · {bytes(size)}
+          </small>
+        </span>
+      </button>
+      {isOpen && kind && preview && (
+        <preview.FilePreview path={filePath(fileId)} name={fileName} kind={kind} onClose={() => setOpen(false)} />
+      )}
+    </>
   );
 }

@@ -1,11 +1,15 @@
-import { Download } from "lucide-react";
-import { useCallback } from "react";
+import { Download, Eye } from "lucide-react";
+import { useCallback, useState } from "react";
 
 import { download, fileInfo } from "../../api/download";
+import { artifactPath } from "../../api/file-paths";
 import { useLoaded } from "../../hooks/use-loaded";
+import { FilePreview } from "../../previews/file-preview";
+import { kindOfFile } from "../../previews/kinds";
 import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
+import { usePreviewWords } from "../../words/previews";
 
 /** Files that tools returned in a turn. */
 export function ToolFiles({ ids }: { ids: readonly string[] }) {
@@ -35,7 +39,8 @@ export function FilesElsewhere({ ids }: { ids: readonly string[] }) {
 
 function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
   const words = useWords();
-  const path = `/api/artifacts/${id}`;
+  const previewWords = usePreviewWords();
+  const path = artifactPath(id);
   const { loaded } = useLoaded(useCallback((signal: AbortSignal) => fileInfo(path, signal), [path]));
   const info = loaded.state === "ready" ? loaded.value : null;
   const get = async () => {
@@ -45,7 +50,9 @@ function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
       toastProblem(words, error);
     }
   };
-  return (
+  const kind = info && kindOfFile(info.name, info.size);
+  const [isOpen, setOpen] = useState(false);
+  const saving = (
     <button type="button" onClick={() => void get()}>
       <Download aria-hidden />
       <span className="name">{info?.name || otherwise}</span>
@@ -55,5 +62,16 @@ function FileButton({ id, otherwise }: { id: string; otherwise: string }) {
         </small>
       )}
     </button>
+  );
+  if (!kind) return saving;
+  return (
+    <div className="previewed-file">
+      {saving}
+      <button type="button" onClick={() => setOpen(true)}>
+        <Eye aria-hidden />
+        <span>{previewWords.preview}</span>
+      </button>
+      {isOpen && <FilePreview path={path} name={info!.name} kind={kind} onClose={() => setOpen(false)} />}
+    </div>
   );
 }

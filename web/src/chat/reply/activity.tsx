@@ -2,8 +2,9 @@ import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
 import { useChunk } from "../../hooks/use-chunk";
-import { faultsOf, isWaitingForUser, latest, summary, tookOf, type Now } from "../../turn/activity";
+import { faultsOf, isWaitingForUser, latest, outcomeOf, summary, tookOf, type Now } from "../../turn/activity";
 import { type Step } from "../../turn/segments";
+import { WithCode } from "../../ui/with-code";
 import { useWords } from "../../words";
 
 interface Props extends Now {
@@ -33,7 +34,7 @@ export const Activity = memo(
         <summary onPointerEnter={() => setNear(true)} onFocus={() => setNear(true)}>
           {live ? <i className={isWaitingForUser(steps, now.waiting) ? "beat asks" : "beat"} aria-hidden /> : <Icon aria-hidden />}
           <span className="summary-text" dir="auto">
-            {live ? latest(words, steps, now) : summary(words, steps)}
+            <WithCode text={live ? latest(words, steps, now) : summary(words, steps)} />
           </span>
           {!live && <Remarks steps={steps} />}
           <ChevronRight aria-hidden className="fold" />
@@ -52,12 +53,12 @@ export const Activity = memo(
 
 function Remarks({ steps }: { steps: readonly Step[] }) {
   const words = useWords();
-  const took = tookOf(words, steps);
+  const told = [outcomeOf(words, steps), tookOf(words, steps)].filter(Boolean);
   const faults = faultsOf(words, steps);
-  if (!took && !faults) return null;
+  if (!told.length && !faults) return null;
   return (
     <small className="remarks">
-      {took && ` · ${took}`}
+      {told.map((it) => ` · ${it}`)}
       {faults && (
         <>
           {" · "}

@@ -1,8 +1,9 @@
 import { type FeedbackBody, type Message } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
-import { Columns2 } from "lucide-react";
+import { Columns2, Share2 } from "lucide-react";
 
 import { modelsFor } from "../../state/models";
+import { canShare, toShare } from "../../state/sharing";
 import { IconButton } from "../../ui/icon-button";
 import { useFeedbackWords } from "../../words/feedback";
 import { RatingButtons } from "./rating-buttons";
@@ -29,6 +30,13 @@ export function JudgingButtons({ agentId, message, onOpen, onRate }: Omit<Props,
       <RatingButtons feedback={message.feedback} onRate={onRate} onOpen={(isOpen) => onOpen(isOpen ? "rating" : null)} />
       {message.turnId && offersModels && (
         <IconButton icon={Columns2} label={feedbackWords.tryModel} onClick={() => onOpen("trying")} />
+      )}
+      {canShare && (
+        <IconButton
+          icon={Share2}
+          label={feedbackWords.shareHere}
+          onClick={() => toShare.set({ conversationId: message.conversationId, messageId: message.id })}
+        />
       )}
     </>
   );

@@ -16,12 +16,12 @@ interface Props {
 
 const loadCitations = () => import("./citations");
 
-/** What a mark `[1]` refers to: shown when the user points at it or opens it, with code that loads then. */
+/** What a mark `[1]` or a chip refers to: shown when the user points at it or opens it, with code that loads then. */
 export function LazyCitations({ agentId, reply, parts, opened, onClose }: Props) {
   const [isPointedAt, setPointedAt] = useState(false);
   useEffect(() => {
     const leaving = new AbortController();
-    const look = ({ target }: Event) => (target as Element).matches(".citation") && setPointedAt(true);
+    const look = ({ target }: Event) => (target as Element).closest("[data-source]") && setPointedAt(true);
     for (const type of ["pointerover", "focusin"]) reply.current?.addEventListener(type, look, { signal: leaving.signal });
     return () => leaving.abort();
   }, [reply]);

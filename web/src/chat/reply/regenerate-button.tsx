@@ -12,13 +12,21 @@ interface Props {
   /** The model that replied. */
   model: string | null;
   busy: boolean;
+  /** Written on the button instead of an icon. */
+  text?: string;
   onRegenerate: (model?: string) => void;
 }
 
 /** Asks for another reply; where the agent offers several models, with any of them. */
-export function RegenerateButton({ agentId, model, busy, onRegenerate }: Props) {
+export function RegenerateButton({ agentId, model, busy, text, onRegenerate }: Props) {
   const words = useWords();
   const models = useStore(modelsFor(agentId));
+  if (text && !models.length)
+    return (
+      <button type="button" aria-disabled={busy} onClick={() => !busy && onRegenerate()}>
+        {text}
+      </button>
+    );
   if (!models.length || busy)
     return (
       <IconButton
@@ -29,8 +37,14 @@ export function RegenerateButton({ agentId, model, busy, onRegenerate }: Props) 
       />
     );
   return (
-    <Menu label={words.regenerate} groups={modelGroups(words, models, model, onRegenerate)} onOpen={() => void refreshModelsOf(agentId)}>
-      <RefreshCw aria-hidden />
+    <Menu
+      label={text ?? words.regenerate}
+      className={text ? "" : "icon"}
+      hasTip={!text}
+      groups={modelGroups(words, models, model, onRegenerate)}
+      onOpen={() => void refreshModelsOf(agentId)}
+    >
+      {text ?? <RefreshCw aria-hidden />}
     </Menu>
   );
 }

@@ -1,4 +1,5 @@
 import { type Message } from "@threadkeep/client";
+import { type ReactNode } from "react";
 import { CircleAlert, CircleStop, Unplug } from "lucide-react";
 
 import { ProblemText } from "../../ui/problem-bar";
@@ -7,16 +8,23 @@ import { useWords } from "../../words";
 interface Props {
   message: Message;
   hasText: boolean;
-  isLast: boolean;
-  onRegenerate: () => void;
-  onContinue: (text: string) => void;
+  /** Missing if another message follows. */
+  onContinue?: (text: string) => void;
+  /** The way to another reply, if this is the last one. */
+  children: ReactNode;
+}
+
+/** Whether a reply has an ending to show. */
+export function isIncomplete({ status, error }: Message): boolean {
+  return status === "CANCELLED" || !!error;
 }
 
 /** How an incomplete reply ended, and what the user can do about it. */
-export function ReplyEnding({ message: { status, error }, hasText, isLast, onRegenerate, onContinue }: Props) {
+export function ReplyEnding({ message, hasText, onContinue, children }: Props) {
   const words = useWords();
+  if (!isIncomplete(message)) return null;
+  const { status, error } = message;
   const isStopped = status === "CANCELLED";
-  if (!isStopped && !error) return null;
   const isInterrupted = error?.code === "INTERRUPTED";
   const kind = isStopped ? "stopped" : isInterrupted ? "interrupted" : "failed";
   const Icon = isStopped ? CircleStop : isInterrupted ? Unplug : CircleAlert;
@@ -33,16 +41,14 @@ export function ReplyEnding({ message: { status, error }, hasText, isLast, onReg
           </>
         )}
       </p>
-      {isLast && (
+      {onContinue && (
         <div className="choices">
           {hasText && (isStopped || isInterrupted) && (
             <button type="button" onClick={() => onContinue(words.continueText)}>
               {words.continue}
             </button>
           )}
-          <button type="button" onClick={onRegenerate}>
-            {words.retry}
-          </button>
+          {children}
         </div>
       )}
     </div>

@@ -5,7 +5,7 @@ import { Markdown } from "../../markdown/markdown";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
 import { MessageFiles } from "../files/message-files";
-import { ToolFiles, FilesElsewhere } from "../files/tool-files";
+import { LazyToolFiles } from "../files/lazy-tool-files";
 import { LazyRequest } from "../requests/lazy-request";
 import { type Decide } from "../requests/use-decision";
 import { Activity } from "./activity";
@@ -13,6 +13,7 @@ import { NoticeLines } from "./notice-lines";
 import { SupersededOutput } from "./superseded-output";
 
 interface Props {
+  agentId?: string;
   segment: Segment;
   /** Whether the model is writing it. */
   growing: boolean;
@@ -33,7 +34,7 @@ interface Props {
 
 /** One piece of a reply, where it arrived. */
 export function ReplyPart({ segment, ...props }: Props) {
-  const { growing, live, running, waiting, progress, sources, onSource, onDecide, isPassage } = props;
+  const { agentId, growing, live, running, waiting, progress, sources, onSource, onDecide, isPassage } = props;
   const words = useWords();
   switch (segment.kind) {
     case "text":
@@ -43,7 +44,7 @@ export function ReplyPart({ segment, ...props }: Props) {
     case "approval":
     case "client_request":
     case "question":
-      return <LazyRequest segment={segment} running={running} onDecide={onDecide} />;
+      return <LazyRequest agentId={agentId} segment={segment} running={running} onDecide={onDecide} />;
     case "chart":
       return <Chart data={segment.data} />;
     case "user_text":
@@ -63,9 +64,8 @@ export function ReplyPart({ segment, ...props }: Props) {
         </SupersededOutput>
       );
     case "files":
-      return <ToolFiles ids={segment.ids} />;
     case "elsewhere":
-      return <FilesElsewhere ids={segment.ids} />;
+      return <LazyToolFiles segment={segment} />;
     case "images":
       return <MessageFiles files={segment.images} />;
     case "notices":

@@ -1,9 +1,9 @@
-import { citationsOf, contentOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
+import { citationsOf, contentOf, hitsOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
 import { GitFork, History, Info } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { useChunk } from "../../hooks/use-chunk";
-import { liveActivity, shownSegments } from "../../turn/activity";
+import { isLive, liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { CopyButton } from "../../ui/copy-button";
 import { IconButton } from "../../ui/icon-button";
@@ -12,7 +12,7 @@ import { MessageTime } from "../message-time";
 import { type Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
 import { RegenerateButton } from "./regenerate-button";
-import { ReplyEnding } from "./reply-ending";
+import { isIncomplete, ReplyEnding } from "./reply-ending";
 import { ReplyPart } from "./reply-part";
 import { Sources } from "./sources";
 
@@ -49,9 +49,14 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
   const citations = useMemo(() => citationsOf(parts), [parts]);
+  const hits = useMemo(() => hitsOf(parts).length, [parts]);
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
   const isAsking = running && waitsForUser(parts);
   const hasText = segments.some((it) => it.kind === "text");
+  /** Once: an incomplete reply offers it where it says how it ended. */
+  const regenerate = (text?: string) => (
+    <RegenerateButton agentId={agentId} model={message.model} busy={busy} text={text} onRegenerate={onRegenerate} />
+  );
   return (
     <article ref={article} className="reply" aria-label={words.replied}>
       {segments.map((segment, index) => (
@@ -59,13 +64,14 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
           {isContinued(live, segments, index) && <Continued />}
           <div className="part" data-kind={segment.kind}>
             <ReplyPart
+              agentId={agentId}
               segment={segment}
               growing={running && live !== null && live.isGrowing && segment.to === parts.length - 1}
-              live={index === liveAt}
+              live={running && isLive(segments, index)}
               running={running}
               waiting={waiting}
               progress={live?.progress}
-              sources={citations.at(-1)?.index ?? 0}
+              sources={hits}
               onSource={setSource}
               onDecide={onDecide}
             />
@@ -83,26 +89,24 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
           <span className="unseen">{words.thinking}</span>
         </p>
       )}
-      {citations.length > 0 && !running && <Sources citations={citations} onOpen={setSource} />}
+      {citations.length > 0 && !running && <Sources citations={citations} parts={parts} onOpen={setSource} />}
       {citations.length > 0 && (
         <LazyCitations agentId={agentId} reply={article} parts={parts} opened={source} onClose={() => setSource(null)} />
       )}
       {!running && (
-        <ReplyEnding message={message} hasText={hasText} isLast={isLast} onRegenerate={() => onRegenerate()} onContinue={onContinue} />
+        <ReplyEnding message={message} hasText={hasText} onContinue={isLast ? onContinue : undefined}>
+          {isLast && regenerate(words.retry)}
+        </ReplyEnding>
       )}
-      {(!running || turnId) && (
+      {!running && (
         <div className="actions">
-          {!running && (
-            <>
-              {children}
-              {hasText && <CopyButton text={contentOf(parts)} />}
-              <RegenerateButton agentId={agentId} model={message.model} busy={busy} onRegenerate={onRegenerate} />
-              {judging && <judging.JudgingButtons agentId={agentId} message={message} onOpen={setJudged} onRate={onRate} />}
-              {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
-            </>
-          )}
+          {children}
+          {hasText && <CopyButton text={contentOf(parts)} shown={article} />}
+          {!(isLast && isIncomplete(message)) && regenerate()}
+          {judging && <judging.JudgingButtons agentId={agentId} message={message} onOpen={setJudged} onRate={onRate} />}
+          {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
           {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
-          {!running && <MessageTime at={message.completedAt ?? message.createdAt} />}
+          <MessageTime at={message.completedAt ?? message.createdAt} />
         </div>
       )}
       {!running && judging && (

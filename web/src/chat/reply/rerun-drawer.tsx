@@ -9,11 +9,13 @@ import { api } from "../../api/api";
 import { useLoaded } from "../../hooks/use-loaded";
 import { Markdown } from "../../markdown/markdown";
 import { IconButton } from "../../ui/icon-button";
+import { Picker } from "../../ui/picker";
 import { describeProblem, ProblemText } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
 import { useFeedbackWords } from "../../words/feedback";
 import { useRerunWords } from "../../words/rerun";
+import { modelGroups } from "../composer/model-picker";
 import { useRerun, type RerunState } from "./use-rerun";
 
 type Run = RerunView["rerun"];
@@ -40,6 +42,7 @@ export function RerunDrawer({ agentId, message, onRegenerate, onClose }: Props) 
   const [chosen, setChosen] = useState<string | null>(null);
   const other = models.find((it) => it.id !== message.model) ?? models[0];
   const model = chosen ?? other?.id ?? "";
+  const groups = modelGroups(words, models, model, setChosen);
   const { shown, run, stop } = useRerun(message);
   const isRunning = shown.state === "running";
   useLayoutEffect(() => {
@@ -65,13 +68,13 @@ export function RerunDrawer({ agentId, message, onRegenerate, onClose }: Props) 
       <p className="hint">{rerunWords.hint}</p>
       <form className="choice" onSubmit={start}>
         <label htmlFor={`${id}-model`}>{words.model}</label>
-        <select id={`${id}-model`} value={model} disabled={isRunning || !models.length} onChange={(event) => setChosen(event.target.value)}>
-          {models.map((it) => (
-            <option key={it.id} value={it.id}>
-              {it.id}
-            </option>
-          ))}
-        </select>
+        <Picker
+          id={`${id}-model`}
+          name={words.model}
+          shown={groups[0]?.items.find((it) => it.checked)?.label ?? model}
+          disabled={isRunning || !models.length}
+          groups={groups}
+        />
         <button type="submit" className="primary" disabled={!model}>
           {isRunning ? <Square aria-hidden /> : <Play aria-hidden />}
           {isRunning ? rerunWords.stop : shown.state === "idle" ? rerunWords.run : rerunWords.runAgain}

@@ -1,43 +1,55 @@
-import { type CitationView } from "@threadkeep/client";
+import { contentOf, hitsOf, type CitationView, type Part } from "@threadkeep/client";
+import { useMemo, useState } from "react";
 
-import { Markdown } from "../../markdown/markdown";
+import { citedIn } from "../../markdown/citations";
 import { useWords } from "../../words";
 
 interface Props {
   citations: readonly CitationView[];
+  /** The reply, whose marks say what is cited. */
+  parts: readonly Part[];
   /** Opens a source at the passage. */
   onOpen: (index: number) => void;
 }
 
-/** The sources of a reply. */
-export function Sources({ citations, onOpen }: Props) {
+/** The passages that a reply cites; the others that were found are one click away. */
+export function Sources({ citations, parts, onOpen }: Props) {
   const words = useWords();
+  const [isOpen, setOpen] = useState(false);
+  const cited = useMemo(() => citedAmong(citations, parts), [citations, parts]);
+  const others = citations.filter((it) => !cited.includes(it));
+  const chips = (shown: readonly CitationView[]) =>
+    shown.map((it) => (
+      <li key={it.index}>
+        <button type="button" className="chip" data-source={it.index} onClick={() => onOpen(it.index)}>
+          <span className="number">{it.index}</span>
+          <span className="name">{it.title}</span>
+          {it.page != null && <small>{words.page(it.page)}</small>}
+        </button>
+      </li>
+    ));
+  const count = others.length;
   return (
     <div className="sources" role="group" aria-label={words.sources}>
-      <p className="label">{words.sources}</p>
-      <ol>
-        {citations.map((it) => (
-          <li key={it.index} className="source">
-            <p className="from">
-              <span className="number">{it.index}</span>
-              {it.url && /^https?:/.test(it.url) ? (
-                <a className="name" href={it.url} target="_blank" rel="noopener noreferrer nofollow">
-                  {it.title}
-                </a>
-              ) : (
-                <button type="button" className="link name" onClick={() => onOpen(it.index)}>
-                  {it.title}
-                </button>
-              )}
-              {it.page != null && <small>{words.page(it.page)}</small>}
-              <small>{words.score(Math.round(it.score * 100))}</small>
-            </p>
-            <div className="snippet">
-              <Markdown text={it.snippet} isPassage />
-            </div>
+      <ul>
+        {chips(cited)}
+        {count > 0 && (
+          <li>
+            <button type="button" className="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+              {count < citations.length ? words.moreFound(count) : words.passagesFound(count)}
+            </button>
           </li>
-        ))}
-      </ol>
+        )}
+        {isOpen && chips(others)}
+      </ul>
     </div>
   );
+}
+
+/** Those that the reply's marks name. A passage that was found twice is named by either number. */
+function citedAmong(citations: readonly CitationView[], parts: readonly Part[]): CitationView[] {
+  const hits = hitsOf(parts);
+  const passageOf = (number: number) => hits[number - 1]?.chunkId ?? number;
+  const passages = new Set([...citedIn(contentOf(parts))].map(passageOf));
+  return citations.filter((it) => passages.has(passageOf(it.index)));
 }

@@ -2,14 +2,16 @@ import { type ToolCallPartView, type ToolProgress } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { memo } from "react";
 
+import { decisionOn, progressOf } from "../../turn/activity";
 import { LongText } from "../../ui/long-text";
 import { useWords } from "../../words";
-import { duration } from "../../words/format";
 import { useRequestWords } from "../../words/requests";
-import { outcomeOf } from "../requests/request-outcome";
+import { capitalized, duration } from "../../words/format";
 
 interface Props {
   call: ToolCallPartView;
+  /** What tells it from other calls of its tool. */
+  preview: string;
   progress: ToolProgress | undefined;
   /** Whether it waits for the user: for an approval, or for an answer. */
   isWaiting: boolean;
@@ -17,45 +19,40 @@ interface Props {
   open: boolean;
 }
 
-/** A tool call: its name and what became of it; its arguments and its result on demand. */
-export const ToolStep = memo(function ToolStep({ call, progress, isWaiting, open }: Props) {
+/** A tool call in one line: its name, what it is about, and what became of it; its arguments and its result on demand. */
+export const ToolStep = memo(function ToolStep({ call, preview, progress, isWaiting, open }: Props) {
   const words = useWords();
   const requestWords = useRequestWords();
   const { toolName, server, status, durationMs, error, approval } = call;
+  const isRunning = status === "running" && !isWaiting;
+  const decision = isWaiting ? "" : decisionOn(words, call);
   return (
     <details
       className="tool"
       role="group"
-      aria-label={words.toolCall(toolName)}
+      aria-label={requestWords.toolCall(toolName)}
       data-status={isWaiting ? "waiting" : status}
       open={open}
     >
       <summary>
-        <span className="name">{toolName}</span>
-        <small>{server}</small>
-        <span className="status">{isWaiting ? words.waitingForYou : (words.toolStatus[status] ?? status)}</span>
-        {durationMs !== null && <small>{duration(durationMs)}</small>}
-        {status === "running" && !isWaiting && (
-          <progress
-            max={progress?.total ?? undefined}
-            value={progress?.total ? progress.progress : undefined}
-            aria-label={words.toolStatus.running}
-          />
-        )}
-        <ChevronRight aria-hidden className="fold" />
+        <code className="name">{toolName}</code>
+        {preview && <span className="gist">{preview}</span>}
+        <span className="facts">
+          {server && <small>{server}</small>}
+          <small className="status">{isWaiting ? words.waitingForYou : (words.toolStatus[status] ?? status)}</small>
+          {isRunning && progress?.total ? <progress max={progress.total} value={progress.progress} aria-label={words.toolStatus.running} /> : null}
+          {isRunning && progressOf(words, progress) && <small>{progressOf(words, progress)}</small>}
+          {durationMs !== null && <small>{duration(durationMs)}</small>}
+          <ChevronRight aria-hidden className="fold" />
+        </span>
       </summary>
-      {status === "running" && progress?.message && <p className="detail">{progress.message}</p>}
-      <p className="label">{words.arguments}</p>
+      <p className="label">{requestWords.arguments}</p>
       <LongText text={readable(call.arguments)} />
-      {approval && !isWaiting && (
-        <>
-          <p className="label">{outcomeOf(requestWords, approval.action, approval.scope)}</p>
-          {approval.arguments && <LongText text={readable(approval.arguments)} />}
-        </>
-      )}
+      {decision && <p className="label">{capitalized(decision)}</p>}
+      {approval?.arguments && <LongText text={readable(approval.arguments)} />}
       {status !== "running" && (
         <>
-          <p className="label">{words.result}</p>
+          <p className="label">{requestWords.result}</p>
           <LongText text={error ?? readable(call.result)} />
         </>
       )}

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState, type RefObject } from "react"
 const SHOW_AFTER_MS = 150;
 const HIDE_AFTER_MS = 250;
 
-/** The mark of a citation that the pointer or the focus is on; Escape dismisses it.
+/** The mark or chip of a citation that the pointer or the focus is on; Escape dismisses it.
 
 `isOff`: the source is open, and says more than a preview. */
 export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: boolean) {
@@ -25,7 +25,10 @@ export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: 
     const on = <E extends Event>(type: string, act: (mark: HTMLElement, event: E) => void) =>
       article.addEventListener(
         type,
-        (event) => event.target instanceof HTMLElement && event.target.matches(".citation") && act(event.target, event as E),
+        (event) => {
+          const mark = (event.target as Element).closest<HTMLElement>("[data-source]");
+          if (mark) act(mark, event as E);
+        },
         { signal },
       );
     on<PointerEvent>("pointerover", (it, { pointerType }) => pointerType !== "touch" && later(it, SHOW_AFTER_MS));
@@ -33,7 +36,7 @@ export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: 
     on("focusin", (it) => it.matches(":focus-visible") && later(it, 0));
     on("focusout", () => later(null, 0));
     // The pointer or the focus may have been on a mark before this code loaded.
-    const near = article.querySelector<HTMLElement>(".citation:hover, .citation:focus-visible");
+    const near = article.querySelector<HTMLElement>("[data-source]:is(:hover, :focus-visible)");
     if (near && !wasOff.current) later(near, 0);
     wasOff.current = false;
     return () => {

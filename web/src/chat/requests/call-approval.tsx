@@ -1,56 +1,66 @@
 import { type ApprovalScope, type CallApprovalView, type ToolCallPartView } from "@threadkeep/client";
+import { useSelected, useStore } from "@threadkeep/react";
 import { Wrench } from "lucide-react";
 import { useId, useState } from "react";
 
+import { agentName, agents } from "../../state/agents";
+import { allowedToolsOf } from "../../state/allowed-tools";
+import { approvals } from "../../state/front-end";
+import { go, hrefOf } from "../../state/route";
+import { toast } from "../../state/toasts";
 import { escapeHidden } from "../../turn/hidden-characters";
+import { WithCode, withoutCode } from "../../ui/with-code";
 import { useWords } from "../../words";
-import { useRequestWords, type RequestWords } from "../../words/requests";
+import { useRequestWords } from "../../words/requests";
 import { ArgumentsList, isLong } from "./arguments-list";
-import { DecisionProblem, RequestOutcome } from "./request-outcome";
+import { EditArguments } from "./edit-arguments";
+import { DecisionProblem } from "./request-outcome";
 import { useDecision, type Decide } from "./use-decision";
 
 interface Props {
-  /** A call that has an approval. */
+  agentId: string | undefined;
+  /** A call that waits for its approval. */
   call: ToolCallPartView;
   /** Whether its turn runs or waits: only then can the user decide. */
   running: boolean;
   onDecide: Decide;
 }
 
-/** The request for approval of a tool call, with its arguments, and the user's choice. */
-export function CallApproval({ call, running, onDecide }: Props) {
+/** The request for approval of a tool call, with its arguments, and the user's choice. How it ended is in the call's own line. */
+export function CallApproval({ agentId, call, running, onDecide }: Props) {
   const words = useWords();
   const requestWords = useRequestWords();
   const approval = call.approval!;
-  const isOpen = running && call.status === "running" && approval.action === undefined;
-  const { open, outcome, sending, unsent, problem, decide } = useDecision(approval.requestId, isOpen, onDecide);
+  const { open, sending, unsent, problem, decide } = useDecision(approval.requestId, running, onDecide);
+  const listed = useSelected(approvals.items, (all) => all.find((it) => it.requestId === approval.requestId));
+  const all = useStore(agents);
   const [editing, setEditing] = useState(false);
   const [isExpanded, setExpanded] = useState(false);
   const hint = useId();
-  if (!isOpen) {
-    const { action, scope, at, arguments: edited } = approval;
-    return (
-      <div className="approval">
-        <RequestOutcome place={outcome} action={action} scope={scope} at={at} about={call.toolName} />
-        {edited && <ArgumentsList values={edited} />}
-      </div>
-    );
-  }
-  const label = escapeHidden(words.allowCall(call.toolName, call.server));
+  if (!running) return null;
+  const question = escapeHidden(requestWords.allowCall(agentName(all, agentId), call.toolName, call.server));
   // Nobody approves the tail of a command unseen.
   const mustExpand = !isExpanded && isLong(call.arguments);
   const choice = { "aria-disabled": sending || mustExpand, "aria-describedby": mustExpand ? hint : undefined };
-  const allow = (scope: ApprovalScope) => !mustExpand && void decide({ action: "allow", scope });
+  const allow = async (scope: ApprovalScope) => {
+    if (!mustExpand && (await decide({ action: "allow", scope })) && scope === "conversation")
+      toast(withoutCode(requestWords.wontAsk(call.toolName)), listed && { label: requestWords.manage, run: () => manage(listed.conversationId) });
+  };
+  // Only those who can change the agent see its settings.
+  const agent = all.find((it) => it.id === agentId && it.settings);
   return (
-    <div className="card approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
+    <div className="card approval open" role="group" aria-label={withoutCode(question)} aria-busy={sending} {...open}>
       <p className="asked">
         <Wrench aria-hidden />
-        <span>{label}</span>
+        <span>
+          <WithCode text={question} />
+        </span>
       </p>
       {says(approval, call) && <p className="detail">{escapeHidden(approval.message)}</p>}
       {editing ? (
         <EditArguments
-          initial={call.arguments}
+          values={call.arguments}
+          schema={listed?.schema}
           sending={sending}
           onCancel={() => {
             setEditing(false);
@@ -74,10 +84,10 @@ export function CallApproval({ call, running, onDecide }: Props) {
             </p>
           )}
           <div className="choices">
-            <button type="button" className="primary" {...choice} onClick={() => allow("once")}>
+            <button type="button" className="primary" {...choice} onClick={() => void allow("once")}>
               {requestWords.allowOnce}
             </button>
-            <button type="button" {...choice} onClick={() => allow("conversation")}>
+            <button type="button" {...choice} onClick={() => void allow("conversation")}>
               {requestWords.allowHere}
             </button>
             <button type="button" className="danger" aria-disabled={sending} onClick={() => void decide({ action: "deny" })}>
@@ -86,6 +96,11 @@ export function CallApproval({ call, running, onDecide }: Props) {
             <button type="button" className="quiet" aria-disabled={sending} onClick={() => !sending && setEditing(true)}>
               {words.edit}
             </button>
+            {agent && (
+              <a className="permissions-link" href={hrefOf({ name: "agent", id: agent.id, tab: "permissions" })}>
+                {requestWords.permissions}
+              </a>
+            )}
           </div>
         </>
       )}
@@ -94,71 +109,13 @@ export function CallApproval({ call, running, onDecide }: Props) {
   );
 }
 
+/** Shows what is allowed in a conversation, which may not be the open one. */
+function manage(conversationId: string): void {
+  go({ name: "conversation", id: conversationId });
+  allowedToolsOf.set(conversationId);
+}
+
 /** Whether the request says more than the tool's name, as when a call may already have taken effect. */
 function says({ message }: CallApprovalView, { toolName, server }: ToolCallPartView): boolean {
   return message !== "" && message !== `Call ${toolName} on ${server}?`;
-}
-
-interface EditProps {
-  initial: Record<string, unknown>;
-  sending: boolean;
-  onCancel: () => void;
-  onSave: (edited: Record<string, unknown>) => void;
-}
-
-function EditArguments({ initial, sending, onCancel, onSave }: EditProps) {
-  const words = useWords();
-  const requestWords = useRequestWords();
-  const id = useId();
-  const [text, setText] = useState(() => escapeHidden(JSON.stringify(initial, null, 2)));
-  const read = readArguments(requestWords, text);
-  return (
-    <form
-      className="edit-arguments"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (read.values && !sending) onSave(read.values);
-      }}
-      onKeyDown={(event) => {
-        if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
-        event.stopPropagation();
-        onCancel();
-      }}
-    >
-      <label htmlFor={id}>{requestWords.editArguments}</label>
-      <textarea
-        id={id}
-        autoFocus
-        spellCheck={false}
-        rows={Math.min(12, text.split("\n").length + 1)}
-        value={text}
-        aria-invalid={read.fault !== null}
-        aria-describedby={`${id}-fault`}
-        onChange={(event) => setText(event.target.value)}
-      />
-      <p className="fault" id={`${id}-fault`} aria-live="polite">
-        {read.fault}
-      </p>
-      <div className="choices">
-        <button type="submit" className="primary" disabled={read.fault !== null} aria-disabled={sending}>
-          {requestWords.allowEdited}
-        </button>
-        <button type="button" className="quiet" onClick={onCancel}>
-          {words.cancel}
-        </button>
-      </div>
-    </form>
-  );
-}
-
-type Read = { values: Record<string, unknown>; fault: null } | { values: null; fault: string };
-
-function readArguments(requestWords: RequestWords, text: string): Read {
-  try {
-    const values: unknown = JSON.parse(text);
-    if (values === null || typeof values !== "object" || Array.isArray(values)) return { values: null, fault: requestWords.notAnObject };
-    return { values: values as Record<string, unknown>, fault: null };
-  } catch (error) {
-    return { values: null, fault: requestWords.notJson((error as Error).message) };
-  }
 }

@@ -2,13 +2,14 @@ import { type ToolCallPartView } from "@threadkeep/client";
 import { MonitorSmartphone } from "lucide-react";
 
 import { escapeHidden } from "../../turn/hidden-characters";
+import { WithCode, withoutCode } from "../../ui/with-code";
 import { useRequestWords } from "../../words/requests";
 import { ArgumentsList } from "./arguments-list";
-import { DecisionProblem, RequestOutcome } from "./request-outcome";
+import { DecisionProblem } from "./request-outcome";
 import { useDecision, type Decide } from "./use-decision";
 
 interface Props {
-  /** A call that another client runs. */
+  /** A call that waits for another client to run it. */
   call: ToolCallPartView;
   /** Whether its turn runs or waits: only then can the user deny it. */
   running: boolean;
@@ -19,20 +20,16 @@ interface Props {
 export function ClientRequest({ call, running, onDecide }: Props) {
   const requestWords = useRequestWords();
   const request = call.clientRequest!;
-  const isOpen = running && call.status === "running" && request.action === undefined;
-  const { open, outcome, sending, unsent, problem, decide } = useDecision(request.requestId, isOpen, onDecide);
-  if (!isOpen)
-    return (
-      <div className="approval">
-        <RequestOutcome place={outcome} action={request.action} at={request.at} about={call.toolName} />
-      </div>
-    );
-  const label = escapeHidden(requestWords.waitsForClient(call.toolName));
+  const { open, sending, unsent, problem, decide } = useDecision(request.requestId, running, onDecide);
+  if (!running) return null;
+  const text = escapeHidden(requestWords.waitsForClient(call.toolName));
   return (
-    <div className="card approval open" role="group" aria-label={label} aria-busy={sending} {...open}>
+    <div className="card approval open" role="group" aria-label={withoutCode(text)} aria-busy={sending} {...open}>
       <p className="asked">
         <MonitorSmartphone aria-hidden />
-        <span>{label}</span>
+        <span>
+          <WithCode text={text} />
+        </span>
       </p>
       <p className="detail">{requestWords.clientHint}</p>
       <ArgumentsList values={call.approval?.arguments ?? call.arguments} />

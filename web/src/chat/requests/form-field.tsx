@@ -1,28 +1,29 @@
 import { useId } from "react";
 
 import { type Fault, type FormField as Description, type TextFormat, type Value } from "../../turn/form";
-import { useWords, type Words } from "../../words";
+import { useFaultWords, type FaultWords } from "../../words/faults";
 import { useRequestWords } from "../../words/requests";
 
 interface Props {
   field: Description;
   value: Value;
   fault: Fault | undefined;
+  autoFocus?: boolean;
   onChange: (value: Value) => void;
 }
 
 const INPUTS: Record<TextFormat, string> = { "": "text", email: "email", uri: "url", date: "date", "date-time": "datetime-local" };
 
-/** One field of a form that an MCP server asks for. */
-export function FormField({ field, value, fault, onChange }: Props) {
-  const words = useWords();
+/** One field of a form: of what an MCP server asks for, or of a call's arguments. */
+export function FormField({ field, value, fault, autoFocus, onChange }: Props) {
+  const faultWords = useFaultWords();
   const requestWords = useRequestWords();
   const id = useId();
   const described = {
     "aria-invalid": fault !== undefined,
     "aria-describedby": [field.description && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(" ") || undefined,
   };
-  const common = { id, name: field.name, "aria-required": field.required, ...described };
+  const common = { id, autoFocus, name: field.name, "aria-required": field.required, ...described };
   const isGroup = field.kind === "choices";
   return (
     <div className="field" role={isGroup ? "group" : undefined} aria-labelledby={isGroup ? `${id}-label` : undefined}>
@@ -33,10 +34,21 @@ export function FormField({ field, value, fault, onChange }: Props) {
         </label>
       ) : (
         <label htmlFor={isGroup ? undefined : id} id={`${id}-label`}>
-          {field.title} {!field.required && <small>{requestWords.optional}</small>}
+          {field.title} {!field.required && <small>{requestWords.optional}</small>} {field.kind === "list" && <small>{requestWords.perLine}</small>}
         </label>
       )}
-      {field.kind === "text" && (
+      {((field.kind === "text" && field.isLong) || field.kind === "list" || field.kind === "json") && (
+        <textarea
+          rows={2}
+          dir="auto"
+          data-kind={field.kind}
+          spellCheck={field.kind === "text"}
+          {...common}
+          value={value as string}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
+      {field.kind === "text" && !field.isLong && (
         <input
           type={INPUTS[field.format]}
           dir="auto"
@@ -89,14 +101,14 @@ export function FormField({ field, value, fault, onChange }: Props) {
       )}
       {fault && (
         <p className="fault" id={`${id}-fault`}>
-          {describeFault(words, fault)}
+          {describeFault(faultWords, fault)}
         </p>
       )}
     </div>
   );
 }
 
-function describeFault(words: Words, { code, limit }: Fault): string {
-  const text = words.faults[code];
+function describeFault(faultWords: FaultWords, { code, limit }: Fault): string {
+  const text = faultWords[code];
   return typeof text === "string" ? text : text(limit);
 }

@@ -1,13 +1,32 @@
+import { type AgentView } from "@threadkeep/client";
+import { useSelected } from "@threadkeep/react";
 import { useState } from "react";
 
 import { useChunk } from "../../hooks/use-chunk";
+import { allowedToolsOf } from "../../state/allowed-tools";
+import { approvals } from "../../state/front-end";
 import { type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
 import { type Decide } from "./use-decision";
 
 export const loadRequests = () => import("./request-chunk");
 
-interface Props {
+/** The bell, once there are requests. */
+export function LazyApprovalsBell() {
+  const hasAny = useSelected(approvals.items, (all) => all.length > 0);
+  const requests = useChunk(loadRequests, hasAny);
+  return requests && <requests.ApprovalsBell />;
+}
+
+/** The list of tools that run without asking in a conversation, once the user opens it. */
+export function LazyAllowedTools(props: { conversationId: string; agent: AgentView | undefined }) {
+  const isShown = useSelected(allowedToolsOf, (id) => id === props.conversationId);
+  const requests = useChunk(loadRequests, isShown);
+  return isShown && requests ? <requests.AllowedTools {...props} /> : null;
+}
+
+export interface RequestProps {
+  agentId: string | undefined;
   segment: Extract<Segment, { kind: "approval" | "client_request" | "question" }>;
   /** Whether its turn runs or waits: only then can the user decide. */
   running: boolean;
@@ -15,7 +34,7 @@ interface Props {
 }
 
 /** A request for approval or a question; the code that shows it is loaded with the first one. */
-export function LazyRequest({ segment, running, onDecide }: Props) {
+export function LazyRequest(props: RequestProps) {
   const words = useWords();
   const [hasFailed, setFailed] = useState(false);
   const requests = useChunk(loadRequests, true, () => {
@@ -33,9 +52,5 @@ export function LazyRequest({ segment, running, onDecide }: Props) {
         </div>
       </div>
     );
-  if (!requests) return null;
-  if (segment.kind === "approval") return <requests.CallApproval call={segment.call} running={running} onDecide={onDecide} />;
-  if (segment.kind === "client_request") return <requests.ClientRequest call={segment.call} running={running} onDecide={onDecide} />;
-  const { question } = segment;
-  return <requests.QuestionCard question={question} isOpen={running && question.answer === undefined} onDecide={onDecide} />;
+  return requests && <requests.Request {...props} />;
 }

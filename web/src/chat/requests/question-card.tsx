@@ -1,34 +1,55 @@
 import { type AnswerBody, type PartOf } from "@threadkeep/client";
+import { useSelected } from "@threadkeep/react";
 import { ExternalLink, MessageCircleQuestion } from "lucide-react";
 import { useId, useRef, useState, type FormEvent } from "react";
 
+import { Markdown } from "../../markdown/markdown";
+import { agentName, agents } from "../../state/agents";
 import { answerOf, choicesOf, faultsOf, fieldsOf, initialValues, type Option } from "../../turn/form";
+import { escapeHidden } from "../../turn/hidden-characters";
+import { WithCode } from "../../ui/with-code";
 import { useWords } from "../../words";
 import { useRequestWords } from "../../words/requests";
 import { ArgumentsList } from "./arguments-list";
 import { FormField } from "./form-field";
-import { DecisionProblem, RequestOutcome } from "./request-outcome";
+import { DecisionProblem, QuestionOutcome } from "./request-outcome";
 import { useDecision, type Decide } from "./use-decision";
 
 type Question = PartOf<"question">;
 
 interface Props {
+  agentId: string | undefined;
   question: Question;
+  /** The call whose server asks; missing if the model does. */
+  asker?: PartOf<"tool_call">;
   /** Whether it waits for an answer. */
   isOpen: boolean;
   onDecide: Decide;
 }
 
 /** A question from the model or an MCP server, and the answer. */
-export function QuestionCard({ question, isOpen, onDecide }: Props) {
+export function QuestionCard({ agentId, question, asker, isOpen, onDecide }: Props) {
   const requestWords = useRequestWords();
+  const name = useSelected(agents, (all) => agentName(all, agentId)) || requestWords.theAgent;
   const { open, outcome, sending, unsent, problem, decide } = useDecision(question.requestId, isOpen, onDecide);
   return (
     <div className="card question" role="group" aria-label={requestWords.question} aria-busy={sending} {...open}>
-      <p className="asked" dir="auto">
+      <p className="asker">
         <MessageCircleQuestion aria-hidden />
-        <span>{question.message}</span>
+        <span>
+          <WithCode text={asker ? escapeHidden(requestWords.serverAsks(asker.server, asker.toolName)) : requestWords.asks(name)} />
+        </span>
       </p>
+      {/* A server's words stay plain: it is not the agent that says them. */}
+      {asker ? (
+        <p className="asked" dir="auto">
+          {escapeHidden(question.message)}
+        </p>
+      ) : (
+        <div className="asked markdown-question">
+          <Markdown text={question.message} live={false} isPassage />
+        </div>
+      )}
       {isOpen ? (
         <>
           <Answering question={question} sending={sending} onDecide={(body) => void decide(body)} />
@@ -37,7 +58,7 @@ export function QuestionCard({ question, isOpen, onDecide }: Props) {
       ) : (
         <>
           <Answered content={question.answer?.content} />
-          <RequestOutcome place={outcome} action={question.answer?.action} at={question.answer?.at} isQuestion />
+          <QuestionOutcome place={outcome} action={question.answer?.action} at={question.answer?.at} />
         </>
       )}
     </div>

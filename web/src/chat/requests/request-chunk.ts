@@ -1,5 +1,7 @@
 /** What a turn asks its user: loaded when a conversation has such a request. */
 
-export { CallApproval } from "./call-approval";
-export { ClientRequest } from "./client-request";
-export { QuestionCard } from "./question-card";
+import "../../styles/requests.css";
+
+export { AllowedTools } from "../../overlays/allowed-tools";
+export { ApprovalsBell } from "./approvals-bell";
+export { Request } from "./request";

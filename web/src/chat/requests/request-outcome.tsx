@@ -1,59 +1,46 @@
-import { type ApprovalAction, type ApprovalScope, type OutboxItem, type Problem } from "@threadkeep/client";
-import { Ban, Check, Clock, MessageSquare, MonitorSmartphone, type LucideIcon } from "lucide-react";
+import { type AnswerBody, type ApprovalAction, type OutboxItem, type Problem } from "@threadkeep/client";
+import { Ban, Clock, MessageSquare, type LucideIcon } from "lucide-react";
 import { type RefObject } from "react";
 
 import { describeProblem } from "../../ui/problem-bar";
-import { useWords } from "../../words";
+import { useWords, type Words } from "../../words";
+import { capitalized } from "../../words/format";
 import { useRequestWords, type RequestWords } from "../../words/requests";
 import { MessageTime } from "../message-time";
 import { UnsentStatus } from "../unsent-status";
 
 interface Props {
   place: RefObject<HTMLParagraphElement | null>;
-  /** Missing if the turn ended without a decision. */
+  /** Missing if the turn ended without an answer. */
   action: ApprovalAction | undefined;
-  scope?: ApprovalScope;
   at?: string;
-  /** The requested tool. */
-  about?: string;
-  /** Whether a question was answered, not a call allowed. */
-  isQuestion?: boolean;
 }
 
-const ICONS: Record<ApprovalAction, LucideIcon> = { allow: Check, edit: Check, answer: MessageSquare, result: MonitorSmartphone, deny: Ban, expire: Clock };
+const ICONS: Partial<Record<ApprovalAction, LucideIcon>> = { answer: MessageSquare, deny: Ban };
 
-/** What was chosen, here or in another tab. */
-export function RequestOutcome({ place, action, scope, at, about, isQuestion = false }: Props) {
+/** What became of a question, here or in another tab; a call says it in its own line. */
+export function QuestionOutcome({ place, action, at }: Props) {
+  const words = useWords();
   const requestWords = useRequestWords();
-  // A newer server may know further actions.
-  const Icon = (action && (ICONS as Partial<typeof ICONS>)[action]) ?? Clock;
+  const Icon = (action && ICONS[action]) ?? Clock;
   return (
     <p ref={place} className="outcome" tabIndex={-1} data-action={action ?? "none"}>
       <Icon aria-hidden />
-      <span>{outcomeOf(requestWords, action, scope, isQuestion)}</span>
-      {about && <code className="name">{about}</code>}
+      <span>{capitalized(answeredAs(words, requestWords, action))}</span>
       {at && <MessageTime at={at} />}
     </p>
   );
 }
 
-export function outcomeOf(requestWords: RequestWords, action: ApprovalAction | undefined, scope?: ApprovalScope, isQuestion = false): string {
-  switch (action) {
-    case "allow":
-      return scope === "conversation" ? requestWords.allowedHere : requestWords.allowedOnce;
-    case "edit":
-      return requestWords.allowedEdited;
-    case "answer":
-      return requestWords.answered;
-    case "result":
-      return requestWords.runByClient;
-    case "deny":
-      return isQuestion ? requestWords.declined : requestWords.denied;
-    case "expire":
-      return requestWords.expired;
-    default:
-      return action ?? requestWords.unanswered;
-  }
+function answeredAs(words: Words, requestWords: RequestWords, action: ApprovalAction | undefined): string {
+  if (action === "answer") return requestWords.answered;
+  if (action === "deny") return requestWords.declined;
+  return action === "expire" ? words.outcomes.expire : words.outcomes.none;
+}
+
+function decidedAs(words: Words, requestWords: RequestWords, { action, scope = "once" }: AnswerBody, isQuestion: boolean): string {
+  if (isQuestion || action === "answer") return answeredAs(words, requestWords, action);
+  return action === "allow" ? words.outcomes[scope] : words.outcomes[action];
 }
 
 /** Why a decision wasn't accepted, or hasn't arrived. */
@@ -61,8 +48,7 @@ export function DecisionProblem({ problem, unsent, isQuestion = false }: { probl
   const words = useWords();
   const requestWords = useRequestWords();
   if (unsent?.state === "waiting" && unsent.entry.kind === "answer") {
-    const { action, scope } = unsent.entry.body;
-    return <UnsentStatus item={unsent} about={requestWords.unsentAnswer(outcomeOf(requestWords, action, scope, isQuestion))} />;
+    return <UnsentStatus item={unsent} about={requestWords.unsentAnswer(decidedAs(words, requestWords, unsent.entry.body, isQuestion))} />;
   }
   if (!problem) return null;
   const messages: Record<string, string> = {

@@ -1,8 +1,8 @@
-import { type TurnEvent, type TurnView } from "@threadkeep/client";
+import { type LiveReply, type TurnEvent } from "@threadkeep/client";
 import { Pause, Play, RotateCcw } from "lucide-react";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { nextStop, playedAt, positionOf, replayOf, replyBefore, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../turn/replay";
+import { nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../turn/replay";
 import { type Timeline } from "../../turn/timeline";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
@@ -17,13 +17,16 @@ const KEY_SHARE = 1 / 20;
 interface Props {
   /** Keys play and scrub wherever in it the focus is. */
   dialog: RefObject<HTMLDialogElement | null>;
-  turn: TurnView;
+  /** The reply before its first event. */
+  before: LiveReply;
   events: readonly TurnEvent[];
   timeline: Timeline;
+  /** What a replay without the event log is made from. */
+  source?: string;
 }
 
 /** Replays a turn: the growing reply, and the step at each moment. */
-export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
+export function ReplayPlayer({ dialog, before, events, timeline, source }: Props) {
   const words = useWords();
   const turnWords = useTurnWords();
   const replay = useMemo(() => replayOf(events), [events]);
@@ -43,7 +46,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
     player.toggle();
   };
   const stops = useMemo(() => stopsOf(replay, timeline), [replay, timeline]);
-  const rewind = useMemo(() => new Rewind(replyBefore(turn), replay.events), [turn, replay]);
+  const rewind = useMemo(() => new Rewind(before, replay.events), [before, replay]);
   const position = isPlaying && prefersStillness() ? stopAt(stops, player.position) : player.position;
   const time = timeAt(replay, position);
   const played = playedAt(replay, position);
@@ -116,7 +119,7 @@ export function ReplayPlayer({ dialog, turn, events, timeline }: Props) {
       </p>
       <ReplayedReply box={box} reply={rewind.at(played)} isRunning={!isAtEnd} />
       <p className="about replay-about">
-        {replay.events[0]?.replayed && <span>{turnWords.madeFromReply}</span>}
+        {replay.events[0]?.replayed && <span>{source ?? turnWords.madeFromReply}</span>}
         {replay.leftOut > 0 && <span>{turnWords.idleShortened(duration(replay.leftOut))}</span>}
         <span className="keys">{turnWords.playKeys}</span>
       </p>

@@ -2,9 +2,10 @@ import { waitingCalls, type LiveReply } from "@threadkeep/client";
 import { Clock } from "lucide-react";
 import { memo, useLayoutEffect, useMemo, useRef, type RefObject, type UIEvent } from "react";
 
-import { liveActivity, shownSegments } from "../../turn/activity";
+import { isLive, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
-import { useWords, type Words } from "../../words";
+import { WithCode } from "../../ui/with-code";
+import { useRequestWords, type RequestWords } from "../../words/requests";
 import { useTurnWords } from "../../words/turn";
 import { ReplyPart } from "../reply/reply-part";
 
@@ -19,14 +20,13 @@ const NEAR_PX = 24;
 
 /** A reply at a moment of its turn, read-only. */
 export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box: place }: Props) {
-  const words = useWords();
+  const requestWords = useRequestWords();
   const turnWords = useTurnWords();
   const own = useRef<HTMLDivElement>(null);
   const box = place ?? own;
   const { parts } = reply.message;
   const segments = useMemo(() => shownSegments(parts, isRunning), [parts, isRunning]);
   const waiting = useMemo(() => waitingCalls(parts), [parts]);
-  const liveAt = isRunning ? liveActivity(segments) : -1;
   /** Whether the user reads at its end. */
   const pinned = useRef(true);
   const hasGrown = useRef(false);
@@ -48,13 +48,15 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
           {isRunning && isUndecided(segment) ? (
             <p className="outcome" data-action="none">
               <Clock aria-hidden />
-              <span>{askedIn(words, segment)}</span>
+              <span>
+                <WithCode text={askedIn(requestWords, segment)} />
+              </span>
             </p>
           ) : (
             <ReplyPart
               segment={segment}
               growing={isRunning && reply.isGrowing && segment.to === parts.length - 1}
-              live={index === liveAt}
+              live={isRunning && isLive(segments, index)}
               running={false}
               waiting={waiting}
               progress={reply.progress}
@@ -73,14 +75,13 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
 /** Whether it asks something that was undecided at that moment; the user can't decide here. */
 function isUndecided(segment: Segment): boolean {
   if (segment.kind === "question") return segment.question.answer === undefined;
-  if (segment.kind === "client_request") return segment.call.clientRequest?.action === undefined && segment.call.status === "running";
-  return segment.kind === "approval" && segment.call.approval?.action === undefined && segment.call.status === "running";
+  return segment.kind === "client_request" || segment.kind === "approval";
 }
 
-function askedIn(words: Words, segment: Segment): string {
+function askedIn(requestWords: RequestWords, segment: Segment): string {
   if (segment.kind === "question") return segment.question.message;
   if (segment.kind === "client_request") return segment.call.clientRequest!.message;
-  return segment.kind === "approval" ? words.allowCall(segment.call.toolName, segment.call.server) : "";
+  return segment.kind === "approval" ? requestWords.allowCall("", segment.call.toolName, segment.call.server) : "";
 }
 
 async function ignored(): Promise<boolean> {

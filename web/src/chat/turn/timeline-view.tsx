@@ -35,10 +35,10 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
           >
             {onSeek ? (
               <button type="button" className="title" title={turnWords.goToStep(title)} onClick={() => onSeek(span.from)}>
-                {title}
+                {span.kind === "tool" ? <code>{title}</code> : title}
               </button>
             ) : (
-              <span className="title">{title}</span>
+              <span className="title">{span.kind === "tool" ? <code>{title}</code> : title}</span>
             )}
             <small>{duration(span.to - span.from)}</small>
             <span className="track" aria-hidden>

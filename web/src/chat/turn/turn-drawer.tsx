@@ -1,4 +1,5 @@
 import "../../styles/drawer.css";
+import "../../styles/requests.css";
 import "../../styles/turn.css";
 
 import { waitsForUser, type UsageView } from "@threadkeep/client";
@@ -6,7 +7,8 @@ import { Link, X } from "lucide-react";
 import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
 
 import { hrefOf } from "../../state/route";
-import { modelCallsOf } from "../../turn/model-calls";
+import { modelCallsOf, unpricedModels } from "../../turn/model-calls";
+import { replyBefore } from "../../turn/replay";
 import { timelineOf } from "../../turn/timeline";
 import { CopyButton } from "../../ui/copy-button";
 import { Fact } from "../../ui/fact";
@@ -79,7 +81,10 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
   const words = useWords();
   const turnWords = useTurnWords();
   const timeline = useMemo(() => timelineOf(events), [events]);
+  const before = useMemo(() => replyBefore(turn), [turn]);
+  const calls = useMemo(() => modelCallsOf(events), [events]);
   const { usage, error } = turn;
+  const model = reply.message.model ?? turn.model ?? null;
   // The loaded state of a running turn is outdated by now.
   const status = !isRunning ? turn.status : waitsForUser(reply.message.parts) ? "WAITING" : "RUNNING";
   return (
@@ -90,9 +95,10 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
       <dl className="facts">
         <Fact name={turnWords.started} value={dateTime(turn.startedAt, words.locale)} />
         <Fact name={turnWords.duration} value={duration(timeline.duration)} />
-        <Fact name={words.model} value={reply.message.model ?? turn.model ?? "–"} />
+        <Fact name={words.model} value={model ?? "–"} />
         {usage && <Spent usage={usage} />}
         {turn.cost && <Fact name={words.cost} value={money(turn.cost, words.locale)} />}
+        {usage && !turn.cost && !isRunning && <UnknownCost models={unpricedModels(calls, model)} />}
       </dl>
       {error && (
         <p className="ending" data-kind="failed">
@@ -110,12 +116,12 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
           <TimelineView timeline={timeline} />
         </section>
       ) : events.length ? (
-        <ReplayPlayer dialog={dialog} turn={turn} events={events} timeline={timeline} />
+        <ReplayPlayer dialog={dialog} before={before} events={events} timeline={timeline} />
       ) : (
         <p className="hint about">{turnWords.noEvents}</p>
       )}
       <TurnTools parts={reply.message.parts} progress={reply.progress} />
-      <TurnTokens calls={modelCallsOf(events)} usage={usage} cost={turn.cost} />
+      <TurnTokens calls={calls} usage={usage} cost={turn.cost} />
       {receipt && (
         <>
           <h3>{turnWords.context}</h3>
@@ -126,16 +132,25 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
   );
 }
 
+/** Left out, it would look as if nothing had to be paid. */
+function UnknownCost({ models }: { models: readonly string[] }) {
+  const words = useWords();
+  const turnWords = useTurnWords();
+  const named = new Intl.ListFormat(words.locale).format(models);
+  return <Fact name={words.cost} value={turnWords.costNotKnown} note={named && turnWords.noPriceFor(named)} />;
+}
+
 /** Tokens; cached ones only if there are any, as not every provider has a cache. */
 function Spent({ usage }: { usage: UsageView }) {
   const { locale, estimated, ...words } = useWords();
-  const counted = (count: number) => count.toLocaleString(locale) + (usage.estimated ? ` (${estimated})` : "");
+  const turnWords = useTurnWords();
+  const counted = (count: number) => ({ value: count.toLocaleString(locale), note: usage.estimated ? estimated : undefined });
   return (
     <>
-      <Fact name={words.inputTokens} value={counted(usage.inputTokens)} />
-      <Fact name={words.outputTokens} value={counted(usage.outputTokens)} />
-      {usage.cacheReadTokens > 0 && <Fact name={words.cacheReadTokens} value={counted(usage.cacheReadTokens)} />}
-      {usage.cacheWriteTokens > 0 && <Fact name={words.cacheWriteTokens} value={counted(usage.cacheWriteTokens)} />}
+      <Fact name={words.inputTokens} {...counted(usage.inputTokens)} />
+      <Fact name={words.outputTokens} {...counted(usage.outputTokens)} />
+      {usage.cacheReadTokens > 0 && <Fact name={turnWords.cacheReadTokens} {...counted(usage.cacheReadTokens)} />}
+      {usage.cacheWriteTokens > 0 && <Fact name={turnWords.cacheWriteTokens} {...counted(usage.cacheWriteTokens)} />}
     </>
   );
 }

@@ -1,6 +1,7 @@
 import { waitingCalls, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
 
 import { useTurnWords } from "../../words/turn";
+import { previewsByCall } from "../reply/activity-steps";
 import { ToolStep } from "../reply/tool-step";
 
 interface Props {
@@ -13,6 +14,7 @@ export function TurnTools({ parts, progress }: Props) {
   const turnWords = useTurnWords();
   const calls = parts.filter((it): it is PartOf<"tool_call"> => it.type === "tool_call");
   const waiting = waitingCalls(parts);
+  const previews = previewsByCall(calls);
   if (!calls.length) return null;
   return (
     <>
@@ -23,6 +25,7 @@ export function TurnTools({ parts, progress }: Props) {
           <li key={index}>
             <ToolStep
               call={call}
+              preview={previews.get(call) ?? ""}
               progress={progress[call.toolCallId]}
               isWaiting={waiting.has(call.toolCallId)}
               open={calls.length === 1}

@@ -219,7 +219,7 @@ it("queues a message with files that was to steer, and says so", async () => {
   const { drawn, box, onSend } = composer({ running: true, queues: true, onStop: vi.fn() });
   await act(async () => keepFiles("c1", [kept("a.txt")]));
   expect(drawn.find("#limit").textContent).toContain("Files can’t join a running answer");
-  expect(drawn.allNamed("Add to this answer")).toEqual([]);
+  expect(drawn.allNamed("Add to the running answer")).toEqual([]);
   await press(box, "Enter", { ctrlKey: true });
   expect(onSend).toHaveBeenCalledExactlyOnceWith("", false, [outgoing(kept("a.txt"))]);
 });

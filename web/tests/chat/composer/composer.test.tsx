@@ -63,9 +63,8 @@ it("takes another text, too, on which Enter was pressed while the first was bein
   expect(onSend).toHaveBeenCalledTimes(1);
   await act(async () => {
     stored[0]!(true);
-    await new Promise((resolve) => setTimeout(resolve));
+    await vi.waitFor(() => expect(onSend.mock.calls.map(([text]) => text)).toEqual(["first", "second"]));
   });
-  expect(onSend.mock.calls.map(([text]) => text)).toEqual(["first", "second"]);
   await act(async () => stored[1]!(true));
   expect(box.value).toBe("");
 });
@@ -129,7 +128,7 @@ describe("while a turn runs", () => {
     await type(box, "then this");
     await click(drawn.named("Add to queue"));
     await type(box, "no, that");
-    await click(drawn.named("Add to this answer"));
+    await click(drawn.named("Add to the running answer"));
     expect(onSend.mock.calls).toEqual([["then this", false, []], ["no, that", true, []]]);
     expect(drawn.named("Stop").isConnected).toBe(true);
   });
@@ -147,9 +146,9 @@ describe("while a turn runs", () => {
 
   it("that waits for its user, it says that a message ends it, and steers nothing", async () => {
     const { box, drawn, onSend } = composer({ ...running, waiting: true });
-    expect(drawn.find("#limit").textContent).toContain("ends this turn");
+    expect(drawn.find("#limit").textContent).toContain("cancels it");
     await type(box, "never mind");
-    expect(drawn.allNamed("Add to this answer")).toEqual([]);
+    expect(drawn.allNamed("Add to the running answer")).toEqual([]);
     expect(drawn.named("Send").isConnected).toBe(true);
     await press(box, "Enter", { ctrlKey: true });
     expect(onSend).toHaveBeenCalledExactlyOnceWith("never mind", false, []);

@@ -51,7 +51,7 @@ it("has a place for an image before it has come, and opens it in full size", asy
   await click(button);
   expect(viewed.get()?.fileName).toBe("a.png");
   viewed.set(null);
-  expect(drawn.find(".file-chip").textContent).toBe("Download notes.mdMD · 2.0 KB");
+  expect(drawn.find(".file-chip").textContent).toBe("Open notes.mdMD · 2.0 KB");
 });
 
 it("draws no bubble where there are only files", () => {

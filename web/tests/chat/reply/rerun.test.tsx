@@ -43,8 +43,8 @@ const comes = (check: () => void) =>
 
 async function tried(onRegenerate = vi.fn()) {
   const drawn = draw(<RerunDrawer agentId="a" message={message} onRegenerate={onRegenerate} onClose={() => {}} />);
-  await comes(() => expect(drawn.find<HTMLSelectElement>("select").value).toBe("default/new"));
-  await click(drawn.find("form button"));
+  await comes(() => expect(drawn.find(".picker-field").textContent).toBe("default/new"));
+  await click(drawn.find("form [type=submit]"));
   await comes(() => expect(drawn.text).toContain("Run again"));
   return drawn;
 }

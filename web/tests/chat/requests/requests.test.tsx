@@ -89,10 +89,10 @@ describe("a call that needs leave", () => {
   it("shows what would be called, with its arguments as people read them", async () => {
     const turn = new Turn(called("t1", values), asked("r1", "t1"));
     const drawn = draw(reply(turn.state));
-    expect(drawn.named("Allow order (shop)?").isConnected).toBe(true);
+    expect(drawn.named("Let the agent run order from shop?").isConnected).toBe(true);
     const rows = [...drawn.place.querySelectorAll("dl.arguments > div")].map((it) => it.textContent);
     expect(rows).toEqual(["itemtea", "count3", "tagsa, b", 'to{"city":"Bern"}']);
-    expect(drawn.find(".activity .summary-text").textContent).toBe("Waiting for you");
+    expect(drawn.find(".activity .summary-text").textContent).toBe("Waiting for you · order");
     expect(drawn.place.querySelector(".waiting, progress")).toBeNull();
     await click(drawn.named("View as JSON"));
     expect(drawn.find(".approval pre").textContent).toContain('"city": "Bern"');
@@ -130,7 +130,7 @@ describe("a call that needs leave", () => {
     const entry = { kind: "answer", id: "k", account, createdAt: 1, conversationId: "c", turnId, requestId: "r1", body: { action: "deny" } } as const;
     outbox.items.set([{ entry, state: "waiting", lasts: true, failures: 1 }]);
     const drawn = draw(reply(new Turn(called("t1"), asked("r1", "t1")).state));
-    expect(drawn.find(".unsent").textContent).toContain("Your answer: Denied. Not sent yet.");
+    expect(drawn.find(".unsent").textContent).toContain("Your answer: denied. Not sent yet.");
     await act(async () => outbox.items.set([]));
     expect(drawn.place.querySelector(".unsent")).toBeNull();
   });
@@ -155,12 +155,12 @@ describe("a call that needs leave", () => {
     await click(here.allNamed("Allow once")[0]!);
     turn.happen(answered("r1", "allow", { scope: "conversation" }));
     here.again(reply(turn.state, decide));
-    expect(here.find(".outcome").textContent).toContain("Allowed for this conversation");
+    expect(here.place.querySelectorAll(".approval")).toHaveLength(1);
     expect((document.activeElement as HTMLElement).dataset["request"]).toBe("r2");
     await click(here.named("Deny"));
     turn.happen(answered("r2", "deny"));
     here.again(reply(turn.state, decide));
-    expect(document.activeElement!.textContent).toContain("Denied");
+    expect(document.activeElement!.matches(".activity > summary")).toBe(true);
   });
 
   it("leaves the focus where it is when it was answered elsewhere", () => {
@@ -197,9 +197,12 @@ describe("a call that needs leave", () => {
 
   it("shows the arguments that were chosen instead", () => {
     const turn = new Turn(called("t1", { count: 3 }), asked("r1", "t1"), answered("r1", "edit", { arguments: { count: 1 } }));
+    turn.happen({ type: "tool_result", tool_call_id: "t1", tool_name: "order", status: "ok", result: 1, duration_ms: 120 });
+    turn.happen({ type: "done", status: "COMPLETED" });
+    turn.end();
     const drawn = draw(reply(turn.state));
-    expect(drawn.find(".outcome").textContent).toContain("Allowed with changes");
-    expect(drawn.find("dl.arguments").textContent).toBe("count1");
+    expect(drawn.find(".activity summary").textContent).toBe("Ran order: 1 · allowed with changes · 0.1 s");
+    expect(drawn.place.querySelectorAll(".part")).toHaveLength(1);
   });
 
   it.each([
@@ -222,7 +225,7 @@ describe("a call that needs leave", () => {
     turn.end();
     const drawn = draw(reply(turn.state));
     expect(drawn.allNamed("Allow once")).toEqual([]);
-    expect(drawn.find(".outcome").textContent).toContain("Not answered");
+    expect(drawn.find(".activity summary").textContent).toMatch(/^Didn’t run order · not answered/);
   });
 
   it("is what the turn waits for only when no other tool is at work", () => {
@@ -337,10 +340,10 @@ describe("a call that another client runs", () => {
     turn.happen(answered("k1", "result"), { type: "tool_result", tool_call_id: "t1", tool_name: "order", status: "ok", result: 1, duration_ms: 0 });
     drawn.again(reply(turn.state));
     expect(isWaiting(turn.state)).toBe(false);
-    expect([...drawn.place.querySelectorAll(".outcome")].map((it) => it.textContent)).toEqual([
-      expect.stringContaining("Allowed with changes"),
-      expect.stringContaining("Run by the app"),
-    ]);
+    turn.happen({ type: "done", status: "COMPLETED" });
+    turn.end();
+    drawn.again(reply(turn.state));
+    expect(drawn.find(".activity summary").textContent).toBe("Ran order: milk · run by the app");
   });
 });
 
@@ -348,12 +351,12 @@ it("folds what was superseded, and says once that it was continued", () => {
   const text = (said: string) => ({ type: "text", text: said });
   const turn = new Turn(text("I loo"), { type: "turn_resumed", attempt: 1 }, { type: "iteration_restart", iteration: 1, from_seq: 3 });
   const drawn = draw(reply(turn.state));
-  expect(drawn.named<HTMLDetailsElement>("Interrupted, then restarted").open).toBe(false);
+  expect(drawn.named<HTMLDetailsElement>("Interrupted · answer resumed").open).toBe(false);
   expect(drawn.text).not.toContain("Continued after");
   expect(drawn.find(".waiting").isConnected).toBe(true);
   turn.happen(text("I look."), { type: "usage", input_tokens: 1, output_tokens: 1, estimated: false }, called("t1"), { type: "turn_resumed", attempt: 1 });
   drawn.again(reply(turn.state));
-  expect(drawn.text).toContain("Interrupted, then continued automatically.");
+  expect(drawn.find(".ending[data-kind=continued]").textContent).toContain("Interrupted · answer resumed");
   expect([...drawn.place.querySelectorAll(".part > .markdown")].map((it) => it.textContent)).toEqual(["I look."]);
 });
 

@@ -45,8 +45,20 @@ const onReturn: OnReturn = (look, signal) => {
   document.addEventListener("visibilitychange", lookIfSeen, { signal });
 };
 
-/** Calls `draw` with the next frame, or now if the page is hidden, since hidden pages have no frames. */
+/** Whether a key was pressed that no frame has shown yet. */
+let isKeyWaiting = false;
+
+globalThis.window?.addEventListener("keydown", () => void (isKeyWaiting = true), { capture: true, passive: true });
+
+/**
+ * Calls `draw` with the next frame, or with the one after it if the next has a key to show: what the user types comes first.
+ * Calls it now if the page is hidden, since hidden pages have no frames.
+ */
 export function atNextFrame(draw: () => void): void {
-  if (document.hidden) draw();
-  else requestAnimationFrame(draw);
+  if (document.hidden) return draw();
+  requestAnimationFrame(() => {
+    if (!isKeyWaiting) return draw();
+    isKeyWaiting = false;
+    requestAnimationFrame(draw);
+  });
 }

@@ -1,11 +1,14 @@
 /** The user's active conversations, newest activity first, as far as the list was read, and all pinned ones. */
 
 import { type ApiClient } from "../api-client.ts";
+import { NO_COPIES, type Copies } from "../copies.ts";
 import { type ConversationPatch, type ConversationView, type PageView_ConversationView } from "../schema.ts";
 import { Store } from "../store.ts";
 
+const PATH = "/api/conversations";
 const PAGE = 40;
 const MOST_PINNED = 100;
+const MOST_COPIED = 300;
 
 export interface ConversationListState {
   items: readonly ConversationView[];
@@ -22,7 +25,10 @@ export class ConversationList {
   /** Counts the user's changes here: a response to an earlier request doesn't include them. */
   #changes = 0;
 
-  constructor(private readonly api: ApiClient) {}
+  constructor(
+    private readonly api: ApiClient,
+    private readonly copies: Copies = NO_COPIES,
+  ) {}
 
   /** Reads the first page and the pinned ones again; older ones that were read stay. */
   refresh = async (): Promise<void> => {
@@ -41,9 +47,14 @@ export class ConversationList {
         const items = [...first.items, ...pinned.items.filter((it) => !fresh.has(it.id)), ...below];
         return { items, nextCursor, state: "ready" };
       });
+      this.#keepCopy();
     } catch {
+      const copy = this.state.get().items.length ? undefined : await this.copies.read<ConversationView[]>(PATH);
       if (reading < this.#readings.shown) return;
-      this.state.update((list) => ({ ...list, state: list.items.length ? "ready" : "failed" }));
+      this.state.update((list) => {
+        const items = list.items.length ? list.items : (copy ?? []);
+        return { ...list, items, state: items.length || copy ? "ready" : "failed" };
+      });
     }
   };
 
@@ -89,10 +100,12 @@ export class ConversationList {
   /** Removes one that was deleted, here or elsewhere. */
   drop(id: string): void {
     this.#changes++;
-    this.state.update((list) => {
-      const items = list.items.filter((it) => it.id !== id);
-      return items.length === list.items.length ? list : { ...list, items };
-    });
+    this.copies.drop(`${PATH}/${id}`);
+    const list = this.state.get();
+    const items = list.items.filter((it) => it.id !== id);
+    if (items.length === list.items.length) return;
+    this.state.set({ ...list, items });
+    this.#keepCopy();
   }
 
   /** Shows at once that a turn has ended. */
@@ -109,7 +122,11 @@ export class ConversationList {
     this.state.set(UNREAD);
   }
 
+  #keepCopy(): void {
+    this.copies.keep(PATH, this.state.get().items.slice(0, MOST_COPIED));
+  }
+
   #page(query: { cursor?: string; limit?: number; pinned?: boolean }): Promise<PageView_ConversationView> {
-    return this.api.get<PageView_ConversationView>("/api/conversations", { limit: PAGE, status: "active", ...query });
+    return this.api.get<PageView_ConversationView>(PATH, { limit: PAGE, status: "active", ...query });
   }
 }

@@ -1,5 +1,7 @@
 /** Reads a conversation's messages: the latest, and older parts of its path. */
 
+import { type Copies } from "../copies.ts";
+import { ApiError, Unreachable } from "../errors.ts";
 import { type ConversationDetailView, type PageView_MessageView } from "../schema.ts";
 import { type ThreadContext } from "./context.ts";
 import { MOVED, tipOf } from "./state.ts";
@@ -17,6 +19,7 @@ export class Reading {
   constructor(
     private readonly thread: ThreadContext,
     private readonly followActiveTurn: () => void,
+    private readonly copies: Copies,
   ) {}
 
   /** Makes responses to earlier requests outdated, since the user is changing the conversation. */
@@ -34,10 +37,24 @@ export class Reading {
       if (signal.aborted || changes !== this.#changes || reading < this.#readings.taken) return;
       this.#readings.taken = reading;
       this.thread.dispatch({ type: "read", conversation, whole });
+      this.copies.keep(this.thread.path(), conversation);
+      this.thread.showConnection("good");
       this.followActiveTurn();
     } catch (error) {
-      await this.thread.fail(error, () => this.refresh(whole));
+      if (error instanceof ApiError && error.status === 404) this.copies.drop(this.thread.path());
+      const reread = this.thread.fail(error, () => this.refresh(whole));
+      if (!(error instanceof Unreachable && (await this.#showCopy(signal)))) await reread;
     }
+  }
+
+  /** Shows what this device has until the server can be reached; false if it has nothing, or more is shown already. */
+  async #showCopy(signal: AbortSignal): Promise<boolean> {
+    if (this.thread.current.conversation) return false;
+    const copy = await this.copies.read<ConversationDetailView>(this.thread.path());
+    if (!copy || signal.aborted || this.thread.current.conversation) return false;
+    // What ran then has ended since, or is followed once the server can be reached.
+    this.thread.dispatch({ type: "read", conversation: { ...copy, activeTurnId: null, queued: [] } });
+    return true;
   }
 
   async readOlder(): Promise<void> {

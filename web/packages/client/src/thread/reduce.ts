@@ -157,7 +157,7 @@ export function reduce(state: ThreadState, action: ThreadAction): ThreadState {
     case "stopping":
       return { ...state, stopping: true };
     case "connection":
-      return { ...state, connection: action.connection };
+      return state.connection === action.connection ? state : { ...state, connection: action.connection };
     case "ended": {
       if (state.live?.message.turnId !== action.turnId) return state;
       const conversation = state.conversation && { ...state.conversation, activeTurnId: null };

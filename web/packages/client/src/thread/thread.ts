@@ -2,6 +2,7 @@
 
 import { type ApiClient } from "../api-client.ts";
 import { type ClientTools } from "../client-tools.ts";
+import { NO_COPIES, type Copies } from "../copies.ts";
 import { type OutgoingMessage } from "../outbox/entry.ts";
 import { type OtherTabs } from "../outbox/ports.ts";
 import { type ConversationPatch, type ConversationView, type FeedbackBody, type FeedbackView } from "../schema.ts";
@@ -22,6 +23,7 @@ export interface ThreadOptions extends FollowingOptions, OutgoingOptions {
   tools?: ClientTools;
   /** Runs `work` while no other tab runs work of the same name. */
   alone?: OtherTabs["alone"];
+  copies?: Copies;
 }
 
 export class Thread {
@@ -42,7 +44,7 @@ export class Thread {
     const refresh = () => this.reading.refresh();
     const followActiveTurn = () => this.#following.followActiveTurn();
     this.state = context.state;
-    this.reading = new Reading(context, followActiveTurn);
+    this.reading = new Reading(context, followActiveTurn, options.copies ?? NO_COPIES);
     this.#following = new Following(context, options, refresh);
     this.#outgoing = new Outgoing(context, options, refresh, followActiveTurn);
     this.sending = new Sending(context, options.outbox, this.reading, this.#outgoing);

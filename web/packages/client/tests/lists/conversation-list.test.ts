@@ -87,3 +87,17 @@ it("shows nothing of a user who has signed out", async () => {
   await late();
   expect(conversations.state.get()).toEqual({ items: [], nextCursor: null, state: "loading" });
 });
+
+it("shows the copy on this device while the server is away, and keeps what it says", async () => {
+  const copies = { keep: vi.fn(), read: async <T>() => [conversation("c1")] as T, drop: vi.fn() };
+  const list = new ConversationList(new ApiClient({ baseUrl: "http://h", fetch: respond }), copies);
+  respond.mockRejectedValueOnce(new TypeError("offline"));
+  await list.refresh();
+  expect(list.state.get()).toMatchObject({ items: [{ id: "c1" }], state: "ready" });
+  kept = [conversation("c3"), conversation("c2")];
+  await list.refresh();
+  expect(copies.keep).toHaveBeenLastCalledWith("/api/conversations", kept);
+  list.drop("c3");
+  expect(copies.drop).toHaveBeenCalledWith("/api/conversations/c3");
+  expect(copies.keep).toHaveBeenLastCalledWith("/api/conversations", [kept[1]]);
+});

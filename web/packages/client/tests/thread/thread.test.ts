@@ -5,7 +5,7 @@ import { Outbox } from "../../src/outbox/outbox";
 import { type EntryStore } from "../../src/outbox/ports";
 import { serverTransport } from "../../src/outbox/server-transport";
 import { type ConversationView, type MessageView } from "../../src/schema";
-import { tipOf } from "../../src/thread/state";
+import { EMPTY_THREAD, tipOf } from "../../src/thread/state";
 import { Thread } from "../../src/thread/thread";
 import { UserEvents, type UserEvent } from "../../src/user-events";
 import { recording } from "../recordings";
@@ -60,6 +60,14 @@ class Server {
 const noStore: EntryStore = { all: async () => [], get: async () => undefined, put: async () => false, remove: async () => {} };
 const ask = vi.fn<(url: URL, options: RequestInit) => Promise<Response>>();
 
+/** What this device has, by path. */
+const copied = new Map<string, unknown>();
+const copies = {
+  keep: (path: string, view: unknown) => void copied.set(path, view),
+  read: async <T>(path: string) => copied.get(path) as T | undefined,
+  drop: (path: string) => void copied.delete(path),
+};
+
 let server: Server;
 let outbox: Outbox;
 let thread: Thread;
@@ -83,6 +91,7 @@ beforeEach(async () => {
     api,
     events,
     outbox,
+    copies,
     onReturn: (listener) => {
       look = listener;
     },
@@ -91,6 +100,7 @@ beforeEach(async () => {
 afterEach(() => {
   thread.leave();
   outbox.stop();
+  copied.clear();
   vi.unstubAllGlobals();
 });
 
@@ -276,4 +286,39 @@ it("asks the user who reads an older part before it shows what another client ha
   report({ id: "2", type: "conversation_changed", conversationId: "c" });
   await vi.waitFor(() => expect(state().problem?.code).toBe("PATH_CHANGED"));
   expect(ids()).toEqual(shown);
+});
+
+describe("a copy on this device", () => {
+  const away = async (): Promise<Response> => {
+    throw new TypeError("offline");
+  };
+
+  it("is shown while the server is away, without the turn that ran then, and what the server says replaces it", async () => {
+    await opened("1", "2");
+    copied.set("/api/conversations/c", { ...(copied.get("/api/conversations/c") as object), activeTurnId: "t" });
+    thread.leave();
+    thread.state.set(EMPTY_THREAD);
+    ask.mockImplementation(away);
+    await thread.join();
+    expect([ids(), state().connection, state().live]).toEqual([["1", "2"], "lost", null]);
+    server.path = chain("1", "2", "3");
+    ask.mockImplementation(server.respond);
+    await vi.waitFor(() => expect([ids(), state().connection]).toEqual([["1", "2", "3"], "good"]), { timeout: 30_000 });
+  });
+
+  it("replaces nothing that is shown already", async () => {
+    await opened("1", "2", "3");
+    copied.set("/api/conversations/c", { ...(copied.get("/api/conversations/c") as object), messages: chain("1") });
+    ask.mockImplementation(away);
+    look();
+    await vi.waitFor(() => expect(state().connection).toBe("lost"));
+    expect(ids()).toEqual(["1", "2", "3"]);
+  });
+
+  it("is dropped when the server no longer has the conversation", async () => {
+    await opened("1", "2");
+    ask.mockImplementation(async () => Response.json({ error: { code: "CONVERSATION_NOT_FOUND", message: "" } }, { status: 404 }));
+    look();
+    await vi.waitFor(() => expect(copied.size).toBe(0));
+  });
 });

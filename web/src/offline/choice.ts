@@ -1,0 +1,46 @@
+/** Whether conversations are kept on this device, which may not be its user's alone. */
+
+import { Store } from "@threadkeep/client";
+
+import { COPIES, DELETING } from "../state/copies";
+import { isLocal } from "../state/session";
+import { isForOfflineUse } from "./shell";
+
+/** `off`: nobody's. `on ID`: this user's, until they sign out. */
+const OFF = "off";
+const on = (userId: string) => `on ${userId}`;
+
+const isEmbedded = () => document.documentElement.dataset["embedded"] === "True";
+const isInstalled = () => matchMedia("(display-mode: standalone)").matches;
+
+/** What the user chose in this browser; null if nothing. */
+export const choice = new Store<string | null>(localStorage.getItem(COPIES));
+
+window.addEventListener("storage", ({ key }) => key === COPIES && choice.set(localStorage.getItem(COPIES)));
+
+/** Without a choice: where nobody signs in, and where the page was installed, which people do on devices of their own. */
+export function isWanted(userId: string): boolean {
+  const chosen = localStorage.getItem(COPIES);
+  if (!isForOfflineUse() || chosen === OFF) return false;
+  return chosen === on(userId) || (isLocal && !isEmbedded()) || isInstalled();
+}
+
+/** An installed page is its user's choice for the browser's tabs, too. */
+export function noteInstalled(userId: string): void {
+  if (isInstalled() && localStorage.getItem(COPIES) === null) choose(userId, true);
+}
+
+export function choose(userId: string, isOn: boolean): void {
+  write(isOn ? on(userId) : OFF);
+}
+
+/** The user has signed out, and all copies are deleted: the next one decides anew. That there are to be none stays. */
+export function forgetChoice(): void {
+  if (localStorage.getItem(COPIES) === DELETING) write(null);
+}
+
+function write(value: string | null): void {
+  if (value === null) localStorage.removeItem(COPIES);
+  else localStorage.setItem(COPIES, value);
+  choice.set(value);
+}

@@ -1,0 +1,56 @@
+import "../styles/offline.css";
+
+import { type MeView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
+import { CloudOff } from "lucide-react";
+import { useEffect, useState } from "react";
+
+import { idle } from "../state/copies";
+import { toast } from "../state/toasts";
+import { useOfflineWords } from "../words/offline";
+import { checkCopies } from "./checking";
+import { choice, isWanted } from "./choice";
+import { isAway, watchConnection } from "./connection";
+import { setKept } from "./keeping";
+import { isForOfflineUse } from "./shell";
+
+/** Says calmly that the server is away, and what is shown meanwhile. */
+export function OfflineBar({ me }: { me: MeView }) {
+  const offlineWords = useOfflineWords();
+  const isOffline = useStore(isAway);
+  const [wasOffline, setWasOffline] = useState(false);
+  useStore(choice);
+  useEffect(watchConnection, [me.id]);
+  useEffect(() => {
+    if (isOffline) return setWasOffline(true);
+    // Once at the start, and after each time without a connection.
+    const leaving = new AbortController();
+    const check = async () => {
+      await idle();
+      if (!leaving.signal.aborted) await checkCopies(me.id, leaving.signal);
+    };
+    check().catch(() => {}); // the browser has no copies
+    return () => leaving.abort();
+  }, [isOffline, me.id]);
+  const isKept = isWanted(me.id);
+  const keep = () => void setKept(me, true).then(() => toast(offlineWords.nowKept)).catch(() => toast(offlineWords.unsupported));
+  if (!isOffline && !wasOffline) return null;
+  return (
+    <div className={isOffline ? "offline" : "unseen"} role="status">
+      {isOffline ? (
+        <>
+          <span>
+            <CloudOff aria-hidden /> {navigator.onLine ? offlineWords.serverAway : offlineWords.offline} · {isKept ? offlineWords.showsCopies : offlineWords.showsNothing}
+          </span>
+          {!isKept && isForOfflineUse() && (
+            <button type="button" className="link" onClick={keep}>
+              {offlineWords.keep}
+            </button>
+          )}
+        </>
+      ) : (
+        offlineWords.back
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+import "../styles/previews.css";
+
+import { Download } from "lucide-react";
+import { useCallback } from "react";
+
+import { api } from "../api/api";
+import { download } from "../api/download";
+import { useLoaded } from "../hooks/use-loaded";
+import { Markdown } from "../markdown/markdown";
+import { LargerView } from "../overlays/larger-view";
+import { IconButton } from "../ui/icon-button";
+import { toastProblem } from "../ui/problem-bar";
+import { useWords } from "../words";
+import { usePreviewWords } from "../words/previews";
+import { CsvTable } from "./csv-table";
+import { FailureNote } from "./failure-note";
+import { type FileKind } from "./kinds";
+import { LargePreview } from "./large-preview";
+import { useFrameZoom } from "./use-frame-zoom";
+
+interface Props {
+  path: string;
+  name: string;
+  kind: FileKind;
+  onClose: () => void;
+}
+
+/** A file as what it is, above the page. */
+export function FilePreview({ path, name, kind, onClose }: Props) {
+  const words = useWords();
+  const previewWords = usePreviewWords();
+  const { scale, buttons } = useFrameZoom();
+  const { loaded, again } = useLoaded(
+    useCallback(async (signal: AbortSignal) => (await api.request(path, { headers: { Accept: "*/*" }, signal })).text(), [path]),
+  );
+  const save = () => void download(path, {}, name).catch((error: unknown) => toastProblem(words, error));
+  const actions = (
+    <>
+      {(kind === "svg" || kind === "mermaid") && buttons}
+      <IconButton icon={Download} label={words.download} onClick={save} />
+    </>
+  );
+  return (
+    <LargerView title={name} actions={actions} onClose={onClose}>
+      {loaded.state === "ready" && shown(loaded.value)}
+      {loaded.state === "failed" && <FailureNote kind="html" failure={{ what: "missing" }} onRetry={() => void again()} />}
+      {loaded.state === "loading" && <p className="drawing">{previewWords.drawing}</p>}
+    </LargerView>
+  );
+
+  function shown(text: string) {
+    if (kind === "csv") return <CsvTable text={text} />;
+    if (kind === "markdown") return <Markdown text={text} isPassage />;
+    return <LargePreview kind={kind} source={text} scale={scale} />;
+  }
+}

@@ -1,0 +1,72 @@
+/** What this device keeps of what the server said. The code that stores it is loaded after the first paint. */
+
+import { type Copies, type MeView } from "@threadkeep/client";
+
+const loadDevice = () => import("../offline/device");
+
+/** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
+export const COPIES = `threadkeep.copies.${new URL(".", document.baseURI).pathname}`;
+/** Written under that name until all copies are deleted, also if the browser is closed meanwhile. */
+export const DELETING = "deleting";
+
+/** Whose copies they are: nothing is kept before that is known. */
+let userId: string | null = null;
+/** What others left is deleted before anything is kept. */
+let owning: Promise<unknown> = Promise.resolve();
+
+export const copies: Copies = {
+  keep: (path, view) => {
+    const owner = userId;
+    if (owner !== null) void owning.then(idle).then(() => device((it) => it.keep(owner, path, view)));
+  },
+  read: async <T>(path: string) => {
+    const owner = userId;
+    return owner === null ? undefined : device((it) => it.read<T>(owner, path));
+  },
+  drop: (path) => void device((it) => it.drop(path)),
+};
+
+/** The server says who this is: what others left is deleted. */
+export function ownCopies(me: MeView): void {
+  userId = me.id;
+  owning = idle().then(() => device((it) => (userId === me.id ? it.own(me) : undefined)));
+}
+
+/** The user whose copies this device has, who can read them without the server. */
+export async function lastUser(): Promise<MeView | undefined> {
+  return device((it) => it.owner());
+}
+
+/** The server can't say who this is: the copies of that user are shown. */
+export function readCopiesOf(me: MeView): void {
+  userId = me.id;
+}
+
+/** The server no longer accepts this user. What they chose for this device stays. */
+export function clearCopies(): void {
+  userId = null;
+  void device((it) => it.clear());
+}
+
+/** The user signs out. */
+export function forgetCopies(): void {
+  if (localStorage.getItem(COPIES) !== "off") localStorage.setItem(COPIES, DELETING);
+  clearCopies();
+}
+
+/** Without its code, or where the browser refuses, the device has nothing. */
+async function device<T>(run: (device: Awaited<ReturnType<typeof loadDevice>>["device"]) => T): Promise<Awaited<T> | undefined> {
+  try {
+    return await run((await loadDevice()).device);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Waits until the page is drawn and has nothing to do. */
+export function idle(): Promise<void> {
+  return new Promise((resolve) => {
+    if ("requestIdleCallback" in window) requestIdleCallback(() => resolve(), { timeout: 2000 });
+    else setTimeout(resolve, 200);
+  });
+}

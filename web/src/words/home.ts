@@ -1,0 +1,27 @@
+/** The texts of the first screen below its composer; they load with it. */
+
+import { useStore } from "@threadkeep/react";
+
+import { language, type Language } from "../state/preferences";
+
+const en = {
+  allAgents: "All agents",
+  defaultAbout: "The default agent.",
+  newAgentAbout: "Give it a prompt, tools and documents of its own.",
+  requests: "Waiting for you",
+  recent: "Recent conversations",
+};
+
+const zh: typeof en = {
+  allAgents: "全部智能体",
+  defaultAbout: "默认智能体。",
+  newAgentAbout: "为它配置专属的提示词、工具和文档。",
+  requests: "等待你处理",
+  recent: "最近的对话",
+};
+
+export const homeWords: Record<Language, typeof en> = { en, zh };
+
+export function useHomeWords(): typeof en {
+  return homeWords[useStore(language)];
+}

@@ -1,0 +1,56 @@
+/** The texts of previews and tables; they load with the first one. */
+
+import { useStore } from "@threadkeep/react";
+
+import { language, type Language } from "../state/preferences";
+import { grouped } from "./format";
+
+const en = {
+  view: "View",
+  preview: "Preview",
+  code: "Code",
+  kinds: { html: "Web page", mermaid: "Diagram", svg: "Image" },
+  previewOf: (name: string) => `Preview: ${name}`,
+  drawing: "Drawing…",
+  larger: "Larger view",
+  broken: { html: "This page can’t be shown:", mermaid: "This diagram can’t be drawn:", svg: "This image can’t be shown:" },
+  silent: "The preview stopped responding, so it was closed.",
+  flooding: "The preview was closed because it kept the page too busy.",
+  missing: "The preview couldn’t be loaded. Check your connection.",
+  again: "Try again",
+  blocked: (hosts: string) => `Previews have no network. Blocked: ${hosts}`,
+  rows: (count: number) => (count === 1 ? "1 row" : `${grouped(count)} rows`),
+  firstRows: (shown: number, all: number) => `First ${grouped(shown)} of ${grouped(all)} rows`,
+  table: "Table",
+  downloadCsv: "Download as CSV",
+  tableName: "table",
+};
+
+export type PreviewWords = typeof en;
+
+const zh: PreviewWords = {
+  view: "查看方式",
+  preview: "预览",
+  code: "代码",
+  kinds: { html: "网页", mermaid: "图表", svg: "图片" },
+  previewOf: (name) => `预览：${name}`,
+  drawing: "正在绘制…",
+  larger: "放大查看",
+  broken: { html: "无法显示该网页：", mermaid: "无法绘制该图表：", svg: "无法显示该图片：" },
+  silent: "预览没有响应，已关闭。",
+  flooding: "预览占用了过多资源，已关闭。",
+  missing: "预览加载失败，请检查网络连接。",
+  again: "重试",
+  blocked: (hosts) => `预览不能访问网络，已阻止：${hosts}`,
+  rows: (count) => `${grouped(count)} 行`,
+  firstRows: (shown, all) => `前 ${grouped(shown)} 行，共 ${grouped(all)} 行`,
+  table: "表格",
+  downloadCsv: "下载 CSV",
+  tableName: "表格",
+};
+
+export const previewWords: Record<Language, PreviewWords> = { en, zh };
+
+export function usePreviewWords(): PreviewWords {
+  return previewWords[useStore(language)];
+}

@@ -1,0 +1,23 @@
+/** What the Guide's crash says; it loads with it. */
+
+import { useStore } from "@threadkeep/react";
+
+import { language, type Language } from "../state/preferences";
+
+const en = {
+  there: "Server connected",
+  gone: "Server gone · resuming…",
+  back: "Server back · continued from the log",
+};
+
+const zh: typeof en = {
+  there: "服务器已连接",
+  gone: "服务器中断 · 正在恢复…",
+  back: "服务器已恢复 · 从日志继续",
+};
+
+export const stageWords: Record<Language, typeof en> = { en, zh };
+
+export function useStageWords(): typeof en {
+  return stageWords[useStore(language)];
+}
