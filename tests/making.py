@@ -22,11 +22,13 @@ from threadkeep.domain.ids import (
     CompactionId,
     ConversationId,
     DocumentId,
+    MemoryId,
     PayloadId,
     TurnId,
     UserId,
     new_uuid,
 )
+from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
 from threadkeep.domain.parts import Parts, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
@@ -223,6 +225,13 @@ async def keep_call(
     ended = begun.conversation.end_turn(begun.turn, reply, now + 1)
     await keep_ended(store, ended)
     return ended.conversation, call
+
+
+async def keep_memory(store: Store, agent_id: AgentId, content: str, user: UserId = ALICE) -> Memory:
+    """Something that an agent remembers."""
+    memory = Memory(MemoryId(new_uuid()), content, ("tea",), NOW)
+    await store.memories.add(user, agent_id, memory, most=100)
+    return memory
 
 
 async def keep_briefing(

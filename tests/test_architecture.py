@@ -83,6 +83,7 @@ EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
     "threadkeep.mcp.sessions.launch",
+    "threadkeep.protocols.mcp.exchange",
     "threadkeep.cli.embedded",
     "threadkeep.http.sign_in.by_token",
     "threadkeep.storage.database.postgres",
@@ -95,6 +96,7 @@ EXTRAS = {
     "xllamacpp",
     "jsonschema",
     "referencing",
+    "markdown_it",
 }
 MOST_IN_A_FOLDER = 40
 # These load modules of ours by name when they are asked for. The names in them count as imports.
@@ -114,10 +116,14 @@ SHORT_LIVED = {
     "threadkeep.engine.call_tasks.CallTasks.start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
+    "threadkeep.services.exchange.import_runs.ImportRuns._start": "one import; an error ends it",
+    "threadkeep.services.exchange.import_runs.ImportRuns._run": "notes of one import, which ends them",
+    "threadkeep.services.exchange.import_runs.ImportRuns._room_for": "until it is one import's turn",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.requests.stream.EventStream.__call__": "a stream's client",
     "threadkeep.http.api.reruns._Running.__aenter__": "a rerun; its stream's end cancels it",
-    "threadkeep.http.api.reruns._finished": "a rerun; the request waits for it",
+    "threadkeep.requests.leaving.unless_client_leaves": "one response; the request waits for it",
+    "threadkeep.services.completions.completion.Completion.__init__": "a reply; its reader's end cancels it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",
     "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
     "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",

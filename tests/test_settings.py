@@ -269,7 +269,12 @@ def test_names_that_are_none_of_ours_are_found_with_the_setting_meant():
 
 
 def test_what_we_tell_mcp_servers_is_no_mistyped_setting():
-    assert misnamed({"THREADKEEP_USER_ID": "alice", "THREADKEEP_CONFIG": "threadkeep.toml"}) == []
+    assert (
+        misnamed(
+            {"THREADKEEP_USER_ID": "alice", "THREADKEEP_KEY": "tk_x", "THREADKEEP_CONFIG": "threadkeep.toml"}
+        )
+        == []
+    )
 
 
 def test_workers_share_what_one_server_may_use():

@@ -154,6 +154,8 @@ def context(browser: Browser, server: Server) -> Iterator[BrowserContext]:
         locale="en-GB",
         base_url=server.url,
         extra_http_headers=server.headers,
+        # Requests that a worker answers would pass by what a test routes; test_offline.py has it.
+        service_workers="block",
     )
     context.set_default_timeout(PATIENCE_MS)
     watched = Watched(context, server.url)

@@ -18,6 +18,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "note": ("Writes down a text.", {"text": {"type": "string"}}),
     "frame": ("Asks how the frame should be, and makes it.", {}),
+    "plan": ("Draws a plan, as a file.", {}),
     "sell": ("Sends the user to where they pay.", {}),
 }
 CHART = {"chart_data": {"title": "Drawing", "series": [{"data": [1, 2]}]}}
@@ -40,6 +41,15 @@ PAYING = {
     "message": "Please pay.",
     "url": "https://pay.example.org/frames/7",
     "elicitationId": "7",
+}
+
+# A large image that would do something, if it could.
+PLAN = {
+    "uri": "file:///plan.svg",
+    "mimeType": "image/svg+xml",
+    "text": '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">'
+    + "<script>top.location = 'about:blank'</script>" * 20_000
+    + '<rect width="40" height="20"/></svg>',
 }
 
 _speaking = threading.Lock()
@@ -83,6 +93,8 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
             say(id=number, result=draw(**arguments))
         case "note":
             say(id=number, result=text(arguments["text"]))
+        case "plan":
+            say(id=number, result={"content": [{"type": "resource", "resource": PLAN}]})
         case "frame":
             say(id=number, result=frame())
         case _:

@@ -21,6 +21,8 @@ CHANGING = [
     (re.compile(r"[Jj]ust now|# (minutes?|seconds?) ago"), "<ago>"),
     (re.compile(r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* # # #\s[AP]M"), "<date>"),
     (re.compile(r"# (ms|s|min)\b"), "# s"),
+    # A line of tools says how long they took, unless nobody would notice.
+    (re.compile(r"^ *- text: · # s\n|(?<=:) · # s(?= ·)| · # s$", re.MULTILINE), ""),
 ]
 
 

@@ -3,6 +3,7 @@
 python -m tests.browser.screens    # writes docs/screens/*.png
 """
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,12 +46,35 @@ TITLES = [
     "Why is the sky blue?",
 ]
 
+ANALYST = {
+    "icon": "chart",
+    "color": "teal",
+    "starters": ["How did our sales develop in 2026?", "Which customers left us?"],
+}
+OTHERS = [
+    {
+        "name": "Lawyer",
+        "description": "Reads contracts, and says what they mean.",
+        "settings": {"icon": "scale", "color": "violet", "starters": ["Is there a notice period?"]},
+    },
+]
+
 
 def sales(year: int) -> dict[str, Any]:
     """What was sold in a year and in the one before, by quarter."""
     series = [{"name": str(it), "data": SOLD[it]} for it in (year - 1, year)]
     chart = {"type": "bar", "title": f"Sales in {year}, thousands", "labels": QUARTERS, "series": series}
     return {"total": sum(SOLD[year]), "before": sum(SOLD[year - 1]), "chart_data": chart}
+
+
+def refund(order: str) -> str:
+    """Pays a customer back."""
+    return f"Paid back: {order}."
+
+
+def send_offer(customer: str) -> str:
+    """Sends an offer by mail."""
+    return f"Sent to {customer}."
 
 
 def spoken(text: str) -> Sequence[Say]:
@@ -108,16 +132,19 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Replying(*replies()) as model,
-        ToolServer(sales, name="shop") as shop,
+        ToolServer(sales, refund, send_offer, name="shop") as shop,
         Server(Path(folder), **_settings(model)) as server,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
         page = open_page(browser, server, "en-GB")
         with server.client() as client:
-            settings = {"mcpServers": {"shop": shop.settings}}
-            agent = client.post("/api/agents", json={"name": "Analyst", "settings": settings}).json()["id"]
+            settings = {**ANALYST, "mcpServers": {"shop": shop.settings}}
+            body = {"name": "Analyst", "description": "Knows what was sold, and why.", "settings": settings}
+            agent = client.post("/api/agents", json=body).json()["id"]
             client.post(f"/api/agents/{agent}/mcp-servers/shop/test")  # its start is not what is shown
+            for other in OTHERS:
+                client.post("/api/agents", json=other)
             for title in TITLES:
                 client.post(f"/api/agents/{agent}/conversations", json={"title": title})
         page.goto(f"/#/new/{agent}")
@@ -132,7 +159,14 @@ def main() -> None:
         dark.goto(page.url)
         done(dark)
         shoot(dark, "conversation-dark", size=TALL)
+        page.goto("/#/")
+        expect(page.get_by_role("heading", name="Recent conversations")).to_be_visible()
+        shoot(page, "home")
         page.goto(f"/#/agents/{agent}")
+        page.get_by_role("tab", name="Permissions").click()
+        page.get_by_role("radiogroup", name="refund").get_by_role("radio", name="Ask").check(force=True)
+        shoot(page, "permissions")
+        page.get_by_role("button", name="Save").click()
         page.get_by_role("tab", name="Documents").click()
         _documents(page)
         shoot(page, "documents")
@@ -158,7 +192,7 @@ def _documents(page: Page) -> None:
         {"name": "价格表.csv", "mimeType": "text/csv", "buffer": "商品,价格\n茶,12\n咖啡,18\n".encode()},
     ]
     page.locator("input[type=file]").set_input_files(files)  # pyright: ignore[reportArgumentType]
-    expect(page.get_by_text("passage", exact=False)).to_have_count(2)
+    expect(page.get_by_text(re.compile(r"\d passages?"))).to_have_count(2)
     page.get_by_role("searchbox", name="Test search").fill("When can goods be returned?")
     page.get_by_role("searchbox", name="Test search").press("Enter")
     expect(page.get_by_role("group", name="Results")).to_contain_text("30 days")

@@ -2,6 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import NARROW
 from tests.browser.going import choose
 from tests.browser.test_access import violations
 from tests.browser.tour import made
@@ -32,6 +33,27 @@ def test_private_agent_is_shared_and_deleted_by_keyboard(page: Page):
     expect(card).to_have_count(0)
     page.goto(link)
     expect(page.get_by_role("heading", name="Agent not found", level=1)).to_be_visible()
+    assert violations(page) == []
+
+
+def test_icon_and_color_are_chosen_by_keyboard_and_shown_where_agents_are(page: Page):
+    agent = made(page, "/api/agents", {"name": "Harbour"})
+    page.goto(f"/#/agents/{agent}")
+    page.get_by_role("radio", name="First letter").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="Anchor")).to_be_checked()
+    page.get_by_role("radio", name="Blue").check(force=True)
+    assert violations(page) == []
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    (shown,) = [it for it in page.request.get("/api/agents").json()["items"] if it["id"] == agent]
+    assert (shown["icon"], shown["color"]) == ("anchor", "blue")
+    page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
+    page.goto(f"/#/new/{agent}")
+    page.reload()
+    page.get_by_role("button", name="Agent: Harbour").press("ArrowDown")
+    chosen = page.get_by_role("menuitemradio", name="Harbour")
+    expect(chosen.locator(".agent-face svg")).to_be_visible()
     assert violations(page) == []
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser.conftest import settings_for
+from tests.browser.conftest import NARROW, settings_for
 from tests.browser.test_access import violations
 from tests.browser.test_parts import EASEL, TOOLS
-from tests.browser.test_talking import done, log, reply, say
+from tests.browser.test_talking import done, reply, say
 from tests.serving import Server
 from threadkeep.testing import Reply, Say, ScriptedModel, UseTool
 
 ASK = {"easel.note": {"access": "ask"}}
-NOTE = "Allow note (easel)?"
+NOTE = "Let Clerk run note from easel?"
 
 
 def new_conversation(page: Page, **settings: Any) -> Page:
@@ -45,6 +45,11 @@ def asked(page: Page, name: str = NOTE) -> Locator:
     return page.get_by_role("group", name=name)
 
 
+def line(page: Page) -> Locator:
+    """What the agent did, in one line."""
+    return page.get_by_role("group", name="Activity").first
+
+
 def badge(page: Page) -> Locator:
     """How many requests wait."""
     return page.locator("button.requests")
@@ -63,7 +68,7 @@ def asking(page: Page, model: ScriptedModel) -> Iterator[Page]:
 def test_call_is_shown_with_its_arguments_and_runs_when_it_is_allowed(asking: Page, context: BrowserContext):
     expect(asking.get_by_role("group", name="Activity")).to_contain_text("Waiting for you")
     expect(asked(asking).locator("dl")).to_have_text(re.compile(r"text\s*buy tea"))
-    expect(asking.get_by_text("Sending a message ends this turn.")).to_be_visible()
+    expect(asking.get_by_text("Sending a message cancels it.")).to_be_visible()
     expect(badge(asking)).to_have_attribute("aria-label", "1 request is waiting for you")
     assert violations(asking) == []
     other = context.new_page()
@@ -73,52 +78,92 @@ def test_call_is_shown_with_its_arguments_and_runs_when_it_is_allowed(asking: Pa
     for tab in (asking, other):
         done(tab)
         expect(reply(tab)).to_have_text("It is noted.")
-        expect(log(tab)).to_contain_text("Allowed once")
+        expect(line(tab)).to_have_text(re.compile("^Ran note: buy tea · allowed once"))
         expect(badge(tab)).to_have_count(0)
     asking.reload()
-    expect(log(asking)).to_contain_text("Allowed once")
+    expect(line(asking)).to_contain_text("allowed once")
 
 
 def test_call_that_is_denied_does_not_run(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Deny").click()
     done(asking)
-    expect(log(asking)).to_contain_text("Denied")
-    expect(asking.get_by_role("group", name="Activity")).to_have_text("Denied note")
+    expect(line(asking)).to_have_text(re.compile("^Denied note: buy tea"))
     assert not any("buy tea" in result for result in results(model))
 
 
-def test_arguments_are_edited_and_shown(asking: Page, model: ScriptedModel):
+def test_arguments_are_edited_in_a_form_and_shown(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Edit").click()
-    box = asked(asking).get_by_role("textbox", name="Arguments (JSON)")
+    box = asked(asking).get_by_role("textbox", name="text")
     expect(box).to_be_focused()
-    box.fill('{"text": ')
-    expect(asked(asking)).to_contain_text("Invalid JSON")
-    box.fill('{"text": "buy coffee"}')
+    expect(box).to_have_value("buy tea")
+    assert violations(asking) == []
+    box.fill("buy coffee")
     asked(asking).get_by_role("button", name="Allow with changes").click()
     done(asking)
-    expect(log(asking)).to_contain_text("Allowed with changes")
-    expect(log(asking).locator("dl.arguments")).to_have_text(re.compile(r"text\s*buy coffee"))
+    expect(line(asking)).to_have_text(re.compile("^Ran note: buy coffee · allowed with changes"))
     assert any("buy coffee" in result for result in results(model))
 
 
-def test_arguments_that_do_not_fit_the_schema_are_refused_with_the_reason(asking: Page):
+def test_arguments_are_edited_as_json_and_refused_with_the_reason_if_they_do_not_fit(asking: Page):
     asked(asking).get_by_role("button", name="Edit").click()
-    asked(asking).get_by_role("textbox").fill('{"text": 3}')
+    asked(asking).get_by_role("button", name="Edit as JSON").click()
+    box = asked(asking).get_by_role("textbox", name="Arguments (JSON)")
+    box.fill('{"text": ')
+    expect(asked(asking)).to_contain_text("Invalid JSON")
+    box.fill('{"text": 3}')
     asked(asking).get_by_role("button", name="Allow with changes").click()
     expect(asked(asking).get_by_role("alert")).to_contain_text("text")
-    asked(asking).get_by_role("textbox").fill('{"text": "three"}')
+    box.fill('{"text": "three"}')
     asked(asking).get_by_role("button", name="Allow with changes").click()
     done(asking)
 
 
-def test_permission_for_the_conversation_is_asked_for_once(asking: Page, model: ScriptedModel):
+def test_permission_for_the_conversation_is_asked_for_once_and_taken_back(asking: Page, model: ScriptedModel):
     asked(asking).get_by_role("button", name="Allow for this conversation").click()
     done(asking)
-    model.script(note("buy bread"), [Say("That, too.")])
+    expect(line(asking)).to_contain_text("allowed for this conversation")
+    model.script(note("buy bread"), [Say("That, too.")], note("buy milk"))
     say(asking, "And bread")
     done(asking)
     expect(reply(asking)).to_have_text("That, too.")
-    expect(log(asking)).to_contain_text("Allowed for this conversation")
+    asking.get_by_role("button", name="Manage").click()
+    allowed = asking.get_by_role("dialog", name="Tool permissions")
+    expect(allowed.get_by_role("listitem")).to_contain_text("easel · allowed just now")
+    assert violations(asking) == []
+    allowed.get_by_role("button", name="Ask again before running note").click()
+    expect(allowed).to_contain_text("You haven’t allowed any tool")
+    asking.keyboard.press("Escape")
+    say(asking, "And milk")
+    expect(asked(asking)).to_be_visible()
+
+
+def test_request_leads_to_the_permissions_where_the_tool_is_forbidden(asking: Page, model: ScriptedModel):
+    asked(asking).get_by_role("link", name="Change permissions").click()
+    note_rule = asking.get_by_role("radiogroup", name="note")
+    expect(note_rule.get_by_role("radio", name="Ask")).to_be_checked()
+    assert violations(asking) == []
+    note_rule.get_by_role("radio", name="Ask").focus()
+    asking.keyboard.press("ArrowRight")
+    expect(note_rule.get_by_role("radio", name="Never")).to_be_checked()
+    asking.get_by_role("switch", name="Ask questions").press("Space")
+    asking.get_by_role("button", name="Save").click()
+    expect(asking.get_by_text("Saved", exact=True)).to_be_visible()
+    agent = asking.request.get("/api/agents").json()["items"]
+    (settings,) = [it["settings"] for it in agent if it["name"] == "Clerk"]
+    assert (settings["tools"], settings["askUser"]) == ({"easel.note": {"access": "deny"}}, True)
+    asking.get_by_role("tab", name="Tools").click()
+    asking.get_by_role("tabpanel", name="Tools").get_by_role("link", name="Permissions").press("Enter")
+    expect(asking.get_by_role("tab", name="Permissions")).to_have_attribute("aria-selected", "true")
+    asking.reload()
+    expect(note_rule.get_by_role("radio", name="Never")).to_be_checked()
+    asking.get_by_role("button", name="Use the default for note").click()
+    expect(note_rule.get_by_role("radio", name="Allow")).to_be_checked()
+    asking.get_by_role("radiogroup", name="All tools of easel").get_by_text("Ask").click()
+    expect(note_rule.get_by_role("radio", name="Ask")).to_be_checked()
+    asking.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
+    assert violations(asking) == []
+    fits = "document.documentElement.scrollWidth <= innerWidth"
+    assert asking.evaluate(fits)
 
 
 def test_requests_of_one_turn_are_decided_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):
@@ -134,19 +179,40 @@ def test_requests_of_one_turn_are_decided_one_by_one_with_the_keyboard(page: Pag
     asked(page).get_by_role("button", name="Deny").focus()
     page.keyboard.press("Enter")
     done(page)
-    expect(log(page).locator(".outcome > span")).to_have_text(["Allowed once", "Denied"])
+    expect(line(page)).to_have_text(re.compile("^Ran note: one, denied note: two"))
+    expect(line(page).locator("summary").first).to_be_focused()
 
 
 def test_badge_leads_to_the_request_from_anywhere(asking: Page):
     asking.get_by_role("button", name="New conversation").click()
     expect(asked(asking)).to_have_count(0)
     badge(asking).click()
-    asking.get_by_role("menuitem", name=NOTE).click()
+    panel = asking.get_by_role("dialog", name="1 request is waiting for you")
+    expect(panel).to_contain_text("Clerk · Just now")
+    expect(panel.get_by_role("group", name=NOTE).locator("dl")).to_have_text(re.compile(r"text\s*buy tea"))
+    assert violations(asking) == []
+    panel.get_by_role("link", name="Note it").click()
     expect(asked(asking)).to_be_focused()
     waiting = asking.get_by_role("navigation", name="Conversations").get_by_role(
         "img", name="Waiting for you"
     )
     expect(waiting).to_have_count(1)
+
+
+def test_request_is_decided_from_the_bell_with_the_keyboard(asking: Page, model: ScriptedModel):
+    asking.get_by_role("button", name="New conversation").click()
+    badge(asking).press("Enter")
+    panel = asking.get_by_role("dialog", name="1 request is waiting for you")
+    expect(panel).to_be_focused()
+    asking.keyboard.press("Escape")
+    expect(badge(asking)).to_be_focused()
+    asking.keyboard.press("Enter")
+    panel.get_by_role("button", name="Allow once").press("Enter")
+    expect(badge(asking)).to_have_count(0)
+    expect(asking.locator("main")).to_be_focused()
+    asking.get_by_role("navigation", name="Conversations").get_by_role("link", name="Note it").click()
+    done(asking)
+    expect(reply(asking)).to_have_text("It is noted.")
 
 
 def test_new_message_ends_the_turn_that_waits(asking: Page):
@@ -170,19 +236,20 @@ def test_request_that_was_decided_elsewhere_shows_that_decision(asking: Page):
     path = f"/api/turns/{request['turnId']}/approvals/{request['requestId']}"
     asking.request.post(path, data={"action": "deny"})
     done(asking)
-    expect(log(asking)).to_contain_text("Denied")
+    expect(line(asking)).to_contain_text("Denied note")
 
 
 def test_question_is_answered_by_a_choice_and_by_a_text(page: Page, model: ScriptedModel):
     new_conversation(page, askUser=True)
     model.script(
-        [UseTool("ask_user", {"question": "Which colour?", "choices": ["Red", "Blue"]})],
+        [UseTool("ask_user", {"question": "Which **colour**?", "choices": ["Red", "Blue"]})],
         [UseTool("ask_user", {"question": "Why?"})],
         [Say("Blue it is.")],
     )
     say(page, "Paint it")
     question = page.get_by_role("group", name="Question")
-    expect(question).to_contain_text("Which colour?")
+    expect(question).to_contain_text("Clerk asks")
+    expect(question.locator("strong")).to_have_text("colour")
     assert violations(page) == []
     question.get_by_role("button", name="Blue").click()
     expect(question).to_have_count(2)
@@ -191,7 +258,7 @@ def test_question_is_answered_by_a_choice_and_by_a_text(page: Page, model: Scrip
     done(page)
     expect(question.first).to_contain_text("Blue")
     expect(question.last).to_contain_text("It is calm.")
-    expect(reply(page)).to_have_text("Blue it is.")
+    expect(page.locator(".part > .markdown")).to_have_text("Blue it is.")
     assert any("It is calm." in result for result in results(model))
 
 
@@ -200,7 +267,9 @@ def test_form_of_a_server_is_filled_in(page: Page, model: ScriptedModel):
     model.script([UseTool("easel__frame", {})], [Say("Framed.")])
     say(page, "Frame it")
     question = page.get_by_role("group", name="Question")
+    expect(question).to_contain_text("easel asks, to run frame")
     expect(question).to_contain_text("Which frame?")
+    expect(line(page)).to_have_text("Waiting for you · frame")
     question.get_by_role("textbox", name="width").fill("5")
     question.get_by_role("button", name="Submit").click()
     expect(question.locator(".fault")).to_have_text(["This field is required.", "Must be at least 10."])

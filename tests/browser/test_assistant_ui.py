@@ -24,7 +24,7 @@ def server(
 ) -> Iterator[SimpleNamespace]:
     (adapter,) = [it.code for it in blocks(DOCS / "clients.md") if it.file == "threadkeep.jsx"]
     page = Path(shutil.copytree(PAGE, tmp_path / "page"))
-    with served(page, shared_server.url, {"threadkeep.jsx": adapter}) as url:
+    with served(page, {"threadkeep.jsx": adapter}, THREADKEEP_URL=shared_server.url) as url:
         yield SimpleNamespace(url=url, headers=shared_server.headers)
     with shared_server.client() as client:
         client.delete("/api/users/local").raise_for_status()

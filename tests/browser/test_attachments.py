@@ -182,11 +182,15 @@ def test_draft_keeps_its_files_an_edit_too_and_a_queued_message_shows_them(page:
     expect(queued(page)).to_contain_text("notes.md")
     assert violations(page) == []
     page.reload()
-    expect(queued(page).get_by_role("button", name="Download notes.md")).to_be_visible()
+    expect(queued(page).get_by_role("button", name="Open notes.md")).to_be_visible()
     gate.open()
     expect(log(page)).to_contain_text("Milk.")
+    said.last.get_by_role("button", name="Open notes.md").click()
+    preview = page.get_by_role("dialog", name="notes.md")
+    expect(preview.locator(".markdown")).to_contain_text("milk")
+    assert violations(page) == []
     with page.expect_download() as saved:
-        said.last.get_by_role("button", name="Download notes.md").click()
+        preview.get_by_role("button", name="Download").click()
     assert saved.value.path().read_bytes() == NOTES[2]
 
 

@@ -14,7 +14,7 @@ from tests.browser.test_talking import done, log, reply, say
 from tests.serving import Server
 from threadkeep.testing import Say, ScriptedModel
 
-MOST_DRAWN = 200
+MOST_DRAWN = 100
 UNUSUAL = "A purple elephant crossed the street."
 
 
@@ -51,7 +51,7 @@ def scroll(page: Page, top: str) -> None:
 
 
 def test_conversation_of_5000_messages_is_drawn_in_part(page: Page, model: ScriptedModel):
-    assert drawn(page) == 50
+    assert 0 < drawn(page) <= MOST_DRAWN
     oldest = page.locator("[data-key]").first
     for _ in range(5):
         before = oldest.get_attribute("data-key") or ""
@@ -131,6 +131,8 @@ def test_user_scrolls_up_by_little_steps_while_a_reply_grows(page: Page):
         page.mouse.wheel(0, -20)
         page.wait_for_timeout(30)
     expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
-    top = scroller.evaluate("it => it.scrollTop")
+    # Older entries may be drawn above it meanwhile.
+    top_of_newest = 'it => [...it.querySelectorAll("[data-key]")].at(-1).getBoundingClientRect().top'
+    before = scroller.evaluate(top_of_newest)
     page.wait_for_timeout(100)
-    assert scroller.evaluate("it => it.scrollTop") == top
+    assert abs(scroller.evaluate(top_of_newest) - before) < 1

@@ -95,12 +95,12 @@ def test_text_thoughts_and_tools_stay_in_the_order_of_their_arrival(
     line = page.get_by_role("group", name="Activity").locator("summary")
     expect(line).to_have_text("Now a drawing.")
     gates[1].open()
-    expect(line).to_have_text("Using draw…")
+    expect(line).to_have_text(re.compile("^Running draw"))
     expect_order(page, ["First the note.", "Activity"])
     drawing.finish()
     drawn = ["First the note.", "Activity", "chart"]
     expect_order(page, drawn)
-    expect(line).to_have_text(re.compile("Used note, draw"))
+    expect(line).to_have_text(re.compile("Ran note, draw"))
     page.reload()  # in the middle of the turn
     expect_order(page, drawn)
     gates[2].open()
@@ -119,7 +119,9 @@ def test_text_of_two_model_calls_is_copied_apart(page: Page, model: ScriptedMode
     reply = page.request.get(f"/api/conversations/{conversation['id']}/messages").json()["items"][-1]
     assert reply["content"] == "First.\n\nSecond."
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("article", name="Reply").get_by_role("button", name="Copy").last.click()
+    reply_shown = page.get_by_role("article", name="Reply")
+    reply_shown.get_by_role("button", name="Copy").last.click()
+    expect(reply_shown.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == reply["content"]
 
 
@@ -147,7 +149,7 @@ def test_stopped_reply_keeps_its_order_and_says_which_tool_was_interrupted(
     model.script([Say("A moment."), drawing.call])
     say(page, "Draw")
     line = page.get_by_role("group", name="Activity").locator("summary")
-    expect(line).to_have_text("Using draw…")
+    expect(line).to_have_text(re.compile("^Running draw"))
     line.focus()
     page.keyboard.press("Escape")
     expect(log(page)).to_contain_text("Stopped.")
@@ -203,7 +205,7 @@ def test_turn_with_tools_moves_nothing_that_is_shown(page: Page, model: Scripted
     say(page, "Draw")
     expect(log(page)).to_contain_text("First a note.")
     page.evaluate(SHIFTS)
-    for gate, shown in zip(gates[:2], ("Now a drawing.", "Using draw…"), strict=True):
+    for gate, shown in zip(gates[:2], ("Now a drawing.", "Running draw"), strict=True):
         gate.open()
         expect(log(page)).to_contain_text(shown)
     drawing.finish()

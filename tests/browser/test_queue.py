@@ -109,12 +109,12 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
     new_conversation(page)
     model.script([Say("I draw a fox."), drawing.call], [Say("Then a cat.")])
     say(page, "Draw")
-    expect(page.get_by_role("group", name="Activity")).to_contain_text("Using draw…")
+    expect(page.get_by_role("group", name="Activity")).to_contain_text("Running draw")
     box(page).fill("No, a cat!")
     box(page).press("Control+Enter")
-    expect(queued(page)).to_contain_text("Will join the answer at its next step")
+    expect(queued(page)).to_contain_text("Joins this answer at its next step")
     page.reload()
-    expect(queued(page)).to_contain_text("Will join the answer at its next step")
+    expect(queued(page)).to_contain_text("Joins this answer at its next step")
     drawing.finish()
     done(page)
     for _ in range(2):
@@ -129,8 +129,8 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
 
 def test_message_that_comes_too_late_to_steer_is_sent_next(page: Page, model: ScriptedModel, gate: Gate):
     box(page).fill("And three?")
-    page.get_by_role("button", name="Add to this answer").click()
-    expect(queued(page)).to_contain_text("Will join the answer")
+    page.get_by_role("button", name="Add to the running answer").click()
+    expect(queued(page)).to_contain_text("Joins this answer")
     model.script([Say("Three.")])
     gate.open()
     expect(reply(page)).to_have_text("Three.")
@@ -152,7 +152,7 @@ def test_killed_server_continues_and_folds_what_it_had_said(
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         done(page)
         for _ in range(2):
-            old = page.get_by_role("group", name="Interrupted, then restarted")
+            old = page.get_by_role("group", name="Interrupted · answer resumed")
             expect(old.get_by_text("Once upon a ti")).to_be_hidden()
             expect(page.locator(".part > .markdown")).to_have_text("Once there was a fox.")
             page.reload()

@@ -34,7 +34,7 @@ def test_turn_goes_on_while_the_page_is_closed(context: BrowserContext, model: S
     gate.open()
     second = context.new_page()
     second.goto("/")
-    second.get_by_role("link", name="Count").click()
+    second.get_by_role("navigation").get_by_role("link", name="Count").click()
     expect(reply(second)).to_have_text("One. Two.")
 
 

@@ -25,13 +25,22 @@ def test_person_uploads_a_document_asks_about_it_and_sees_the_source(page: Page,
     say(page, "When can goods be returned?")
     done(page)
     sources = page.get_by_role("group", name="Sources")
-    expect(sources).to_contain_text("handbook.md")
-    expect(sources).to_contain_text("within 30 days")
+    expect(sources.get_by_role("button")).to_have_text(["1handbook.md"])
     expect(reply(page).get_by_role("button")).to_have_text(["[1]"])
-    expect(sources.locator(".snippet").first).not_to_contain_text("#")  # rendered, not Markdown
+    _point_at_the_chip(page)
     _look_at_the_citation(page)
     page.reload()
     expect(page.get_by_role("group", name="Sources")).to_contain_text("handbook.md")
+
+
+def _point_at_the_chip(page: Page) -> None:
+    """It shows the passage, as the marks do."""
+    page.get_by_role("group", name="Sources").get_by_text("handbook.md").hover()
+    preview = page.get_by_role("tooltip")
+    expect(preview).to_contain_text("within 30 days")
+    expect(preview).not_to_contain_text("#")  # rendered, not Markdown
+    page.mouse.move(0, 0)
+    expect(preview).to_be_hidden()
 
 
 def _look_at_the_citation(page: Page) -> None:

@@ -25,7 +25,7 @@ def reply(page: Page) -> Locator:
 def done(page: Page) -> None:
     """Waits until the latest reply can be given again."""
     latest = page.get_by_role("article", name="Reply").last
-    expect(latest.get_by_role("button", name="Regenerate")).to_be_visible()
+    expect(latest.get_by_role("button", name=re.compile("Regenerate|Retry"))).to_be_visible()
 
 
 def test_agent_made_since_the_page_was_opened_gets_what_is_said_to_it(page: Page, model: ScriptedModel):
@@ -125,7 +125,7 @@ def test_draft_is_kept_for_each_conversation(page: Page):
     box.fill("half a thought")
     page.get_by_role("button", name="New conversation").click()
     expect(box).to_have_value("")
-    page.get_by_role("link", name="First").click()
+    page.get_by_role("navigation").get_by_role("link", name="First").click()
     expect(box).to_have_value("half a thought")
     page.reload()
     expect(box).to_have_value("half a thought")
@@ -166,11 +166,15 @@ def test_list_of_conversations_is_read_on_as_one_scrolls(page: Page):
         page.request.post(f"/api/agents/{agent}/conversations", data={"title": f"Talk {number}"})
     page.reload()
     links = page.get_by_role("navigation", name="Conversations").get_by_role("link")
-    for count in (40, 80, 90):
-        expect(links).to_have_count(count)
-        links.last.scroll_into_view_if_needed()
     expect(links.first).to_contain_text("Talk 89")
-    expect(links.last).to_contain_text("Talk 0")
+    oldest = links.filter(has_text="Talk 0")
+    for _ in range(600):  # only the rows near the view are there
+        if oldest.count():
+            break
+        links.last.scroll_into_view_if_needed()
+        page.wait_for_timeout(100)
+    expect(oldest).to_be_visible()
+    assert links.count() < 90
 
 
 def test_language_and_theme_are_chosen_and_kept(page: Page):

@@ -34,7 +34,7 @@ def test_person_signs_in_and_has_the_chat_add_a_task(page: Page, model: Scripted
     chat.get_by_role("textbox", name="Message").fill("Put oat milk on my list")
     chat.get_by_role("button", name="Send").click()
     expect(chat.get_by_role("article", name="Reply").last).to_contain_text("It is on your list.")
-    expect(chat.get_by_role("group", name="Activity")).to_contain_text("Used add task")
+    expect(chat.get_by_role("group", name="Activity")).to_contain_text("Ran add_task")
     expect(tasks).to_contain_text(["Buy oat milk"])
     # And both are there when they come back
     page.get_by_role("button", name="Sign out").click()

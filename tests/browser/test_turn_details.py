@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser import tour
+from tests.browser.going import choose
 from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Gate, Pause, Say, ScriptedModel, Think, Usage, UseTool, Wait
@@ -21,8 +22,7 @@ def test_turn_is_watched_replayed_by_keyboard_and_opened_by_its_link(page: Page,
     )
     say(page, "Echo")
     expect(log(page)).to_contain_text("It said")
-    details = page.get_by_role("button", name="Details")
-    details.click()
+    choose(page, "More actions", "Details")
     drawer = page.get_by_role("dialog", name="Turn details")
     then = drawer.get_by_role("group", name="Answer at this moment")
     expect(drawer).to_contain_text("Live")
@@ -56,7 +56,7 @@ def test_turn_is_watched_replayed_by_keyboard_and_opened_by_its_link(page: Page,
     assert re.search("#/c/[^/]+/turn/[^/]+$", link)
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
-    expect(details).to_be_focused()
+    expect(page.get_by_role("button", name="More actions")).to_be_focused()
     assert "turn" not in page.url
     page.go_forward()
     expect(drawer).to_be_visible()

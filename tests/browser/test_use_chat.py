@@ -25,7 +25,7 @@ def version(request: pytest.FixtureRequest) -> int:
 def server(
     browser: Browser, shared_server: Server, model: ScriptedModel, version: int, tmp_path: Path
 ) -> Iterator[SimpleNamespace]:
-    with served(copy_example(tmp_path, version), shared_server.url) as url:
+    with served(copy_example(tmp_path, version), THREADKEEP_URL=shared_server.url) as url:
         yield SimpleNamespace(url=url, headers=shared_server.headers)
     with shared_server.client() as client:
         client.delete("/api/users/local").raise_for_status()

@@ -133,7 +133,7 @@ def summary(page: Page, _: ScriptedModel) -> None:
 def found(page: Page, _: ScriptedModel) -> None:
     """Messages in which a word was said."""
     long_conversation(page)
-    expect(search(page, "Question", 6)).to_have_count(6)
+    expect(search(page, "Question", 6)).to_have_count(3)
 
 
 def search(page: Page, query: str, count: int = 1) -> Locator:
@@ -142,8 +142,10 @@ def search(page: Page, query: str, count: int = 1) -> Locator:
     while sum(it["messageId"] is not None for it in looked.json()["items"]) < count:
         page.wait_for_timeout(100)
         looked = page.request.get("/api/search", params={"q": query})
-    page.get_by_role("searchbox", name="Search conversations").fill(query)
-    return page.get_by_role("list", name="Search results").get_by_role("list").get_by_role("link")
+    expect(page.get_by_role("main")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search or run a command").fill(query)
+    return page.get_by_role("option").filter(has=page.locator(".snippet"))
 
 
 def gone(page: Page, _: ScriptedModel) -> None:
@@ -217,8 +219,8 @@ def new_key(page: Page, model: ScriptedModel) -> None:
     key_form(page, model)
     page.get_by_role("textbox", name="Name").fill("Web shop")
     page.get_by_role("checkbox", name="Advisor").check()
-    page.get_by_role("button", name="Make key").click()
-    expect(page.get_by_role("button", name="TypeScript")).to_be_visible()
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("radio", name="TypeScript")).to_be_visible()
 
 
 def settings(tab: str) -> Screen:
@@ -339,7 +341,8 @@ SCREENS: dict[str, Screen] = {
     "prompt": settings("Prompt"),
     "server form": server_form,
     "documents": documents,
-    "limits": settings("Limits"),
+    "permissions": settings("Permissions"),
+    "limits": settings("Advanced"),
     "new agent": new_agent,
     "approval": approval,
     "deleted": put_away("Delete", "Recently deleted"),

@@ -75,14 +75,14 @@ async def test_messages_are_queued_edited_removed_and_steer_the_reply(inside: Cl
     assert steering.turn_id == started.turn_id
     waiting = await inside.queued(conversation)
     assert [(it.content, it.held, it.steers) for it in waiting] == [
-        ("two", False, UNSET), ("no", False, UNSET), ("3?", False, True),
+        ("3?", False, True), ("two", False, UNSET), ("no", False, UNSET),
     ]  # fmt: skip
     assert (await inside.edit_queued(conversation, first.message_id, "2?")).content == "2?"
-    await inside.remove_queued(conversation, waiting[1].message_id)
+    await inside.remove_queued(conversation, waiting[2].message_id)
     gate.open()
     await until_idle(inside, conversation)
     said = [message.content async for message in inside.messages(conversation)]
-    assert said == ["1?", "One.", "2?", "Two.", "3?", "Three."]
+    assert said == ["1?", "One.", "3?", "Two.", "2?", "Three."]
 
 
 async def until_idle(client: Client, conversation: str) -> None:

@@ -88,7 +88,7 @@ def test_refused_file_is_named_and_nothing_is_said(model: ScriptedModel, tmp_pat
         for file, code, about in (
             (large, "PAYLOAD_TOO_LARGE", "large.txt: "),
             (("page.png", b"<html>"), "UNSUPPORTED_FILE", "page.png has the name of"),
-            (b"\x00\x01", "UNSUPPORTED_FILE", "file has an unknown"),
+            (b"\x00\x01", "UNSUPPORTED_FILE", "Can't attach file."),
         ):
             with pytest.raises(ClientError) as refused:
                 client.ask(conversation, "What?", files=[b"fine", file])

@@ -90,6 +90,31 @@ def at_most(most_bytes: int):
     return check
 
 
+async def test_files_are_listed_in_order_and_forgotten_while_no_message_has_them(kept: Kept):
+    files = kept.store.files
+    ids = [await keep_file(kept.store, words=words) for words in ("one", "two", "two")]
+    await keep_file(kept.store, BOB)
+
+    async def listed(after: PayloadId | None = None, *, newest_first: bool = False, limit: int = 9):
+        return [it.id for it in await files.page(ALICE, after=after, newest_first=newest_first, limit=limit)]
+
+    assert await listed() == ids
+    assert await listed(newest_first=True, limit=2) == ids[:0:-1]
+    assert await listed(ids[1]) == ids[2:]
+    assert await listed(ids[1], newest_first=True) == ids[:1]
+    conversation = await kept.conversation_with(ids[0])
+    assert not await files.forget(ALICE, ids[0])
+    assert not await files.forget(BOB, ids[1])
+    assert await files.forget(ALICE, ids[1])
+    assert await kept.read(ids[2]) == b"two"  # the same bytes
+    assert await files.forget(ALICE, ids[2])
+    assert not await files.forget(ALICE, ids[2])
+    assert await listed() == ids[:1]
+    assert await kept.count() == 1 + 1  # bob has the other
+    await kept.store.conversations.delete(ALICE, conversation.id, NOW)
+    assert await listed() == []
+
+
 async def test_same_bytes_of_one_user_are_kept_once_even_if_sent_at_the_same_time(kept: Kept, tmp_path: Path):
     same = [prepared(tmp_path, "the same", f"and {number}") for number in range(8)]
     await asyncio.gather(*(kept.store.files.add(ALICE, it, anything) for it in same))

@@ -1,13 +1,17 @@
 """The index of messages and titles, on every database."""
 
 import asyncio
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import AgentId
+from threadkeep.ports.history import SearchFilter
 from threadkeep.ports.store import Store
+from threadkeep.search.query import Query
 from threadkeep.search.reading import first_places, terms_of
 from threadkeep.storage import history as history_module
 from threadkeep.storage.database.connector import Database, Statement
@@ -78,6 +82,58 @@ async def _is_kept_waiting(database: Database) -> bool:
     return bool(await database.fetch(WAITING()))
 
 
+async def test_beginning_of_the_last_word_finds_it(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    conversation = await keep_turn(store, conversation, "The lighthouse keeper", "Our organization, 灯塔")
+    await follow(store, conversation)
+    for query in ("lighth", "keep", "lighthouse kee", "lighth*", '"lighth"', "lighthouse:keep", "LIGHTH"):
+        assert await texts(store, query) == ["The lighthouse keeper"], query
+    assert await texts(store, "organiza") == await texts(store, "灯塔") == ["Our organization, 灯塔"]
+    for query in (
+        "li",
+        "lighth keeper",
+        "ighth",
+        "塔灯",
+        "lighthouses2",
+        "lighth\0x",
+        "'",
+        ":*",
+        "(((",
+        "\\",
+    ):
+        assert await texts(store, query) == [], query
+
+
+async def test_hits_can_be_limited_to_agents_and_a_time(store: Store):
+    harbour, airport = await keep_agent(store), await keep_agent(store)
+    for agent in (harbour, airport):
+        conversation = await keep_conversation(store, agent, title="whales")
+        await follow(store, await keep_turn(store, conversation, "whales", "none"))
+    found = await store.history.search(ALICE, "whales", before=None, limit=10)
+    assert len(found) == 4
+    times = sorted({hit.created_at for hit in found})
+
+    async def count(**which: Any) -> int:
+        wanted = SearchFilter(**which)
+        return len(await store.history.search(ALICE, "whales", before=None, limit=10, which=wanted))
+
+    assert await count(agents=frozenset({harbour.id})) == 2
+    assert await count(agents=frozenset({harbour.id, airport.id})) == 4
+    assert await count(agents=frozenset[AgentId]()) == 0
+    assert await count(since=times[0], until=times[-1] + 1) == 4
+    assert await count(until=times[0]) == await count(since=times[-1] + 1) == 0
+    assert await count(since=times[-1] + 1, agents=frozenset({harbour.id})) == 0
+
+
+async def test_snippet_of_a_reply_is_text_and_that_of_a_question_as_typed(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    reply = "# Harbour\n\nThe **lighthouse** is at [the pier](https://example.org/pier).\n"
+    await follow(store, await keep_turn(store, conversation, "a **lighthouse**", reply))
+    hits = await store.history.search(ALICE, "lighthouse", before=None, limit=10)
+    assert [hit.snippet for hit in hits] == ["Harbour\nThe lighthouse is at the pier.", "a **lighthouse**"]
+    assert [hit.snippet[slice(*hit.highlights[0])] for hit in hits] == ["lighthouse", "lighthouse"]
+
+
 async def test_purged_conversation_leaves_no_entry(store: Store, database: Database):
     agent = await keep_agent(store)
     kept = await keep_turn(store, await keep_conversation(store, agent), "a needle", "stays")
@@ -134,9 +190,9 @@ async def test_search_highlights_a_bounded_amount_of_text(store: Store, monkeypa
     await follow(store, conversation)
     looked_at = list[str]()
 
-    async def noting(text: str, wanted: frozenset[str], within: int) -> list[tuple[int, int]]:
+    async def noting(text: str, query: Query, within: int) -> list[tuple[int, int]]:
         looked_at.append(text)
-        return await first_places(text, wanted, within)
+        return await first_places(text, query, within)
 
     monkeypatch.setattr(history_module, "first_places", noting)
     hits = await store.history.search(ALICE, "zebra", before=None, limit=20)

@@ -241,7 +241,7 @@ async def test_steering_messages_leave_the_queue_in_the_commit_that_tells_of_the
     ]
     with pytest.raises(StorageConflict):  # another node's
         await store.queue.take_in(id_, turn_id, 2, NOW, lambda it: tell(begun, it))
-    assert await store.queue.waiting(id_) == [waits, *steering]
+    assert await store.queue.waiting(id_) == [*steering, waits]
     chunk = await store.queue.take_in(id_, turn_id, 1, NOW, lambda it: tell(begun, it))
     assert chunk == tell(begun, steering)
     assert await store.log.read(turn_id, 1) == [chunk]

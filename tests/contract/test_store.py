@@ -16,6 +16,7 @@ from tests.making import (
     keep_call,
     keep_conversation,
     keep_ended,
+    keep_file,
     keep_receipt,
     keep_turn,
     make_agent,
@@ -25,7 +26,13 @@ from tests.making import (
     said,
 )
 from threadkeep.domain.briefing import Briefing, Priority
-from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
+from threadkeep.domain.conversation import (
+    NOT_OURS,
+    AddedMessage,
+    Conversation,
+    ConversationStatus,
+    ListedStatus,
+)
 from threadkeep.domain.errors import StorageConflict, StorageError
 from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, PayloadId, TurnId, new_uuid
 from threadkeep.domain.message import ContentType, Failure, MessageRole, MessageStatus, Usage
@@ -641,6 +648,70 @@ async def test_briefing_card_stands_in_the_conversation(store: Store):
     for unread in (False, True):
         assert await store.briefings.page(ALICE, unread=unread, before=None, limit=5) == [briefing]
     assert await store.briefings.page(BOB, unread=False, before=None, limit=5) == []
+
+
+async def test_messages_are_added_without_a_turn(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    file_id = await keep_file(store)
+    file = (await store.files.visible(ALICE, [file_id]))[file_id]
+    said = [
+        AddedMessage(MessageRole.USER, "Look.", (file.part,)),
+        AddedMessage(MessageRole.ASSISTANT, "Seen."),
+    ]
+    grown, added = conversation.add(said, NOW + 1, title="Look")
+    await store.messages.add(grown, added)
+    assert await all_messages(store, conversation) == added
+    assert await store.conversations.get(ALICE, conversation.id) == grown
+    assert [it.turn_id for it in added] == [None, None]
+    assert [it.code for it in added[1].parts if isinstance(it, NoticePart)] == [NOT_OURS]
+    assert not await store.files.forget(ALICE, file_id)  # the message has it
+    with pytest.raises(StorageConflict):  # prepared on what was there before
+        await store.messages.add(*conversation.add(said[1:], NOW + 2))
+    begun = grown.begin_turn("q", NOW + 3)
+    await keep_begun(store, begun)
+    with pytest.raises(StorageConflict):  # a turn has begun
+        await store.messages.add(*replace(begun.conversation, active_turn_id=None).add(said[1:], NOW + 4))
+    assert len(await all_messages(store, conversation)) == 4
+
+
+async def test_conversation_has_the_agent_of_its_first_turn(store: Store):
+    agent, other = await keep_agent(store), await keep_agent(store)
+    conversation = await keep_conversation(store, agent)
+    added, messages = conversation.add([AddedMessage(MessageRole.USER, "q")], NOW)
+    await store.messages.add(added, messages)
+    assert not await store.conversations.change_agent(conversation, other.id)  # it has changed since
+    assert await store.conversations.change_agent(added, other.id)
+    moved = await store.conversations.get(ALICE, conversation.id)
+    assert moved is not None and moved == replace(added, agent_id=other.id)
+    with pytest.raises(StorageConflict):  # begun while it had the other agent
+        await keep_begun(store, added.begin_turn("q", NOW))
+    after_turn = await keep_turn(store, moved, "q", "a")
+    assert not await store.conversations.change_agent(after_turn, agent.id)
+    main, _ = await store.conversations.get_or_add_main(
+        Conversation.start(ALICE, agent.id, NOW, is_main=True)
+    )
+    assert not await store.conversations.change_agent(main, other.id)
+
+
+async def test_conversations_of_one_question_and_its_reply(store: Store):
+    agent = await keep_agent(store)
+    old, new, long = [await keep_conversation(store, agent) for _ in range(3)]
+    for conversation, at in ((old, NOW), (new, NOW + 5), (long, NOW + 6)):
+        begun = await keep_turn(store, conversation, "Hi", "Hello.", at)
+    await keep_turn(store, begun, "Again", "Yes.", NOW + 7)
+
+    async def found(question: str, since: int, limit: int = 9) -> list[str]:
+        conversations = store.conversations
+        given = await conversations.begun_with(ALICE, question, since, but_by="session", limit=limit)
+        return [it.id for it in given]
+
+    assert await found("Hi", NOW) == [new.id, old.id]
+    assert await found("Hi", NOW, limit=1) == await found("Hi", NOW + 2) == [new.id]
+    assert await found("Hello.", NOW) == await found("Hi", NOW + 9) == []
+    assert await store.conversations.begun_with(BOB, "Hi", NOW, but_by="session", limit=9) == []
+    await store.outside_ids.bind(old, "another session")
+    await store.outside_ids.bind(new, "session")
+    assert await found("Hi", NOW) == [new.id]
 
 
 async def test_deleted_conversation_is_gone_until_restored(store: Store):

@@ -20,9 +20,13 @@ _CURSOR = re.compile(r'"nextCursor":"([\w-]+)"')
 _ZEROED = (
     re.compile(r"(?<!\d)20\d\d-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?)?"),  # dates and times
     re.compile(r"(?<!\d)1[6-9]\d{11}(?!\d)"),  # milliseconds since 1970
+    re.compile(
+        r"(?<=_at\":)1[6-9]\d{8}(?!\d)|(?<=\"created\":)1[6-9]\d{8}(?!\d)"
+    ),  # seconds, as OpenAI has them
     re.compile(r"(?<=127\.0\.0\.1:)\d{2,5}"),  # ports
 )
 _DURATION = re.compile(r'(\\?"duration(?:_ms|Ms)\\?":)[0-9]+')
+_REPORTED_DAY = re.compile(r"(?<!\d)\d{1,2} [JFMASOND][a-z]{2,8} 20\d\d(?:, \d\d:\d\d UTC)?")
 _REPORTED_DURATION = re.compile(r"(?<=, )[0-9.]+ m?s(?=\\?\))")
 _VERSION = re.compile(r'("version":"|threadkeep-version: |threadkeep/)\d+\.\d+[\w.+]*')
 _REQUEST_ID = re.compile(r'(x-request-id: |"requestId":")[0-9a-f]{16}(?![0-9a-f])')
@@ -37,6 +41,7 @@ def mask(text: str) -> str:
     for pattern in _ZEROED:
         text = pattern.sub(lambda found: _DIGIT.sub("0", found[0]), text)
     text = _DURATION.sub(r"\g<1>0", text)
+    text = _REPORTED_DAY.sub("(day)", text)
     text = _REPORTED_DURATION.sub("0 ms", text)
     text = _VERSION.sub(r"\g<1>version", text)
     return _REQUEST_ID.sub(r"\g<1>request-id", text)

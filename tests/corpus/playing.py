@@ -4,7 +4,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.corpus.scenarios import ag_ui, agents, agentx, ai_sdk, conversations, operating, tools, turns
+from tests.corpus.scenarios import (
+    ag_ui,
+    agents,
+    agentx,
+    ai_sdk,
+    conversations,
+    mcp,
+    openai,
+    operating,
+    tools,
+    turns,
+)
 from tests.corpus.stage import Stage, stage
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -12,7 +23,7 @@ RECORDED = Path(__file__).parent / "recorded"
 Scenario = Callable[[Stage], Awaitable[None]]
 SCENARIOS: Mapping[str, Scenario] = {
     scenario.__name__.replace("_", "-"): scenario
-    for module in (agents, conversations, turns, tools, operating, agentx, ai_sdk, ag_ui)
+    for module in (agents, conversations, turns, tools, operating, agentx, ai_sdk, ag_ui, openai, mcp)
     for scenario in module.SCENARIOS
 }
 

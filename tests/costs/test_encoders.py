@@ -14,6 +14,8 @@ from threadkeep.protocols.ag_ui import encode as ag_ui
 from threadkeep.protocols.agentx.encode import AGENTX
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
 from threadkeep.protocols.ai_sdk.parts import Reader
+from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead
+from threadkeep.protocols.openai.encode import ResponseEncoder, ResponseHead
 
 EVENTS = turn(*BEGINNING, *[Text("word "), Thought("thought ")] * 50, *[Text("word ")] * 400, COMPLETED)
 CHUNK = LogChunk(CONTEXT.turn_id, 1, len(EVENTS), encode_chunk(EVENTS))
@@ -30,6 +32,15 @@ def _ai_sdk() -> Encode:
     return UIMessageStream(CONTEXT, Reader(6, "http://here")).encode_chunk
 
 
+def _openai() -> Encode:
+    head = ResponseHead(turn_id=CONTEXT.turn_id, part=1, created_at=0, model="assistant", metadata={})
+    return ResponseEncoder(head).encode_chunk
+
+
+def _chat_completions() -> Encode:
+    return CompletionEncoder(CompletionHead("chatcmpl-1", 1_800_000_000, "Advisor")).encode_chunk
+
+
 async def _cost(start: Callable[[], Encode]) -> Cost:
     async def prepare() -> Run:
         encode = start()
@@ -42,7 +53,7 @@ async def _cost(start: Callable[[], Encode]) -> Cost:
     return await measure(prepare)
 
 
-@pytest.mark.parametrize("start", [_ag_ui, _ai_sdk])
+@pytest.mark.parametrize("start", [_ag_ui, _ai_sdk, _openai, _chat_completions])
 async def test_encoder_costs_no_more_than_that_of_agentx(start: Callable[[], Encode]):
     agentx = await _cost(lambda: AGENTX.start(CONTEXT).encode_chunk)
     ours = await _cost(start)

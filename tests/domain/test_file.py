@@ -112,7 +112,7 @@ def test_colours_of_a_terminal_are_text():
 
 @pytest.mark.parametrize("content", [b"a\x00b", b"a\x07", b"\xff\xfe\x00\x00a\x00\x00\x00", b"\x80\x81"])
 def test_control_bytes_and_broken_encodings_are_no_text(content: bytes):
-    assert "Messages accept PNG" in reason(content, "a.txt")
+    assert "Can't attach" in reason(content, "a.txt")
 
 
 def test_text_in_another_encoding_is_told_what_to_do():
@@ -130,11 +130,8 @@ def test_html_is_never_html():
         assert is_text(detect(HTML, file_name))
 
 
-def test_svg_is_refused():
-    assert (
-        reason(SVG, "logo.svg")
-        == "logo.svg is an SVG image, which messages don't support. Convert it to PNG."
-    )
+def test_svg_is_source_code_and_never_an_image():
+    assert detect(SVG, "logo.svg") == CODE
     assert "contains HTML or SVG" in reason(SVG, "logo.png")
 
 
@@ -178,7 +175,7 @@ def test_image_with_something_behind_it_is_an_image(hidden: bytes):
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "old format"),
         (b"\x1f\x8b\x08\x01", "a compressed file"),
         (b"\x7fELF\x02\x00", "a program"),
-        (b"\x00\x01\x02", "unknown file type"),
+        (b"\x00\x01\x02", "Can't attach .bin files. Try an image, PDF, Word, text or code."),
     ],
 )
 def test_other_kind_is_refused_by_its_name_of_kind(content: bytes, kind: str):

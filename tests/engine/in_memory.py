@@ -177,6 +177,9 @@ class InMemoryTools:
         """The same for everyone."""
         return self
 
+    def end(self, caller: Caller) -> None:
+        """Nothing is one conversation's alone."""
+
     async def own_names(self, caller: Caller) -> Collection[str]:
         """None that a client may not use."""
         return ()

@@ -75,6 +75,7 @@ async def keep_everything(store: Store, settings: Settings) -> None:
     bobs = await keep_agent(store, BOB, name="Bob's", visibility=Visibility.PUBLIC, system_prompt=BOBS_PROMPT)
     for it, told in ((agent, "Has a cat."), (bobs, "Likes tea.")):
         await store.memories.add(ALICE, it.id, Memory(MemoryId(new_uuid()), told, ("pets",), NOW), most=9)
+    await store.users.instruct(ALICE, "Answer in French.", NOW)
     rich = await keep_conversation(store, agent, title="租约")
     await store.conversations.update(ALICE, rich.id, lambda it: replace(it, is_pinned=True))
     await _keep_rich(store, replace(rich, is_pinned=True), document)
@@ -181,6 +182,7 @@ async def kept_of(store: Store, user: UserId) -> dict[str, Any]:
             for it in await store.briefings.page(user, unread=False, before=None, limit=100)
         ],
         "memories": [it.memory for it in await store.exchange.memories(user, after=None, limit=100)],
+        "instructions": await store.users.instructions(user),
         "order": [it.id for it in listed],
     }
     for it in listed:

@@ -260,7 +260,7 @@ async def test_owner_tests_a_server_and_sees_its_tools_or_what_is_wrong(chaos: C
     agent = await chaos.agent(good=chaos.server("good"), bad=chaos.server("exit"))
     good = (await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/good/test")).json()
     assert good["status"] == "ready"
-    assert {"name": "echo", "description": "Does echo."} in good["tools"]
+    assert {"name": "echo", "description": "Does echo.", "effect": "write"} in good["tools"]
     bad = (await chaos.talk.client.post(f"/api/agents/{agent}/mcp-servers/bad/test")).json()
     assert (bad["status"], bad["error"]) == (
         "failed",

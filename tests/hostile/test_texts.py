@@ -44,6 +44,8 @@ from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms
 from threadkeep.retrieval.split import split
 from threadkeep.search import terms
+from threadkeep.search.plain_text import plain_text
+from threadkeep.search.query import read_query
 from threadkeep.search.stem import stem
 from threadkeep.sse import EventReader, frame
 from threadkeep.tools.dpml import Resource, compose
@@ -123,7 +125,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "stem": lambda text: stem(text.casefold()),
     "terms": terms.terms,
     "query terms": terms.query_terms,
-    "places of words": lambda text: list(terms.spans(text, frozenset({"zebra", "违约"}))),
+    "query": read_query,
+    "places of words": lambda text: list(read_query("违约 zebra").spans(text)),
+    "text of Markdown": plain_text,
     "question": asked_terms,
     "document": lambda text: list(split([Section(text), Section(text, heading="h")])),
     "title": derive_title,

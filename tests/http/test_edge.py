@@ -211,6 +211,7 @@ async def test_read_by_a_page_of_another_site_is_refused_wherever_there_is_data(
             for headers in (*OTHER_SITES, {**OTHER_SITES[0], "Origin": EVIL}):
                 refusal(await client.get(path, headers=headers), 403, "FORBIDDEN", "Sec-Fetch-Site")
                 assert (await client.head(path, headers=headers)).status_code == 403
+        assert (await client.get("/v1/models", headers=OTHER_SITES[0])).status_code == 403
         # The page itself, what the address bar asks for, and what is no browser.
         for path in ("/", "/docs", "/healthz", "/openapi.json"):
             assert (await client.get(path, headers=CLICKED)).status_code == 200

@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
+from tests.contract.test_import_runs import PROGRESS, make_run
+from tests.http.api.test_search import caught_up
 from tests.http.api.test_usage import charge_at
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.http.document import Operation, example, fields, operations
@@ -17,11 +19,13 @@ from tests.making import (
     keep_briefing,
     keep_document,
     keep_file,
+    keep_memory,
     keep_queued,
     keep_turn,
     make_compaction,
 )
 from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.domain.importing.import_run import ImportStatus
 
 SECRET_WORDS = "alices-own-words"
 MADE_ON = "2027-01-15"
@@ -38,12 +42,19 @@ NOT_FOUND = {
     "message_id": "CONVERSATION_NOT_FOUND",  # as well
     "request_id": "TURN_NOT_FOUND",  # found through its turn only
     "key_id": "KEY_NOT_FOUND",
+    "memory_id": "AGENT_NOT_FOUND",  # found through its agent only
+    "share": "SHARE_NOT_FOUND",
+    "import_id": "IMPORT_NOT_FOUND",
 }
 # Where an id is found by itself, without its conversation.
-NOT_FOUND_AT = {"/api/messages/{message_id}/feedback": "MESSAGE_NOT_FOUND"}
-# What stands in paths beside ids, and opens nothing without them: an agent's server or component, and an
-# admin's gateway.
-WORDS = {"name", "component", "gateway"}
+NOT_FOUND_AT = {
+    "/api/messages/{message_id}/feedback": "MESSAGE_NOT_FOUND",
+    "/api/shares/{share}/files/{file_id}": "SHARE_NOT_FOUND",
+    "/api/shares/{share}/replays/{number}": "SHARE_NOT_FOUND",
+}
+# What stands in paths beside ids, and opens nothing without them: an agent's server or component, an admin's
+# gateway, and the number of a share's message.
+WORDS = {"name", "component", "gateway", "number"}
 # Ids in bodies and queries that name nobody's things: a role is a file of the agent's own.
 HARMLESS_IDS = {"primaryRoleId"}
 # And ids that only choose among one's own things; each has a test below.
@@ -52,11 +63,14 @@ CHOOSING_IDS = {
     "GET /api/conversations/{conversation_id}/tool-results": {"turnId"},
     "GET /api/usage": {"agentId"},
     "GET /api/models": {"agentId"},
+    "GET /api/search": {"agentId"},
     "POST /api/briefings": {"agentId", "userId"},
+    "POST /api/imports": {"agentId"},
     "POST /api/conversations/{conversation_id}/messages": {"parentId"},
     "POST /api/conversations/{conversation_id}/regenerate": {"messageId"},
     "POST /api/conversations/{conversation_id}/path": {"messageId"},
     "POST /api/conversations/{conversation_id}/fork": {"messageId"},
+    "POST /api/conversations/{conversation_id}/shares": {"messageId"},
 }
 
 
@@ -77,6 +91,9 @@ class Alice:
     request_id: str
     file_id: str
     key_id: str
+    memory_id: str
+    share_id: str
+    import_id: str
 
     def ids(self, name: str) -> list[str]:
         """Things of hers that a name in a path can stand for; a name nobody has thought of is an error."""
@@ -93,6 +110,10 @@ class Alice:
             "request_id": [self.request_id],
             "file_id": [self.file_id, self.file_id.upper()],
             "key_id": [self.key_id],
+            "memory_id": [self.memory_id],
+            # By its id, nobody else does anything with it; its token is for whoever has it.
+            "share": [self.share_id, self.share_id.upper()],
+            "import_id": [self.import_id, self.import_id.upper()],
         }
         if name not in known:
             pytest.fail(
@@ -112,7 +133,10 @@ class Alice:
             (await self.client.get(f"/api/conversations/{self.conversation['id']}")).json(),
             await items(self.client, "/api/agents"),
             await items(self.client, f"/api/agents/{self.agent['id']}/documents"),
+            await items(self.client, f"/api/agents/{self.agent['id']}/memories"),
             await items(self.client, "/api/conversations"),
+            await items(self.client, f"/api/conversations/{self.conversation['id']}/shares"),
+            await items(self.client, "/api/imports"),
             await items(self.client, "/api/keys"),
         ]
 
@@ -144,6 +168,11 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     file_id = await keep_file(api.store, words=f"{SECRET_WORDS} file")
     made_key = await alice.post("/api/keys", json={"name": f"{SECRET_WORDS} key", "scopes": ["read"]})
     key_id = made_key.json()["id"]
+    memory = await keep_memory(api.store, AgentId(agent["id"]), f"{SECRET_WORDS} memory")
+    share_id = (await alice.post(f"/api/conversations/{made[0]['id']}/shares", json={})).json()["id"]
+    imported = make_run(file_name=f"{SECRET_WORDS} file")
+    await api.store.import_runs.begin(imported, most=10)
+    await api.store.import_runs.end(imported.id, ImportStatus.COMPLETED, PROGRESS, imported.started_at)
     others = (
         document.id,
         compaction.id,
@@ -153,6 +182,9 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
         asked.request_id,
         file_id,
         key_id,
+        memory.id,
+        share_id,
+        imported.id,
     )
     return Alice(alice, agent, made[0], made[1], turn_ids, *others)
 
@@ -288,13 +320,24 @@ async def test_tool_results_are_ones_own_whichever_turn_is_asked_for(her: Alice,
         assert response.json() == {"items": [], "nextCursor": None}
 
 
+async def test_search_finds_ones_own_whichever_agent_is_asked_for(
+    her: Alice, bob: httpx.AsyncClient, api: Api
+):
+    await caught_up(api)
+    for agent_id in (her.agent["id"], new_uuid()):
+        found = await bob.get("/api/search", params={"q": SECRET_WORDS, "agentId": agent_id})
+        assert found.json()["items"] == []
+    hers = await her.client.get("/api/search", params={"q": SECRET_WORDS, "agentId": her.agent["id"]})
+    assert hers.json()["items"]
+
+
 async def test_branches_are_made_of_ones_own_messages_only(her: Alice, bob: httpx.AsyncClient, api: Api):
     own = f"/api/conversations/{(await new_conversation(bob))['id']}"
     hers = (await items(her.client, f"/api/conversations/{her.conversation['id']}/messages"))[0]["id"]
     for id_ in (hers, new_uuid(), "no-uuid"):
         body = {"content": "?", "parentId": id_}
         refusal(await bob.post(f"{own}/messages", json=body), 404, "MESSAGE_NOT_FOUND")
-        for call in ("regenerate", "path", "fork"):
+        for call in ("regenerate", "path", "fork", "shares"):
             refusal(await bob.post(f"{own}/{call}", json={"messageId": id_}), 404, "MESSAGE_NOT_FOUND")
 
 
@@ -337,7 +380,9 @@ async def test_admin_does_not_read_other_peoples_conversations(api: Api, her: Al
                     conversation_id=id_, compaction_id=her.compaction_id, message_id=her.message_id
                 )
                 for body in bodies(operation):
-                    response = await admin.request(operation.method, url, json=body)
+                    response = await admin.request(
+                        operation.method, url, json=body, params=operation.needed_query
+                    )
                     refusal(response, 404, "CONVERSATION_NOT_FOUND")
     listed = await admin.get(f"/api/agents/{her.agent['id']}/conversations")
     assert listed.json()["items"] == []
@@ -367,11 +412,14 @@ async def test_talking_to_ones_public_agent_shows_its_owner_nothing(
                 "document_id": her.document_id,
                 "artifact_id": her.artifact_id,
                 "file_id": her.file_id,
+                "share": her.share_id,
+                "import_id": her.import_id,
+                "number": "2",
                 "gateway": "none",
             }
             assert "bobs-own-words" not in (await her.client.get(operation.url(**ids))).text, operation
             if not {"conversation_id", "turn_id"} & set(operation.path_names):
-                for words in ("title", "ask", "reply", "prompt", "metadata"):
+                for words in ("title", "ask", "reply", "prompt", "metadata", "memory"):
                     assert f"{SECRET_WORDS} {words}" not in (await bob.get(operation.url(**ids))).text
 
 

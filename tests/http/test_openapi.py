@@ -9,6 +9,10 @@ import pytest
 from scripts import api_reference
 
 from tests.conftest import ONLY_SQLITE, Api
+from tests.contract.test_import_runs import PROGRESS, make_run
+from tests.contract.test_shares import make_share
+from tests.exchange.foreign import claude
+from tests.http.api.test_imports import in_json
 from tests.http.calls import Json, items, new_agent, new_conversation, stored
 from tests.http.document import (
     DOCUMENT,
@@ -29,6 +33,7 @@ from tests.making import (
     keep_begun,
     keep_briefing,
     keep_file,
+    keep_memory,
     keep_queued,
     keep_receipt,
     keep_turn,
@@ -36,7 +41,9 @@ from tests.making import (
 )
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
+from threadkeep.domain.importing.import_run import ImportStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
+from threadkeep.domain.sharing.share import new_token, token_hash
 from threadkeep.http.routes import ROUTES
 from threadkeep.requests.errors import STATUSES
 from threadkeep.version import __version__
@@ -229,6 +236,7 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
         "/api/chat",
         "/api/chat/messages",
         "/api/briefings",
+        "/api/imports",
         "/api/keys",
         "/api/models",
     }
@@ -237,9 +245,9 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
         assert "INVALID_REQUEST" in operation.codes(422)
     if operation.method != "GET":
         assert operation.codes(413) == {"PAYLOAD_TOO_LARGE"}
-    # An answer's content is no message.
+    # An answer's content is no message, nor is a memory's.
     given = resolved(operation.body)["properties"] if operation.body else ()
-    if "content" in given and "action" not in given:
+    if "content" in given and "action" not in given and "{memory_id}" not in operation.path:
         assert operation.codes(400) == {"MESSAGE_CONTENT_REQUIRED", "MESSAGE_TOO_LONG"}
         # A message that waits is changed without a model.
         assert ("GATEWAY_NOT_CONFIGURED" in operation.codes(503)) is (operation.method == "POST")
@@ -280,6 +288,12 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
     component = ComponentReceipt("systemPrompt", "00", 9)
     receipt = Receipt("m", (component,), (turn.user_message_id,), ("add",), 0.5, 9, "UTC", 9, 0)
     await keep_receipt(api.store, turn, receipt, {"00": "Be brief."})
+    shared_file = await keep_artifact(api.store, conversation["id"])
+    imported = make_run(status=ImportStatus.COMPLETED, progress=PROGRESS)
+    await api.store.import_runs.begin(imported, most=10)
+    share_token = new_token()
+    share = make_share(await stored(api, conversation), files=frozenset({shared_file}))
+    await api.store.shares.add(share, token_hash(share_token), most=1)
     admin = api.as_user("root", admin=True)
     # Those of gateways need a provider: tests/http/api/test_gateways.py calls them.
     tried = [operation for operation in OPERATIONS if not operation.path.startswith("/api/admin/gateways")]
@@ -296,8 +310,12 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             "component": "RULES.md",
             "document_id": await failed_document(api, agent["id"]),
             "artifact_id": await keep_artifact(api.store, conversation["id"]),
-            "file_id": await keep_file(api.store),
+            "file_id": shared_file if "{share}" in operation.path else await keep_file(api.store),
+            "share": share_token,
+            "number": "2",
+            "import_id": imported.id,
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
+            "memory_id": (await keep_memory(api.store, AgentId(agent["id"]), "Likes tea.")).id,
         }
         for whole in (False, True) if operation.body else (False,):
             body = example(operation.body, whole=whole) if operation.body else None
@@ -315,7 +333,8 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
                     body[name] = value
             if "{request_id}" in operation.path:
                 ids["turn_id"], body = running.turn.id, {"action": "allow"}
-            files = {"files": ("a.txt", b"words")} if operation.takes_files else None
+            content = in_json(claude()) if "imports" in operation.path else b"words"
+            files = {"files": ("a.txt", content)} if operation.takes_files else None
             response = await client.request(
                 operation.method, operation.url(**ids), json=body, files=files, params=operation.needed_query
             )
@@ -334,10 +353,12 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             "compaction_id": compaction.id,
             "message_id": queued.id,
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
+            "memory_id": (await keep_memory(api.store, AgentId(agent["id"]), "Likes tea.")).id,
             "user_id": "alice",
             "key_id": (await alice.post("/api/keys", json={"name": "k", "scopes": ["read"]})).json()["id"],
+            "share": (await alice.post(f"/api/conversations/{talked.id}/shares", json={})).json()["id"],
         }
-        response = await alice.request("DELETE", operation.url(**ids))
+        response = await alice.request("DELETE", operation.url(**ids), params=operation.needed_query)
         assert response.status_code == 204, (str(operation), response.text)
 
 

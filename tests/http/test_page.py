@@ -7,10 +7,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from threadkeep.http.page import POLICY, page_routes
+from threadkeep.http.page import POLICY, SANDBOX_POLICY, WORKER_POLICY, page_routes
 from threadkeep.ports.models import ModelState
+from threadkeep.services.sharing.shares import Preview
 
-HTML = '<html lang="en"><script src="./assets/index-abc.js"></script></html>'
+HTML = '<html lang="en"><title>Page</title><script src="./assets/index-abc.js"></script></html>'
 
 
 @pytest.fixture
@@ -23,15 +24,32 @@ def folder(tmp_path: Path) -> Path:
     (assets / "index-abc.js.gz").write_bytes(b"packed with gzip")
     (assets / "index-abc.js.br").write_bytes(b"packed with brotli")
     (assets / "font-abc.woff2").write_bytes(b"font")
+    (assets / "sandbox-abc.html").write_text("sandbox")
     (assets / "icon-abc.png").write_bytes(b"icon")
     (assets / "manifest-abc.webmanifest").write_text("{}")
+    (tmp_path / "service-worker.js").write_text("worker")
     return tmp_path
 
 
+async def share_preview(token: str) -> Preview | None:
+    return Preview('Ferry "A" & <b>', "When does it leave? At noon.") if token == "public" else None
+
+
 def client(
-    folder: Path, *, state: ModelState = "connected", embedded: bool = False, below: str = ""
+    folder: Path,
+    *,
+    state: ModelState = "connected",
+    embedded: bool = False,
+    offline: bool = True,
+    below: str = "",
 ) -> httpx.AsyncClient:
-    routes = page_routes(model_state=lambda: state, embedded=embedded, folder=folder)
+    routes = page_routes(
+        model_state=lambda: state,
+        share_preview=share_preview,
+        embedded=embedded,
+        offline=offline,
+        folder=folder,
+    )
     app = Starlette(routes=[Mount(below, routes=routes)])
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
@@ -97,6 +115,39 @@ async def test_only_files_of_the_page_are_given(folder: Path):
             assert (await web.get(f"/assets/{name}")).headers["content-type"] == kind
 
 
+async def test_document_of_the_sandbox_has_no_origin_and_no_network(folder: Path):
+    async with client(folder) as web:
+        response = await web.get("/assets/sandbox-abc.html")
+    assert response.headers["content-security-policy"] == SANDBOX_POLICY
+    assert response.headers["cache-control"] == "no-cache"
+    sandbox, *directives = SANDBOX_POLICY.split("; ")
+    assert sandbox == "sandbox allow-scripts"
+    assert "default-src 'none'" in directives
+    sources = " ".join(it for it in directives if not it.startswith("frame-ancestors"))
+    assert "'self'" not in sources
+    assert "*" not in sources
+
+
+@pytest.mark.parametrize("below", ["", "/chat"])
+async def test_worker_is_beside_the_page_and_asked_for_anew(folder: Path, below: str):
+    async with client(folder, below=below) as web:
+        response = await web.get(f"{below}/service-worker.js")
+    assert response.text == "worker"
+    assert response.headers["content-type"].startswith("text/javascript")
+    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["content-security-policy"] == WORKER_POLICY
+    assert "worker-src 'self'" in POLICY
+
+
+async def test_server_that_is_not_for_offline_use_takes_its_worker_back(folder: Path):
+    async with client(folder, offline=False) as web:
+        page = await web.get("/")
+        worker = await web.get("/service-worker.js")
+    assert 'data-offline="False"' in page.text
+    assert "registration.unregister()" in worker.text
+    assert worker.headers["cache-control"] == "no-cache"
+
+
 async def test_page_works_below_a_path(folder: Path):
     async with client(folder, below="/chat") as web:
         page = await web.get("/chat/")
@@ -114,3 +165,20 @@ async def test_file_that_is_gone_since_the_start_is_not_found(folder: Path):
         (folder / "assets" / "index-abc.js").unlink()
         response = await web.get("/assets/index-abc.js")
     assert response.status_code == 404
+
+
+async def test_page_of_a_share_finds_its_files_one_level_up_and_is_not_indexed(folder: Path):
+    async with client(folder) as web:
+        response = await web.get("/s/secret")
+    assert 'src="../assets/index-abc.js"' in response.text and 'data-page="share"' in response.text
+    assert response.headers["x-robots-tag"] == "noindex, nofollow"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["referrer-policy"] == "no-referrer"
+    assert "<title>Page</title>" in response.text and "og:" not in response.text
+
+
+async def test_link_that_anyone_may_open_has_a_title_and_a_preview(folder: Path):
+    async with client(folder) as web:
+        text = (await web.get("/s/public")).text
+    assert "<title>Ferry &quot;A&quot; &amp; &lt;b&gt;</title>" in text
+    assert '<meta property="og:description" content="When does it leave? At noon." />' in text

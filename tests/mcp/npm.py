@@ -29,7 +29,7 @@ def install(packages: Path = SERVERS) -> Path:
     folder = Path(tempfile.mkdtemp(dir=CACHE))
     try:
         _link_programs(wheel, folder / "bin")
-        shutil.copytree(packages, folder, dirs_exist_ok=True)
+        shutil.copytree(packages, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
         subprocess.run(
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
             cwd=folder,

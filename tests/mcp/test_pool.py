@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.running import ALICE, BOB, LIMITS, Pooled, chaos, is_alive, pooled, until
+from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.mcp import ServerScope, StdioServer
 from threadkeep.domain.secret import MASK
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.processes.guard import NICENESS
 from threadkeep.mcp.processes.process import ServerProcess
+from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.mcp.sessions.incoming import TOO_LARGE
 from threadkeep.ports.mcp import ServerState
 from threadkeep.ports.tools import Progress, Returned
@@ -380,6 +382,15 @@ async def test_server_that_an_agent_no_longer_has_is_ended(here: Pooled):
     here.pool.keep_only(here.agent_id, ())
     await until(lambda: not is_alive(here.pids()[0]))
     assert here.pool.statuses(here.agent_id) == {}
+
+
+async def test_server_of_one_conversation_is_ended_with_it(here: Pooled):
+    mine, other = (ConversationId(new_uuid()) for _ in range(2))
+    server = chaos(scope=ServerScope.CONVERSATION)
+    for conversation in (mine, other):
+        await here.pool.tools(ServerKey.of(here.agent_id, "chaos", server, ALICE, conversation), server)
+    here.pool.end_those_of_conversation(mine)
+    await until(lambda: [is_alive(it) for it in here.pids()] == [False, True])
 
 
 async def test_closed_pool_starts_nothing(here: Pooled):

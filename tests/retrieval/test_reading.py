@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of
-from threadkeep.search.terms import query_terms, spans, terms
+from threadkeep.search.terms import terms
 
 TEXTS = st.text(st.sampled_from("合同条款ab é́\u0301_.\n1"), max_size=60)
 
@@ -24,8 +25,8 @@ def test_text_taken_apart_in_parts_has_the_terms_of_the_whole(text: str):
 
 @given(TEXTS, TEXTS, st.integers(1, 20))
 def test_places_are_those_of_the_whole_text_near_the_first(text: str, query: str, within: int):
-    wanted = frozenset(query_terms(query))
-    whole = list(spans(text, wanted))
+    wanted = read_query(query)
+    whole = list(wanted.spans(text))
     near = [place for place in whole if place[0] < whole[0][0] + within]
     assert asyncio.run(first_places(text, wanted, within)) == near
 
@@ -41,6 +42,6 @@ async def test_others_come_between_the_parts_of_a_long_text():
 
     beside = asyncio.create_task(other())
     await terms_of("one two three " * 100)
-    await first_places("one two three " * 100, frozenset({"four"}), within=10)
+    await first_places("one two three " * 100, Query(frozenset({"four"})), within=10)
     beside.cancel()
     assert others_turns > 200

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from threadkeep.search.stem import stem
-from threadkeep.search.terms import MOST_TERM_CHARACTERS, query_terms, spans, terms
+from threadkeep.search.terms import MOST_TERM_CHARACTERS, query_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,3 @@ def test_terms_are_short_and_without_spaces(text: str):
         assert term
         assert len(term) <= MOST_TERM_CHARACTERS
         assert not any(character.isspace() for character in term)
-
-
-@given(st.text(), st.text())
-def test_spans_are_in_order_and_apart(text: str, query: str):
-    end = -1
-    for first, last in spans(text, frozenset(query_terms(query))):
-        assert end < first < last <= len(text)
-        end = last
-
-
-def test_spans_join_neighbouring_pairs():
-    text = "关于合同条款，以及 Contracts。"
-    found = list(spans(text, frozenset(query_terms("合同条款 contract"))))
-    assert [text[first:last] for first, last in found] == ["合同条款", "Contracts"]

@@ -115,3 +115,14 @@ async def test_uploads_have_a_rate_of_their_own_counted_in_files():
     await limits.take_uploads(BOB, 1)
     with pytest.raises(RateLimited):
         await limits.take_uploads(BOB, 1)
+
+
+async def test_reply_outside_a_conversation_counts_like_a_turn():
+    limits = LocalAllowances(TurnCaps(at_once=2, per_minute=2), Clock())
+    await limits.take_completion(ALICE, turns_here=1, completions_here=0)
+    for turns, completions in ((1, 1), (0, 2)):
+        with pytest.raises(RateLimited, match="2 turns running"):
+            await limits.take_completion(ALICE, turns_here=turns, completions_here=completions)
+    await limits.take_completion(ALICE, turns_here=0, completions_here=1)
+    with pytest.raises(RateLimited, match="per minute"):
+        await limits.take_completion(ALICE, turns_here=0, completions_here=0)

@@ -9,7 +9,7 @@ import pytest
 from tests.talking import Talk
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import Conflict, InvalidRequest
+from threadkeep.domain.errors import Conflict, InvalidRequest, MessageTooLong
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn
@@ -107,6 +107,15 @@ async def test_id_of_a_conversation_with_another_agent_is_a_conflict(chat: Chat,
     other = (await talk.client.post("/api/agents", json={"name": "Other"})).json()["id"]
     with pytest.raises(Conflict):
         await chat.outside.open(LOCAL, "chat-1", other)
+
+
+async def test_message_that_the_agent_refuses_creates_no_conversation(chat: Chat, talk: Talk):
+    settings = {"maxMessageChars": 10}
+    short = (await talk.client.post("/api/agents", json={"name": "Short", "settings": settings})).json()["id"]
+    with pytest.raises(MessageTooLong):
+        await chat.outside.open(LOCAL, "chat-2", short, first_text="x" * 11)
+    assert await chat.outside.find(LOCAL, "chat-2") is None
+    assert (await chat.outside.open(LOCAL, "chat-2", short, first_text="x" * 10)).agent_id == short
 
 
 @pytest.mark.parametrize("id_", ["", "x" * (MOST_ID_CHARACTERS + 1), "a\0b", "\ud800"])

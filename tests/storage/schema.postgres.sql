@@ -283,6 +283,22 @@ CREATE TABLE tk_gateways (
     CONSTRAINT tk_gateways_kind_check CHECK ((kind = ANY (ARRAY['anthropic'::text, 'openai'::text, 'responses'::text, 'local'::text]))),
     CONSTRAINT tk_gateways_pkey PRIMARY KEY (name)
 );
+CREATE TABLE tk_imports (
+    agent_id uuid NOT NULL,
+    ended_at bigint,
+    failure text,
+    file_name text NOT NULL,
+    id uuid NOT NULL,
+    noted_at bigint NOT NULL,
+    progress text NOT NULL,
+    size bigint NOT NULL,
+    started_at bigint NOT NULL,
+    status text NOT NULL,
+    stops boolean NOT NULL DEFAULT false,
+    user_id text NOT NULL,
+    CONSTRAINT tk_imports_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_imports_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
 CREATE TABLE tk_jobs (
     arguments text NOT NULL,
     attempts bigint NOT NULL,
@@ -332,7 +348,7 @@ CREATE TABLE tk_ledger (
     turns bigint NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_ledger_pkey PRIMARY KEY (id),
-    CONSTRAINT tk_ledger_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text]))),
+    CONSTRAINT tk_ledger_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text, 'completion'::text]))),
     CONSTRAINT tk_ledger_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
 CREATE TABLE tk_let_go_texts (
@@ -487,7 +503,7 @@ CREATE TABLE tk_reservations (
     purpose text NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_reservations_pkey PRIMARY KEY (id),
-    CONSTRAINT tk_reservations_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text]))),
+    CONSTRAINT tk_reservations_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text, 'completion'::text]))),
     CONSTRAINT tk_reservations_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
 CREATE TABLE tk_searchable (
@@ -504,6 +520,21 @@ CREATE TABLE tk_seen_tools (
     server text NOT NULL,
     CONSTRAINT tk_seen_tools_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES tk_agents(id) ON DELETE CASCADE,
     CONSTRAINT tk_seen_tools_pkey PRIMARY KEY (agent_id, server)
+);
+CREATE TABLE tk_shares (
+    conversation_id uuid NOT NULL,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    files text NOT NULL,
+    hash text NOT NULL,
+    id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    runs text NOT NULL,
+    title text NOT NULL,
+    with_tools boolean NOT NULL,
+    CONSTRAINT tk_shares_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_shares_hash_key UNIQUE (hash),
+    CONSTRAINT tk_shares_pkey PRIMARY KEY (id)
 );
 CREATE TABLE tk_spending (
     currency text NOT NULL,
@@ -601,6 +632,7 @@ CREATE TABLE tk_turns (
 CREATE TABLE tk_users (
     created_at bigint NOT NULL,
     id text NOT NULL,
+    instructions text NOT NULL DEFAULT ''::text,
     CONSTRAINT tk_users_pkey PRIMARY KEY (id)
 );
 CREATE TABLE tk_vectors (
@@ -675,6 +707,8 @@ CREATE UNIQUE INDEX tk_files_pkey ON public.tk_files USING btree (id);
 CREATE INDEX tk_files_unsent ON public.tk_files USING btree (unsent_since) WHERE (unsent_since IS NOT NULL);
 CREATE INDEX tk_files_unsent_of_user ON public.tk_files USING btree (user_id) WHERE (unsent_since IS NOT NULL);
 CREATE UNIQUE INDEX tk_gateways_pkey ON public.tk_gateways USING btree (name);
+CREATE INDEX tk_import_user ON public.tk_imports USING btree (user_id, started_at);
+CREATE UNIQUE INDEX tk_imports_pkey ON public.tk_imports USING btree (id);
 CREATE INDEX tk_jobs_alike ON public.tk_jobs USING btree (kind, arguments);
 CREATE INDEX tk_jobs_due ON public.tk_jobs USING btree (kind, run_at);
 CREATE UNIQUE INDEX tk_jobs_pkey ON public.tk_jobs USING btree (id);
@@ -716,8 +750,12 @@ CREATE UNIQUE INDEX tk_refused_chunks_pkey ON public.tk_refused_chunks USING btr
 CREATE INDEX tk_reservation_time ON public.tk_reservations USING btree (at);
 CREATE INDEX tk_reservation_user ON public.tk_reservations USING btree (user_id);
 CREATE UNIQUE INDEX tk_reservations_pkey ON public.tk_reservations USING btree (id);
+CREATE UNIQUE INDEX tk_running_import ON public.tk_imports USING btree (user_id) WHERE (status = 'RUNNING'::text);
 CREATE UNIQUE INDEX tk_searchable_pkey ON public.tk_searchable USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_seen_tools_pkey ON public.tk_seen_tools USING btree (agent_id, server);
+CREATE INDEX tk_share_conversation ON public.tk_shares USING btree (conversation_id, created_at);
+CREATE UNIQUE INDEX tk_shares_hash_key ON public.tk_shares USING btree (hash);
+CREATE UNIQUE INDEX tk_shares_pkey ON public.tk_shares USING btree (id);
 CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period, currency);
 CREATE UNIQUE INDEX tk_terms_pkey ON public.tk_terms USING btree (collection, term);
 CREATE INDEX tk_tool_calls_by_conversation ON public.tk_tool_calls USING btree (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);

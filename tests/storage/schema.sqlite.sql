@@ -30,6 +30,7 @@ CREATE INDEX tk_file_uses_by_file ON tk_file_uses (file_id);
 CREATE INDEX tk_files_by_user ON tk_files (user_id);
 CREATE INDEX tk_files_unsent ON tk_files (unsent_since) WHERE unsent_since IS NOT NULL;
 CREATE INDEX tk_files_unsent_of_user ON tk_files (user_id) WHERE unsent_since IS NOT NULL;
+CREATE INDEX tk_import_user ON tk_imports (user_id, started_at);
 CREATE INDEX tk_jobs_alike ON tk_jobs (kind, arguments);
 CREATE INDEX tk_jobs_due ON tk_jobs (kind, run_at);
 CREATE INDEX tk_key_user ON tk_keys (user_id, created_at);
@@ -52,6 +53,8 @@ CREATE INDEX tk_receipt_texts_by_text ON tk_receipt_texts (sha256);
 CREATE INDEX tk_receipts_by_conversation ON tk_receipts (conversation_id);
 CREATE INDEX tk_reservation_time ON tk_reservations (at);
 CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
+CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
+CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -291,6 +294,20 @@ CREATE TABLE tk_gateways (
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL
 );
+CREATE TABLE tk_imports (
+    id uuid NOT NULL PRIMARY KEY,
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    agent_id uuid NOT NULL,
+    file_name text NOT NULL,
+    size bigint NOT NULL,
+    status text NOT NULL,
+    progress text NOT NULL,
+    failure text,
+    stops boolean NOT NULL DEFAULT FALSE,
+    started_at bigint NOT NULL,
+    noted_at bigint NOT NULL,
+    ended_at bigint
+);
 CREATE TABLE tk_jobs (
     id uuid NOT NULL PRIMARY KEY,
     kind text NOT NULL,
@@ -322,7 +339,7 @@ CREATE TABLE tk_ledger (
     user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
     agent_id uuid,
     key_id uuid,
-    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
+    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun', 'completion')),
     model text,
     input_tokens bigint NOT NULL,
     output_tokens bigint NOT NULL,
@@ -447,7 +464,7 @@ CREATE TABLE tk_reservations (
     user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
     agent_id uuid,
     key_id uuid,
-    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun')),
+    purpose text NOT NULL CHECK (purpose IN ('turn', 'title', 'compaction', 'rerun', 'completion')),
     model text,
     amount bigint NOT NULL,
     currency text NOT NULL,
@@ -466,6 +483,18 @@ CREATE TABLE tk_seen_tools (
     accepted text NOT NULL,
     seen text NOT NULL,
     PRIMARY KEY (agent_id, server)
+);
+CREATE TABLE tk_shares (
+    id uuid NOT NULL PRIMARY KEY,
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    message_id uuid NOT NULL,
+    hash text NOT NULL UNIQUE,
+    title text NOT NULL,
+    runs text NOT NULL,
+    files text NOT NULL,
+    with_tools boolean NOT NULL,
+    created_at bigint NOT NULL,
+    expires_at bigint
 );
 CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),
@@ -548,7 +577,8 @@ CREATE TABLE tk_turns (
 );
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    instructions text NOT NULL DEFAULT ''
 );
 CREATE TABLE tk_vectors (
     chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,

@@ -144,6 +144,17 @@ async def test_call_outside_a_turn_counts_in_the_minute_only(nodes: list[Databas
 
 
 @pytest.mark.usefixtures("store")
+async def test_reply_outside_a_conversation_counts_beside_the_turns_of_all_nodes(nodes: list[Database]):
+    limits = SqlAllowances(nodes[0], TurnCaps(at_once=2))
+    await limits.take_completion(ALICE, turns_here=0, completions_here=1)
+    assert await take(limits)  # which begins on any node
+    with pytest.raises(RateLimited, match="2 turns running"):
+        await limits.take_completion(ALICE, turns_here=0, completions_here=1)
+    with pytest.raises(RateLimited, match="2 turns running"):
+        await limits.take_completion(ALICE, turns_here=0, completions_here=2)
+
+
+@pytest.mark.usefixtures("store")
 async def test_without_caps_nothing_is_written(nodes: list[Database]):
     limits = SqlAllowances(nodes[0], TurnCaps())
     for _ in range(3):

@@ -139,6 +139,14 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": new_uuid(), "user_id": at.user, "name": "n", "prefix": "tk_", "hash": new_uuid(),
         "scopes": "[]", "is_admin": False, "may_run_programs": False, "created_at": NOW,
     },
+    "tk_shares": lambda at: {
+        "id": new_uuid(), "conversation_id": at.conversation, "message_id": at.message, "hash": new_uuid(),
+        "title": "", "runs": "[[1,1]]", "files": "[]", "with_tools": True, "created_at": NOW,
+    },
+    "tk_imports": lambda at: {
+        "id": new_uuid(), "user_id": at.user, "agent_id": at.agent, "file_name": "a.zip", "size": 1,
+        "status": "COMPLETED", "progress": "{}", "started_at": NOW, "noted_at": NOW,
+    },
     "tk_allowances": lambda at: {"user_id": at.user, "paced_to": 0, "beginning": "{}"},
     "tk_searchable": lambda at: {"conversation_id": at.conversation, "to_seq": 1},
     "tk_ledger": lambda at: {

@@ -4,12 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_briefing, keep_conversation, keep_turn
+from tests.making import (
+    ALICE,
+    NOW,
+    keep_agent,
+    keep_begun,
+    keep_briefing,
+    keep_conversation,
+    keep_memory,
+    keep_turn,
+)
 from tests.storage.test_constraints import FOREIGN_KEYS, ROWS, Place, fill
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, TurnInProgress, UserNotFound
-from threadkeep.domain.ids import MemoryId, UserId, new_uuid
-from threadkeep.domain.memory import Memory
+from threadkeep.domain.ids import UserId
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.store import Store
 from threadkeep.services.exchange.reassignment import make_searchable, reassign
@@ -22,11 +30,6 @@ EVERYTHING = ConversationFilter()
 
 async def found(store: Store, user: UserId, words: str) -> list[str]:
     return [hit.conversation_id for hit in await store.history.search(user, words, before=None, limit=10)]
-
-
-async def remembered(store: Store, user: UserId, content: str, agent_id: str) -> None:
-    memory = Memory(MemoryId(new_uuid()), content, (), NOW)
-    await store.memories.add(user, agent_id, memory, most=100)  # pyright: ignore[reportArgumentType]
 
 
 async def test_no_row_of_any_table_is_left_behind_or_lost(database: Database):
@@ -77,7 +80,7 @@ async def test_what_was_said_is_found_by_the_receiver_only(store: Store, has_own
 async def test_same_memories_and_briefings_are_kept_once(store: Store):
     agent = await keep_agent(store)
     for user, content in ((LOCAL, "Has a cat."), (LOCAL, "Has a dog."), (ALICE, "Has a cat.")):
-        await remembered(store, user, content, agent.id)
+        await keep_memory(store, agent.id, content, user)
     briefing = await keep_briefing(store, agent.id, LOCAL)
     await store.briefings.add(replace(briefing, user_id=ALICE))
     moved = await reassign(store, LOCAL, ALICE, NOW, alone=True)
@@ -87,6 +90,14 @@ async def test_same_memories_and_briefings_are_kept_once(store: Store):
     assert [it.id for it in await store.briefings.page(ALICE, unread=False, before=None, limit=9)] == [
         briefing.id
     ]
+
+
+@pytest.mark.parametrize(("own", "kept"), [("", "Be brief."), ("Be kind.", "Be kind.")])
+async def test_receivers_own_instructions_stay(store: Store, own: str, kept: str):
+    await store.users.instruct(LOCAL, "Be brief.", NOW)
+    await store.users.instruct(ALICE, own, NOW)
+    await reassign(store, LOCAL, ALICE, NOW, alone=True)
+    assert (await store.users.instructions(ALICE), await store.users.instructions(LOCAL)) == (kept, "")
 
 
 async def test_running_turn_of_another_process_refuses_all(store: Store):

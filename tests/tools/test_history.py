@@ -56,6 +56,7 @@ async def test_archived_messages_are_found_in_any_language(store: Store):
     assert (await numbers(server, who, "违约金"))[:2] == [2, 1]
     assert await numbers(server, who, "Okafor signing") == [4, 3]
     assert await numbers(server, who, "okafor", limit=1) == [4]
+    assert await numbers(server, who, "Oka") == [4]
     assert await numbers(server, who, "zebra") == []
 
 

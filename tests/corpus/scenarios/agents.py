@@ -1,7 +1,7 @@
 """Agents: their life, prompts and MCP servers, and the documents they search."""
 
 from tests.corpus.stage import ADMIN, UNKNOWN, Json, Stage
-from threadkeep.testing import until
+from threadkeep.testing import Say, UseTool, until
 
 
 def look(at: str = "sky") -> str:
@@ -112,6 +112,34 @@ async def mcp_servers(stage: Stage) -> None:
     for name in ("eyes", "gone", "nobody"):
         await stage.call(test, agent_id=made["id"], name=name)
     await stage.call(test, agent_id=made["id"], name="eyes", user="bob")
+    for user in ("alice", "bob"):
+        await stage.call("GET /api/agents/{agent_id}/tools", agent_id=made["id"], user=user)
+
+
+async def memories(stage: Stage) -> None:
+    """What a user tells every agent, and what one remembers: corrected, forgotten, closed to strangers."""
+    conversation = await stage.conversation()
+    told, kept = "/api/me/instructions", "/api/agents/{agent_id}/memories"
+    await stage.call(f"PUT {told}", body={"text": "Call me Ada."})
+    await stage.call(f"PUT {told}", body={"text": 7})
+    await stage.call(f"GET {told}")
+    facts = ("Lives in Lyon.", "Likes tea.")
+    uses = [UseTool("promptx_remember", {"content": it}, id=f"c{at}") for at, it in enumerate(facts)]
+    for use in uses:
+        stage.script([use], [Say("Noted.")])
+        await stage.ended(await stage.begin(conversation))
+    agent = (await stage.quietly("GET", f"/api/conversations/{conversation}"))["agentId"]
+    page = await stage.ask(f"GET {kept}", agent_id=agent, query={"limit": 1})
+    tea = page["items"][0]["id"]
+    page = await stage.ask(f"GET {kept}", agent_id=agent, query={"limit": 1, "cursor": page["nextCursor"]})
+    lyon = page["items"][0]["id"]
+    for body in ({"content": "Lives in Nice.", "tags": ["home"]}, {"content": " "}, {"colour": "blue"}):
+        await stage.call(f"PATCH {kept}/{{memory_id}}", agent_id=agent, memory_id=lyon, body=body)
+    for user in ("bob", "alice", "alice"):
+        await stage.call(f"DELETE {kept}/{{memory_id}}", agent_id=agent, memory_id=tea, user=user)
+    await stage.call(f"DELETE {kept}", agent_id=agent)
+    await stage.call(f"GET {kept}", agent_id=agent)
+    await stage.call(f"GET {kept}", agent_id=agent, user="bob")
 
 
 async def documents(stage: Stage) -> None:
@@ -168,4 +196,4 @@ async def documents(stage: Stage) -> None:
     await stage.call(delete, agent_id=agent, document_id=ids[0])
 
 
-SCENARIOS = (agents, mcp_servers, documents)
+SCENARIOS = (agents, mcp_servers, memories, documents)

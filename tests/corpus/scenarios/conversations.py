@@ -1,7 +1,9 @@
-"""Conversations without a word said in them, and what others record in them."""
+"""Conversations: with nothing said in them, with what others record in them, compacted, shared, imported."""
 
-from tests.corpus.stage import ADMIN, UNKNOWN, Json, Stage
-from threadkeep.testing import Say
+import json
+
+from tests.corpus.stage import ADMIN, PIXEL, UNKNOWN, Json, Stage
+from threadkeep.testing import Say, Think
 
 
 async def conversations(stage: Stage) -> None:
@@ -197,4 +199,59 @@ async def compactions(stage: Stage) -> None:
     await stage.call(f"{one}/context", conversation_id=conversation)
 
 
-SCENARIOS = (conversations, executions, briefings, compactions)
+async def shares(stage: Stage) -> None:
+    """A conversation that is shared with and without what the agent did, read by its link, and revoked."""
+    conversation = await stage.conversation()
+    pixel = (await stage.call("POST /api/files", files=[("pixel.png", PIXEL)])).json()["items"][0]["id"]
+    stage.script([Think("A dot."), Say("A pixel.")])
+    sent = {"content": "What is this?", "files": [pixel]}
+    turn = (await stage.quietly("POST", f"/api/conversations/{conversation}/messages", body=sent))["turnId"]
+    stage.pace(turn)
+    await stage.ended(turn)
+    of, read = "/api/conversations/{conversation_id}/shares", "GET /api/shares/{token}"
+    whole = await stage.ask(f"POST {of}", conversation_id=conversation, body={})
+    said = await stage.ask(f"POST {of}", conversation_id=conversation, body={"tools": False})
+    for body in ({"messageId": UNKNOWN}, {"expiresAt": "2001-01-01T00:00:00Z"}, {"expiresAt": "soon"}):
+        await stage.call(f"POST {of}", conversation_id=conversation, body=body)
+    await stage.call(f"POST {of}", conversation_id=conversation, body={}, user="bob")
+    await stage.call(f"GET {of}", conversation_id=conversation)
+    page = await stage.ask(read, token=whole["token"], user="bob", query={"limit": 1})
+    more = {"limit": 1, "cursor": page["nextCursor"]}
+    await stage.call(read, token=whole["token"], user="bob", query=more)
+    for user in ("bob", None):
+        await stage.call(read, token=said["token"], user=user)
+    for number in ("2", "1"):
+        await stage.call(f"{read}/replays/{{number}}", token=whole["token"], number=number, user="bob")
+    for file_id in (pixel, UNKNOWN):
+        await stage.call(f"{read}/files/{{file_id}}", token=said["token"], file_id=file_id, user="bob")
+    for user in ("bob", "alice", "alice"):
+        await stage.call("DELETE /api/shares/{share_id}", share_id=said["id"], user=user)
+    await stage.call(read, token=said["token"], user="bob")
+
+
+async def imports(stage: Stage) -> None:
+    """An export of another product, imported twice; files that are none; another user's import."""
+    begin, one = "POST /api/imports", "/api/imports/{import_id}"
+    said = [
+        {"uuid": "m1", "sender": "human", "text": "When?", "created_at": "2023-11-14T22:13:21Z"},
+        {"uuid": "m2", "sender": "assistant", "text": "At noon.", "created_at": "2023-11-14T22:13:25Z"},
+    ]
+    ferries = {"uuid": "11111111-aaaa-4aaa-8aaa-111111111111", "name": "Ferries", "chat_messages": said}
+    export = json.dumps([ferries, {"name": "Broken"}]).encode()
+    import_id = ""
+    for _ in range(2):
+        import_id = (await stage.ask(begin, files=[("export.json", export)]))["id"]
+        while (await stage.quietly("GET", f"/api/imports/{import_id}"))["status"] == "RUNNING":
+            pass
+        await stage.call(f"GET {one}", import_id=import_id)
+    for content in (b"%PDF-1.7", b"PK\x03\x04"):
+        await stage.call(begin, files=[("wrong", content)])
+    await stage.call(begin, files=[("export.json", export)], query={"agentId": UNKNOWN})
+    await stage.call(f"POST {one}/stop", import_id=import_id)
+    for user in ("alice", "bob"):
+        await stage.call("GET /api/imports", user=user)
+    for operation in (f"GET {one}", f"POST {one}/stop"):
+        await stage.call(operation, import_id=import_id, user="bob")
+
+
+SCENARIOS = (conversations, executions, briefings, compactions, shares, imports)

@@ -144,6 +144,12 @@ async def approvals(stage: Stage) -> None:
             await stage.call(EVENTS, wire=dialect, turn_id=turn, query={"dialect": dialect})
     stage.script([UseTool("post__send", {"to": "Bob"}, id="c6")], [Say("Sent.")])
     await stage.call(SEND, body={"content": "Again."}, **waited)
+    allowed = "/api/conversations/{conversation_id}/allowed-tools"
+    await stage.call(f"GET {allowed}", conversation_id=conversation)
+    await stage.call(f"GET {allowed}", conversation_id=conversation, user="bob")
+    taken_back = {"server": "post", "tool": "send"}
+    await stage.call(f"DELETE {allowed}", conversation_id=conversation, query=taken_back)
+    await stage.call(f"GET {allowed}", conversation_id=conversation)
     stage.script([UseTool("ask_user", question, id="c7")])
     turn = (await stage.ask(SEND, body={"content": "Ask."}, **waited))["turnId"]
     request = (await stage.approval())["requestId"]

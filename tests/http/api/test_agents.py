@@ -36,10 +36,14 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "approvalTimeoutS": 604_800,
     "askUser": False,
     "clientTools": True,
+    "userInstructions": True,
     "tools": {},
     "models": [],
     "fallbackModels": [],
     "budgetMonth": "0.00",
+    "starters": [],
+    "icon": "letter",
+    "color": "auto",
 }
 WHOLE: dict[str, Any] = {
     "name": "法律顾问",
@@ -68,6 +72,7 @@ WHOLE: dict[str, Any] = {
         "approvalTimeoutS": 0,
         "askUser": True,
         "clientTools": False,
+        "userInstructions": False,
         "tools": {
             "*": {"access": "ask"},
             "web.*": {"effect": "idempotent"},
@@ -76,10 +81,14 @@ WHOLE: dict[str, Any] = {
         "models": ["other-model", "*"],
         "fallbackModels": ["third-model", "other-model"],
         "budgetMonth": "12.50",
+        "starters": ["违约金是多少？", "Compare two contracts"],
+        "icon": "scale",
+        "color": "violet",
     },
 }
 SHOWN_TO_ALL = {
-    "id", "name", "description", "ownerId", "visibility", "isDefault", "createdAt", "updatedAt",
+    "id", "name", "description", "starters", "icon", "color", "ownerId", "visibility", "isDefault",
+    "createdAt", "updatedAt",
 }  # fmt: skip
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -137,6 +146,10 @@ async def test_malformed_agent_is_refused_with_the_field_named(alice: httpx.Asyn
         ({"name": None}, "name"),
         ({"name": 1}, "name"),
         ({"name": "x", "description": "x" * 2001}, "description"),
+        ({"name": "x", "settings": {"starters": ["x"] * 7}}, "settings.starters"),
+        ({"name": "x", "settings": {"starters": [" "]}}, "settings.starters"),
+        ({"name": "x", "settings": {"icon": "dragon"}}, "settings.icon"),
+        ({"name": "x", "settings": {"color": "#ff0000"}}, "settings.color"),
         ({"name": "x", "systemPrompt": "x" * 100_001}, "systemPrompt"),
         ({"name": "x", "primaryRoleId": " "}, "primaryRoleId"),
         ({"name": "x", "model": ""}, "model"),

@@ -167,6 +167,55 @@ async def test_permission_for_the_conversation_is_asked_for_once(
     await waiting(talk, await asking(talk, server))  # another conversation asks
 
 
+async def allowed_tools(talk: Talk, conversation: str) -> list[tuple[str, str]]:
+    listed = await talk.client.get(f"/api/conversations/{conversation}/allowed-tools")
+    return [(it["server"], it["name"]) for it in listed.json()["items"]]
+
+
+async def test_permission_for_the_conversation_is_listed_and_taken_back(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    once = [UseTool("post__send", {"to": "Ada"})]
+    model.script(once, [Say("One.")], once)
+    conversation = await asking(talk, server)
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    assert await allowed_tools(talk, conversation) == []
+    await decide(talk, asked, action="allow", scope="conversation")
+    await reply(talk, asked["turnId"])
+    assert await allowed_tools(talk, conversation) == [("post", "send")]
+    path = f"/api/conversations/{conversation}/allowed-tools"
+    other = await talk.client.delete(path, params={"server": "post", "tool": "look"})
+    assert (other.status_code, await allowed_tools(talk, conversation)) == (204, [("post", "send")])
+    taken = await talk.client.delete(path, params={"server": "post", "tool": "send"})
+    assert (taken.status_code, await allowed_tools(talk, conversation)) == (204, [])
+    await waiting(talk, conversation, "Again.")
+    assert len(server.uses) == 1
+
+
+async def test_permission_taken_back_while_a_turn_runs_counts_for_its_next_call(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    send_it = [UseTool("post__send", {"to": "Ada"})]
+    model.script(send_it, [UseTool("post__look")], send_it)
+    conversation = await asking(
+        talk, server, tools={"post.send": {"access": "ask"}, "post.look": {"access": "ask"}}
+    )
+    (asked,) = (await waiting(talk, conversation))["approvals"]
+    await decide(talk, asked, action="allow", scope="conversation")
+    await until(lambda: is_status(talk, asked["turnId"], "WAITING"))
+    path = f"/api/conversations/{conversation}/allowed-tools"
+    await talk.client.delete(path, params={"server": "post", "tool": "send"})
+    (look,) = (await talk.client.get("/api/approvals")).json()["items"]
+    await decide(talk, look, action="allow")
+    await until(lambda: asks_for(talk, "send"))
+    assert [use.tool_name for use in server.uses] == ["send", "look"]
+
+
+async def asks_for(talk: Talk, tool: str) -> bool:
+    items = (await talk.client.get("/api/approvals")).json()["items"]
+    return [it["toolName"] for it in items] == [tool]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -194,12 +243,46 @@ async def test_permission_for_the_conversation_ends_with_the_definition_of_the_t
     assert len(server.uses) == 1
 
 
+async def test_tools_of_an_agent_are_listed_with_what_a_call_does(talk: Talk, server: ToolServer):
+    conversation = await asking(talk, server)
+    agent = (await talk.client.get(f"/api/conversations/{conversation}")).json()["agentId"]
+
+    async def effects() -> dict[str, str]:
+        listed = (await talk.client.get(f"/api/agents/{agent}/tools")).json()["items"]
+        return {f"{it['server']}.{it['name']}": it["effect"] for it in listed}
+
+    ours = await effects()
+    assert ours["retriever.search_documents"] == "read"
+    assert not any(name.startswith(("post.", "user.", "guide.")) for name in ours)
+    tested = (await talk.client.post(f"/api/agents/{agent}/mcp-servers/post/test")).json()
+    assert {it["name"]: it["effect"] for it in tested["tools"]} == {"send": "write", "look": "read"}
+    assert await effects() == {**ours, "post.send": "write", "post.look": "read"}
+
+
 async def test_tool_that_a_rule_forbids_never_runs(talk: Talk, model: ScriptedModel, server: ToolServer):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("No.")])
     conversation = await asking(talk, server, tools={"*": {"access": "deny"}})
     message = await talk.ask(conversation, "Send it.")
     assert (message["status"], calls_of(message)["send"]["status"]) == ("COMPLETED", "denied")
     assert server.uses == []
+
+
+async def test_tool_that_a_rule_forbids_is_not_offered_and_does_not_run_if_called_all_the_same(
+    talk: Talk, model: ScriptedModel, server: ToolServer
+):
+    model.script([UseTool("post__send", {"to": "Ada"}), UseTool("post__look")], [Say("I only looked.")])
+    conversation = await asking(talk, server, tools={"post.send": {"access": "deny"}})
+    message = await talk.ask(conversation, "Send it.")
+    for request in model.requests:
+        offered = {it["function"]["name"] for it in request.body["tools"]}
+        assert {name for name in offered if name.startswith("post__")} == {"post__look"}
+    receipt = (await talk.client.get(f"/api/turns/{message['turnId']}/context")).json()
+    assert "post__look" in receipt["tools"]
+    assert "post__send" not in receipt["tools"]
+    calls = calls_of(message)
+    assert (calls["send"]["status"], calls["send"]["server"]) == ("denied", "post")
+    assert calls["look"]["status"] == "ok"
+    assert [use.tool_name for use in server.uses] == ["look"]
 
 
 async def test_several_requests_of_one_turn_are_decided_one_by_one(

@@ -374,6 +374,9 @@ async def test_reply_to_a_question_after_a_card_is_given_again_with_the_card(
     briefing = (await talk.client.post("/api/briefings", json=body)).json()["id"]
     card = (await talk.client.post(f"/api/briefings/{briefing}/actions/start_conversation")).json()
     conversation = card["conversationId"]
+    await talk.client.patch(
+        f"/api/conversations/{conversation}", json={"title": "Late"}
+    )  # so none is asked for
     path = f"/api/conversations/{conversation}/regenerate?wait=true"
     nothing = await talk.client.post(path, json={"messageId": card["messageId"]}, headers=JSON)
     assert nothing.status_code in {404, 409}

@@ -292,10 +292,11 @@ async def test_readiness_tells_each_gateway_without_the_providers_words_and_with
     await connect(admin, provider, name="good")
     assert {it["status"] for it in (await states(anybody)).values()} == {"unknown"}
 
-    async def is_looked_at() -> bool:
-        return (await states(anybody))["good"]["status"] == "connected"
+    async def are_looked_at() -> bool:
+        return "unknown" not in {it["status"] for it in (await states(anybody)).values()}
 
-    await eventually(is_looked_at)
+    await eventually(are_looked_at)
+    assert (await states(anybody))["good"]["status"] == "connected"
     response = await anybody.get("/readyz")
     assert (response.status_code, response.json()["status"]) == (200, "degraded")
     assert (await states(anybody))["work"] == {

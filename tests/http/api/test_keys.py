@@ -216,6 +216,8 @@ def test_every_route_declares_what_a_key_needs_for_it():
                 "/api/briefings/",
                 "/messages/",
                 "/rerun",
+                "/api/shares/",
+                "/api/imports",
             )
             assert any(it in route.path for it in said), route.path
 
@@ -287,12 +289,13 @@ async def test_key_for_another_agent_finds_nothing_of_this_one_on_any_route(
     before, tried = await her.everything(), 0
     for operation in await served_operations(client):
         for name in ids_of(operation):
-            if name in {"key_id", "user_id"} or operation.path.startswith("/api/admin"):
+            if name in {"key_id", "user_id", "import_id"} or operation.path.startswith("/api/admin"):
                 continue
             others = dict.fromkeys(operation.path_names, "none")
             for id_ in her.ids(name) if name != "file_id" else ():
                 parents = {
                     "document_id": {"agent_id": her.agent["id"]},
+                    "memory_id": {"agent_id": her.agent["id"]},
                     "compaction_id": {"conversation_id": her.conversation["id"]},
                     "request_id": {"turn_id": her.turn_ids[0]},
                 }
@@ -316,9 +319,11 @@ async def test_key_for_another_agent_finds_nothing_of_this_one_on_any_route(
 
 
 def test_every_id_in_a_path_is_one_that_a_limited_key_is_held_against():
-    """Those below others are found through them; users, keys and gateways concern more than some agents."""
-    below = {"document_id", "compaction_id", "request_id", "name", "component"}
-    beyond = {"user_id", "key_id", "gateway"}
+    """Those below others are found through them; users, keys, imports and gateways concern more than some
+    agents.
+    """
+    below = {"document_id", "memory_id", "compaction_id", "request_id", "name", "component", "number"}
+    beyond = {"user_id", "key_id", "import_id", "gateway"}
     names = {name for operation in operations() for name in operation.path_names}
     assert names - below - beyond <= LIMITED.keys() | {"agent_id"}
 

@@ -469,7 +469,7 @@ async def test_server_that_responds_is_shown_ready_with_its_tools(open_admin: ht
         path = await with_servers(open_admin, greeter=shown)
         tested = (await open_admin.post(f"{path}/mcp-servers/greeter/test")).json()
         assert tested["status"] == "ready" and "error" not in tested
-        assert {"name": "greet", "description": "Greets somebody."} in tested["tools"]
+        assert {"name": "greet", "description": "Greets somebody.", "effect": "write"} in tested["tools"]
         assert (await listed(open_admin, path))["greeter"] == tested
         # What the owner has turned off is not shown as ready any more.
         await save(open_admin, path, greeter={"disabled": True})

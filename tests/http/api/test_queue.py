@@ -386,20 +386,21 @@ async def test_steering_message_that_was_taken_in_is_not_taken_twice(
     assert len(await talk.messages(conversation)) == 2
 
 
-async def test_steering_message_is_sent_as_its_own_turn_where_the_turn_ends_first(
+async def test_steering_message_follows_its_turn_before_what_is_queued_where_the_turn_ends_first(
     talk: Talk, model: ScriptedModel
 ):
     gate = Gate()
-    model.script([Wait(gate), Say("one")], [Say("two")])
+    model.script([Wait(gate), Say("one")], [Say("two")], [Say("three")])
     conversation = await talk.titled_conversation()
     turn = await talk.begin(conversation, "1?")
     await gate.reached()
+    await post(talk, conversation, "3?")
     response = await post(talk, conversation, "2?", "steer")
     gate.open()
     assert "user_message" not in {it["type"] for it in await talk.events(turn)}
     await until_idle(talk, conversation)
     messages = await talk.messages(conversation)
-    assert [it["content"] for it in messages] == ["1?", "one", "2?", "two"]
+    assert [it["content"] for it in messages] == ["1?", "one", "2?", "two", "3?", "three"]
     assert messages[2]["id"] == response.json()["messageId"]
 
 
@@ -420,8 +421,8 @@ async def test_message_that_stops_the_turn_keeps_its_text_and_goes_before_what_i
     await talk.events(started.json()["turnId"])
     assert await said(talk, conversation) == ["1?", "one", "2?", "two"]
     assert [(it["content"], it["held"]) for it in (await detail(talk, conversation))["queued"]] == [
-        ("Later?", True),
         ("Steering?", True),
+        ("Later?", True),
     ]
 
 

@@ -121,10 +121,25 @@ async def test_newest_come_first_and_pages_follow_each_other(api: Api, alice: ht
     assert rest["nextCursor"] is None
 
 
+async def test_hits_have_agent_and_time_and_can_be_limited_to_them(api: Api, alice: httpx.AsyncClient):
+    harbour, airport = (await new_agent(alice))["id"], (await new_agent(alice))["id"]
+    for agent_id in (harbour, airport):
+        await said(api, alice, ("Where is the lighthouse?", "Here."), agent_id=agent_id)
+    await caught_up(api)
+    newest, oldest = await found(alice, "lighth")
+    assert (newest["agentId"], oldest["agentId"]) == (airport, harbour)
+    assert await found(alice, "lighth", agentId=harbour.upper()) == [oldest]
+    assert await found(alice, "lighth", agentId="-" * 36) == []
+    assert await found(alice, "lighth", **{"from": "2020-01-01T00:00:00Z", "limit": 1}) == [newest]
+    assert await found(alice, "lighth", to="2020-01-01T00:00:00+08:00") == []
+
+
 @ONLY_SQLITE
 async def test_query_is_needed(alice: httpx.AsyncClient):
     for query in ({}, {"q": ""}, {"q": "x" * 501}):
         refusal(await alice.get("/api/search", params=query), 422, "INVALID_REQUEST", "q")
+    for name, value in (("agentId", "x"), ("from", "today"), ("to", "2026-01-01")):
+        refusal(await alice.get("/api/search", params={"q": "a", name: value}), 422, "INVALID_REQUEST", name)
 
 
 async def test_turn_can_be_found_soon_after_it_has_ended(talk: Talk, model: ScriptedModel):

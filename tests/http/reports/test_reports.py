@@ -184,10 +184,10 @@ async def test_report_as_html_stands_alone_with_its_charts_drawn_and_everything_
     assert len(links) == 3
     for words in (
         "返工率",
-        "draw (ok",
-        "fails (error",
+        "<code>draw</code> from test (ok",
+        "<code>fails</code> from test (error",
         "No.",
-        "So **be** it.",
+        "So <strong>be</strong> it.",
         "合同 v1.pdf",
         "&lt;script&gt;",
     ):
@@ -292,10 +292,13 @@ async def test_report_and_export_as_json_hold_the_values_themselves(
     assert messages[1]["toolCalls"][0]["result"]["text"] == large
     assert messages[1]["toolCalls"][1]["chartData"] == CHART
     assert "sessionId" not in export.text
-    for form, media_type in (("md", "text/markdown"), ("html", "text/html")):
+    for form, media_type, said in (
+        ("md", "text/markdown", "So **be** it."),
+        ("html", "text/html", "So <strong>be</strong> it."),
+    ):
         response = await talk.client.get(f"{path}/export?format={form}")
         assert response.headers["content-type"].startswith(media_type)
-        assert "So **be** it." in response.text
+        assert said in response.text
 
 
 async def test_long_conversation_is_reported_whole(talk: Talk, model: ScriptedModel):

@@ -1,0 +1,51 @@
+"""Markdown of a model in a report: typeset, and harmless whatever it says."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadkeep.http.reports.markdown_html import MOST_CHARACTERS, markdown_html
+
+ALLOWED = "p|h[3-6]|strong|em|s|a|ul|ol|li|blockquote|pre|code|table|thead|tbody|tr|th|td|hr|br"
+TAG = re.compile(rf"</?(?:{ALLOWED})(?: (?:href|class|rel|style|start)=\"[^\"<>]*\")*(?: /)?>")
+
+
+def test_markdown_is_typeset():
+    text = "# Ferries\n\n**At noon**, ~~not~~ `12:00`.\n\n- one\n- two\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n"
+    html = markdown_html(text)
+    assert "<h3>Ferries</h3>" in html  # below the report's own headings
+    assert "<strong>At noon</strong>, <s>not</s> <code>12:00</code>." in html
+    assert html.count("<li>") == 2 and html.count("<td") == 2
+
+
+def test_images_are_links_and_nothing_loads():
+    html = markdown_html("![a ferry](https://example.org/f.png)")
+    assert html.strip() == (
+        '<p><a href="https://example.org/f.png" rel="noopener noreferrer nofollow">a ferry</a></p>'
+    )
+
+
+@pytest.mark.parametrize(
+    "address", ["javascript:alert(1)", "data:text/html,x", "vbscript:x", "//host", "/api/me"]
+)
+def test_links_lead_to_other_sites_or_nowhere(address: str):
+    assert "<a " not in markdown_html(f"[x]({address}) <{address}> ![y]({address})")
+
+
+def test_very_long_text_is_shown_as_it_is():
+    html = markdown_html("<" * (MOST_CHARACTERS + 1))
+    assert html.startswith('<pre class="plain">&lt;') and "<" not in html[20:-6]
+
+
+PIECES = [
+    "<script>", "[x](", "](", ")", "![", '"', "'", "`", "```\n", "\n", "javascript:", "https://a", "> ", "- ",
+    "# ", "|", "---", "*", "<b onclick=x>", "&lt;", "\\", "<!--", '[a]: https://x "t"\n', "x",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_nothing_but_typesetting_gets_through(text: str):
+    rest = TAG.sub("", markdown_html(text))
+    assert "<" not in rest and ">" not in rest
