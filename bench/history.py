@@ -18,9 +18,10 @@ from bench.data import (
 from bench.databases import LARGE_DATABASES
 from bench.measure import Effort
 from bench.table import Aim, Times
-from bench.words import words
+from bench.words import VOCABULARY
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.ports.store import Store
 from threadkeep.search.terms import terms
 from threadkeep.storage.history import entry_number
 from threadkeep.storage.store import open_store
@@ -45,6 +46,7 @@ class Said:
     def batches(self) -> Iterator[Batch]:
         """Everything, in an order that foreign keys allow."""
         chance = random.Random(11)
+        last_number = 0
         users = list(dict.fromkeys(it.user_id for it in self.conversations))
         numbers = {user: number for number, user in enumerate(users, 1)}
         agent = (self.agent_id, users[0], "Measured", "", "assistant", "", "public", "{}", False, 1, NOW, NOW)
@@ -57,25 +59,34 @@ class Said:
             messages = [_message(it, seq, chance) for it in some for seq in range(1, LENGTH + 1)]
             yield Batch("tk_messages", MESSAGE_COLUMNS, messages)
             users_of = {it.id: numbers[it.user_id] for it in some}
-            entries = [_entry(message, users_of[message[1]]) for message in messages]
+            entries: list[Values] = []
+            for message in messages:
+                # Some are made in the same moment; a store gives these the next free number, too.
+                last_number = max(last_number + 1, entry_number(message[0]))
+                entries.append(_entry(last_number, message, users_of[message[1]]))
             yield Batch("tk_entries", "id conversation_id message_id terms", entries)
             yield Batch(
                 "tk_searchable", "conversation_id to_seq title", [(it.id, LENGTH, it.title) for it in some]
             )
 
 
+def _words(chance: random.Random, count: int) -> str:
+    """Words as common as in a language, none of which begins another."""
+    return " ".join(f"word{int(VOCABULARY ** chance.random()):05}" for _ in range(count))
+
+
 def _message(conversation: Conversation, seq: int, chance: random.Random) -> Values:
     role = "user" if seq % 2 else "assistant"
-    text = words(chance, WORDS_A_MESSAGE)
+    text = _words(chance, WORDS_A_MESSAGE)
     return (
         new_uuid(), conversation.id, seq, None, role, "text", text, "COMPLETED", None, None, None, None, True,
         NOW, NOW,
     )  # fmt: skip
 
 
-def _entry(message: Values, number: int) -> Values:
+def _entry(id_: int, message: Values, number: int) -> Values:
     found = numbered(number, dict.fromkeys(terms(message[6])))
-    return entry_number(message[0]), message[1], message[0], " ".join(found)
+    return id_, message[1], message[0], " ".join(found)
 
 
 def make_said(messages: int) -> Said:
@@ -93,7 +104,9 @@ def make_said(messages: int) -> Said:
 
 
 async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
-    """Queries of one to three words by the talkative one and by others, newest hits first."""
+    """Queries of one to three words by the talkative one and by others, newest hits first; then the same
+    without the last two letters, which a hundred words begin with.
+    """
     lines: list[Times] = []
     for name, loaded in LARGE_DATABASES.items():
         if name not in databases:
@@ -101,15 +114,22 @@ async def measure(effort: Effort, databases: Sequence[str]) -> Sequence[Times]:
         async with loaded(make_said(effort.said)) as url:
             store = await open_store(url)
             for who, users in (("one with a tenth", [0]), ("one of a hundred", range(1, USERS))):
-                chance = random.Random(12)
-                took: list[float] = []
-                for _ in range(20 + SEARCHES):
-                    user = UserId(f"user-{chance.choice(users)}")
-                    query = words(chance, chance.choice((1, 2, 3)))
-                    begun = time.perf_counter()
-                    await store.history.search(user, query, before=None, limit=20)
-                    took.append((time.perf_counter() - begun) * 1000)
-                what = f"{name}: {who} searches {effort.said:,} messages"
-                lines.append(Times.of(what, took[20:], aim=AIM))
+                for how, missing in (("", 0), (" while typing", 2)):
+                    took = await _times(store, users, missing)
+                    what = f"{name}: {who} searches {effort.said:,} messages{how}"
+                    lines.append(Times.of(what, took, aim=AIM))
             await store.close()
     return lines
+
+
+async def _times(store: Store, users: Sequence[int], missing: int) -> list[float]:
+    """How long searches take whose last word lacks so many letters."""
+    chance = random.Random(12)
+    took: list[float] = []
+    for _ in range(20 + SEARCHES):
+        user = UserId(f"user-{chance.choice(users)}")
+        query = _words(chance, chance.choice((1, 2, 3)))
+        begun = time.perf_counter()
+        await store.history.search(user, query[: len(query) - missing], before=None, limit=20)
+        took.append((time.perf_counter() - begun) * 1000)
+    return took[20:]

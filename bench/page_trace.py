@@ -1,14 +1,17 @@
 """What the browser's own trace says of the page's main thread."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import msgspec
 
-# The page's tasks, and each key from being pressed to being painted.
-CATEGORIES = ["toplevel", "devtools.timeline"]
+# The page's tasks, its frames, and each key from being pressed to being painted.
+CATEGORIES = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
 _MAIN = "CrRendererMain"
-_TASK = "ThreadControllerImpl::RunTask"
+_TASKS = {"RunTask", "ThreadControllerImpl::RunTask"}
+_FRAME = "FireAnimationFrame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,8 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key, from being pressed to being painted."""
+class Span:
+    """A key, from being pressed to being painted, or a frame, from the one before it."""
 
     wall: float
     cpu: float
@@ -35,10 +38,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened while it was taken."""
+    """What happened while it was taken; frames only where something asks for every one."""
 
     tasks: list[Task]
-    keys: list[Key]
+    keys: list[Span]
+    frames: list[Span]
 
     @classmethod
     def read(cls, content: bytes) -> Self:
@@ -46,20 +50,37 @@ class Trace:
         events: list[dict[str, Any]] = msgspec.json.decode(content)["traceEvents"]
         threads = {(it["pid"], it["tid"]): it["args"]["name"] for it in events if it["name"] == "thread_name"}
         main = [it for it in events if threads.get((it["pid"], it["tid"])) == _MAIN]
-        tasks = [
-            Task(it["ts"] / 1000, (it["ts"] + it["dur"]) / 1000, it["tdur"] / 1000)
+        tasks = _outermost(
+            Task(it["ts"] / 1000, (it["ts"] + it["dur"]) / 1000, it.get("tdur", 0) / 1000)
             for it in main
-            if it["name"] == _TASK and it.get("tdur") and it["dur"]
-        ]
+            if it["name"] in _TASKS and it.get("dur")
+        )
         pressed = [
             (it["ts"] / 1000, it["args"]["data"]["duration"])
             for it in main
             if it["name"] == "EventTiming" and it["ph"] == "b" and it["args"]["data"]["type"] == "keydown"
         ]
-        keys = [Key(wall, sum(it.cpu_within(at, at + wall) for it in tasks)) for at, wall in pressed]
-        return cls(tasks, keys)
+        drawn = sorted(it["ts"] / 1000 for it in main if it["name"] == _FRAME)
+
+        def span(at: float, wall: float) -> Span:
+            return Span(wall, sum(it.cpu_within(at, at + wall) for it in tasks))
+
+        return cls(
+            tasks,
+            [span(at, wall) for at, wall in pressed],
+            [span(before, at - before) for before, at in pairwise(drawn)],
+        )
 
     @property
     def cpu(self) -> float:
         """Milliseconds that the main thread worked."""
         return sum(it.cpu for it in self.tasks)
+
+
+def _outermost(tasks: Iterable[Task]) -> list[Task]:
+    """Those that no other contains: one task may be in the trace under two names."""
+    kept: list[Task] = []
+    for task in sorted(tasks, key=lambda it: (it.start, -it.end)):
+        if not kept or task.start >= kept[-1].end:
+            kept.append(task)
+    return kept

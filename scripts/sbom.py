@@ -117,8 +117,8 @@ def page_packages(lock: dict[str, Any]) -> list[Package]:
     for place, entry in entries.items():
         if not _is_foreign(place, entry) or entry.get("dev") or entry.get("devOptional"):
             continue
-        names = {**entry.get("dependencies", {}), **entry.get("peerDependencies", {})}
-        needed = (_resolved(entries, place, name) for name in names)
+        kinds = ("dependencies", "optionalDependencies", "peerDependencies")
+        needed = (_resolved(entries, place, name) for kind in kinds for name in entry.get(kind, ()))
         made = Package(
             purl=_npm_purl(place, entry),
             name=_npm_name(place),
