@@ -164,7 +164,8 @@ def test_server_that_is_not_for_offline_use_removes_what_the_browser_has(
     with Server(tmp_path, "--port", str(server.port), offline="false", **settings_for(model)):
         page.reload()
         until(page, "async () => !(await navigator.serviceWorker.getRegistration())")
-        assert page.evaluate("caches.keys()") == []
+        page.reload()  # until then, the worker may keep what the tab loads
+        until(page, "async () => !(await caches.keys()).length")
 
 
 AWAY = "No connection · showing what this device has"
@@ -177,21 +178,27 @@ COPIES = """async () => {
         const request = indexedDB.open(found.name);
         request.onsuccess = () => resolve(request.result);
     });
-    const paths = await new Promise((resolve) => {
-        const request = database.transaction("copies").objectStore("copies").getAllKeys();
+    const copies = await new Promise((resolve) => {
+        const request = database.transaction("copies").objectStore("copies").getAll();
         request.onsuccess = () => resolve(request.result);
     });
     database.close();
-    return paths;
+    return copies;
 }"""
 
 
 def until_kept(page: Page, *ids: str) -> None:
-    """Waits until the device has these conversations, and no others."""
+    """Waits until the device has these conversations with their replies, and no others."""
     paths = [f"/api/conversations/{it}" for it in sorted(ids)]
     wanted = json.dumps(json.dumps(paths, separators=(",", ":")))
-    kept = f"(await ({COPIES})()).filter((it) => it.includes('conversations/'))"
-    until(page, f"async () => JSON.stringify({kept}.sort()) === {wanted}")
+    until(
+        page,
+        f"""async () => {{
+            const kept = (await ({COPIES})()).filter((it) => it.path.includes("conversations/"));
+            const isWhole = ({{ json }}) => JSON.parse(json).messages.at(-1)?.role === "assistant";
+            return kept.every(isWhole) && JSON.stringify(kept.map((it) => it.path).sort()) === {wanted};
+        }}""",
+    )
 
 
 def id_in(page: Page) -> str:

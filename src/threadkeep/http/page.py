@@ -44,7 +44,7 @@ WORKER = "service-worker.js"
 WORKER_POLICY = "default-src 'none'; connect-src 'self'"
 # Takes the place of one that an earlier start of the server gave: the browser asks for it by itself.
 _REMOVAL = """\
-addEventListener("install", () => skipWaiting());
+addEventListener("install", (event) => event.waitUntil(skipWaiting()));
 addEventListener("activate", (event) => event.waitUntil(remove()));
 async function remove() {
   const ours = `threadkeep.page ${new URL(registration.scope).pathname} `;

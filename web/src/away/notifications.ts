@@ -2,6 +2,8 @@
 
 import { Store } from "@threadkeep/client";
 
+import { shellWorker } from "../offline/shell";
+
 const CHOICE = "threadkeep.notifications";
 
 /** Null until the user has decided. */
@@ -76,7 +78,7 @@ export function notify({ title, told, ...options }: Telling): void {
     notification.onclose = () => shown.delete(notification);
   } catch {
     // Android shows only those of service workers, whose click ours hears.
-    void worker().then((it) => it?.showNotification(title, { ...options, icon, data: told })).catch(() => {});
+    void shellWorker().then((it) => it?.showNotification(title, { ...options, icon, data: told })).catch(() => {});
   }
 }
 
@@ -84,9 +86,5 @@ export function notify({ title, told, ...options }: Telling): void {
 export function closeNotifications(): void {
   for (const it of [...shown]) it.close();
   shown.clear();
-  void worker().then(async (it) => (await it?.getNotifications())?.forEach((one) => one.close())).catch(() => {});
-}
-
-async function worker(): Promise<ServiceWorkerRegistration | undefined> {
-  return navigator.serviceWorker?.getRegistration(document.baseURI);
+  void shellWorker().then(async (it) => (await it?.getNotifications())?.forEach((one) => one.close())).catch(() => {});
 }

@@ -6,15 +6,19 @@ import { Store } from "../store.ts";
 
 export class OpenApprovals {
   readonly items = new Store<readonly ApprovalView[]>([]);
-  #asked = 0;
+  /** Counts reads: a response older than the shown one is too late. */
+  #readings = { asked: 0, shown: 0 };
 
   constructor(private readonly api: ApiClient) {}
 
+  /** Resolves once the list is as new as this call, or newer. */
   refresh = async (): Promise<void> => {
-    const reading = ++this.#asked;
+    const reading = ++this.#readings.asked;
     try {
       const { items } = await this.api.get<ApprovalsView>("/api/approvals");
-      if (reading === this.#asked) this.items.update((known) => (isSame(known, items) ? known : items));
+      if (reading < this.#readings.shown) return;
+      this.#readings.shown = reading;
+      this.items.update((known) => (isSame(known, items) ? known : items));
     } catch {
       // Those that are known stay; they are read again soon.
     }
@@ -22,7 +26,7 @@ export class OpenApprovals {
 
   /** Empties the list when the user signs out. */
   forget(): void {
-    this.#asked++;
+    this.#readings.shown = ++this.#readings.asked;
     this.items.set([]);
   }
 }
