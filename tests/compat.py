@@ -6,6 +6,7 @@ and writes down in `compat.lock` what their inputs were. `scripts/test`, which i
 other one runs. Without git, which knows the repository's files, nothing is skipped.
 """
 
+import ast
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,7 @@ SHARED = (
 
 @dataclass(frozen=True)
 class Suite:
-    """Tests, and what they look at besides themselves and what is shared."""
+    """Tests, and what they look at besides themselves, our modules that they import, and what is shared."""
 
     name: str
     tests: tuple[str, ...]
@@ -45,7 +47,7 @@ class Suite:
     @property
     def inputs(self) -> list[str]:
         """All that its outcome depends on."""
-        return sorted({*self.tests, *self.looks_at, *SHARED})
+        return sorted({*self.tests, *self.looks_at, *SHARED, *imported(self.tests)})
 
 
 SUITES = (
@@ -86,10 +88,6 @@ SUITES = (
             "src/threadkeep/runtime",
             "src/threadkeep/services",
             "src/threadkeep/storage",
-            "tests/clients/*.py",
-            "tests/clients/ai_sdk",
-            "tests/clients/mcp/client.py",
-            "tests/clients/openai/conftest.py",
         ),
     ),
     Suite(
@@ -107,7 +105,6 @@ SUITES = (
             "src/threadkeep/runtime",
             "src/threadkeep/services",
             "src/threadkeep/storage",
-            "tests/clients/*.py",
         ),
     ),
     Suite(
@@ -125,7 +122,6 @@ SUITES = (
             "src/threadkeep/runtime",
             "src/threadkeep/services",
             "src/threadkeep/storage",
-            "tests/clients/*.py",
         ),
     ),
     Suite(
@@ -156,7 +152,6 @@ SUITES = (
             "src/threadkeep/runtime",
             "src/threadkeep/services",
             "src/threadkeep/storage",
-            "tests/browser/*.py",
             "tests/protocols",
         ),
     ),
@@ -169,7 +164,6 @@ SUITES = (
             "src/threadkeep/cli",
             "src/threadkeep/gateways",
             "src/threadkeep/retrieval",
-            "tests/browser/*.py",
             "tests/gateways",
             "web",
         ),
@@ -224,7 +218,6 @@ SUITES = (
             "src/threadkeep/requests",
             "src/threadkeep/runtime",
             "src/threadkeep/services",
-            "tests/browser/*.py",
             "tests/docs/*.py",
             "web",
         ),
@@ -240,7 +233,6 @@ SUITES = (
             "src/threadkeep/requests",
             "src/threadkeep/runtime",
             "src/threadkeep/services",
-            "tests/browser/*.py",
             "tests/clients",
             "web",
         ),
@@ -261,6 +253,31 @@ SUITES = (
         ),
     ),
 )
+
+
+def imported(tests: Iterable[str]) -> set[str]:
+    """The modules of our own tests on which these stand, with the fixtures beside them."""
+    found: set[Path] = set()
+    waiting = [ROOT / name for path in tests for name in files(path) if name.endswith(".py")]
+    while waiting:
+        module = waiting.pop()
+        if module in found or not module.is_file():
+            continue
+        found.add(module)
+        waiting += (folder / "conftest.py" for folder in module.parents if folder.is_relative_to(ROOT))
+        waiting += (ROOT / name for name in _imports(module.read_bytes()))
+    return {str(it.relative_to(ROOT)) for it in found}
+
+
+@cache
+def _imports(module: bytes) -> list[str]:
+    """Where what it imports of our tests may be: a name may be a module, or in one."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(module)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tests":
+            source = node.module.replace(".", "/")
+            found += (f"{source}.py", *(f"{source}/{it.name}.py" for it in node.names))
+    return found
 
 
 def files(path: str) -> list[str]:
@@ -287,7 +304,8 @@ def why_skipped(suite: Suite) -> str | None:
     if not files("pyproject.toml") or changed(suite):
         return None
     commit = _git("log", "-1", "--format=%h", "--", *suite.inputs)
-    return f"{suite.name}: nothing changed in {', '.join(suite.inputs)} since {commit}; run make compat"
+    looked_at = ", ".join(sorted({*suite.tests, *suite.looks_at, *SHARED}))
+    return f"{suite.name}: nothing changed in {looked_at} and what it imports since {commit}; run make compat"
 
 
 def changed(suite: Suite) -> list[str]:

@@ -11,14 +11,25 @@ from tests.compat import SUITES, Suite
 pytest_plugins = ["pytester"]
 
 SUITE = Suite("foreign", ("tests/foreign",), ("src/*.py",))
+FILES = {
+    "pyproject.toml": "",
+    "src/one.py": "ONE = 1",
+    "src/deep/two.py": "TWO = 2",
+    "tests/foreign/test_it.py": "from tests.serving.node import Node\nfrom tests.talking import say",
+    "tests/serving/node.py": "from tests.serving import ports",
+    "tests/serving/ports.py": "from src.one import ONE",
+    "tests/serving/conftest.py": "",
+    "tests/serving/other.py": "",
+    "tests/talking/say.py": "",
+}
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with one suite, which has passed."""
-    for name in ("pyproject.toml", "src/one.py", "src/deep/two.py", "tests/foreign/test_it.py"):
+    for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_text(text)
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", "All")
@@ -36,7 +47,8 @@ def test_suite_is_skipped_while_nothing_has_changed_and_the_reason_names_what_an
     repository: Path,
 ):
     (repository / "README.md").write_text("Not looked at.")
-    (repository / "src/deep/two.py").write_text("Neither.")
+    (repository / "src/deep/two.py").write_text("NOR = 'this'")
+    (repository / "tests/serving/other.py").write_text("NOR = 'this'")
     reason = compat.why_skipped(SUITE)
     assert reason is not None
     assert reason.startswith("foreign: nothing changed in ")
@@ -44,11 +56,28 @@ def test_suite_is_skipped_while_nothing_has_changed_and_the_reason_names_what_an
     assert f"since {git(repository, 'log', '--format=%h').strip()};" in reason
 
 
-@pytest.mark.parametrize("name", ["src/one.py", "src/new.py", "pyproject.toml", "tests/foreign/test_it.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pyproject.toml",
+        "src/one.py",
+        "src/new.py",
+        "tests/serving/node.py",
+        "tests/serving/ports.py",
+        "tests/serving/conftest.py",
+        "tests/talking/say.py",
+    ],
+)
 def test_suite_runs_when_an_input_changes_or_comes(repository: Path, name: str):
-    (repository / name).write_text("changed")
+    with (repository / name).open("a") as file:
+        file.write("\n# changed")
     assert compat.why_skipped(SUITE) is None
     assert len(compat.changed(SUITE)) == 1
+
+
+def test_suite_runs_when_its_tests_change(repository: Path):
+    (repository / "tests/foreign/test_it.py").write_text("")
+    assert "tests/foreign" in compat.changed(SUITE)
 
 
 def test_suite_runs_when_an_input_goes(repository: Path):
