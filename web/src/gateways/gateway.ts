@@ -11,7 +11,7 @@ export function isDemonstration({ kind, defaultModel, source }: GatewayView): bo
 export type Provider = "anthropic" | "openai" | "compatible";
 export const PROVIDERS: readonly Provider[] = ["anthropic", "openai", "compatible"];
 
-/** What a model costs per million tokens, as typed; blank where nobody says it. */
+/** What a model costs per million tokens, as typed; blank where nobody typed it. */
 export interface TypedPrice {
   input: string;
   output: string;

@@ -4,7 +4,7 @@ import { ApiError, type ConversationDetailView } from "@threadkeep/client";
 
 import { api } from "../api/api";
 import { conversations } from "../state/front-end";
-import { conversationIn } from "./copies";
+import { conversationIn } from "./copy-limits";
 import { device } from "./device";
 
 /** Asks for each that is not in the list: it may be archived, or older than what was listed, or gone. */

@@ -5,12 +5,12 @@ import { useStore } from "@threadkeep/react";
 import { CloudOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
-import { idle } from "../state/copies";
+import { idle } from "../state/idle";
 import { toast } from "../state/toasts";
 import { useOfflineWords } from "../words/offline";
 import { checkCopies } from "./checking";
 import { choice, isWanted } from "./choice";
-import { isAway, watchConnection } from "./connection";
+import { isAway, watchConnection } from "./watch-connection";
 import { setKept } from "./keeping";
 import { isForOfflineUse } from "./shell";
 

@@ -3,7 +3,7 @@
 import { Store, type ModelView, type ModelsView } from "@threadkeep/client";
 
 import { api } from "../api/api";
-import { copies } from "./copies";
+import { copies } from "./device-copies";
 
 /** Which model replies where an agent names none: the small embedded one, until an admin connects another. */
 export type ModelState = "none" | "demonstration" | "connected";

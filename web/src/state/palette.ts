@@ -13,7 +13,7 @@ export interface Choice {
   keywords?: string;
   /** Its keys. */
   hint?: string;
-  /** Whose it is and when it was, in small letters. */
+  /** Its agent and date, in small letters. */
   about?: string;
   /** A message that was found. */
   hit?: SearchHitView;
@@ -81,7 +81,7 @@ function foundRank({ isFound }: Choice): number {
 /** How conversations are offered. */
 interface Offering {
   untitled: string;
-  /** Whose it is and when it was. */
+  /** Its agent and date. */
   about: (agentId: string, at: string) => string;
   /** The conversations of which all hits are shown. */
   unfolded: ReadonlySet<string>;

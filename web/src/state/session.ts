@@ -6,7 +6,7 @@ import { api, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../ap
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments, forgetUnkept } from "./attachments";
 import { confirmation } from "./confirmation";
-import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./copies";
+import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./device-copies";
 import { forgetDrafts, forgetUnwritten } from "./drafts";
 import { closeOverlay } from "./overlay";
 import { forgetModels } from "./models";
@@ -24,7 +24,7 @@ export const isLocal = document.documentElement.dataset["signsIn"] === "False";
 
 export const session = new Store<Session>({ state: "asking" });
 
-/** A server that takes longer to say who we are is as good as away, until it does. */
+/** If the server takes longer to say who we are, the page shows its copies until it does. */
 const PATIENCE_MS = 5000;
 
 /** The user of this tab's token: a device may have another one's copies. */
