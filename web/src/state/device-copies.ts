@@ -3,6 +3,7 @@
 import { type Copies, type MeView } from "@threadkeep/client";
 
 import { idle } from "./idle";
+import { store } from "./storage";
 
 const loadDevice = () => import("../offline/device");
 
@@ -50,9 +51,9 @@ export function clearCopies(): void {
   void device((it) => it.clear());
 }
 
-/** The user signs out. */
+/** The user signs out. Where the browser has no room for the mark, their choice goes at once, and the copies all the same. */
 export function forgetCopies(): void {
-  if (localStorage.getItem(COPIES) !== "off") localStorage.setItem(COPIES, DELETING);
+  if (localStorage.getItem(COPIES) !== "off" && !store(COPIES, DELETING)) localStorage.removeItem(COPIES);
   clearCopies();
 }
 

@@ -11,6 +11,7 @@ import { forgetDrafts, forgetUnwritten } from "./drafts";
 import { closeOverlay } from "./overlay";
 import { forgetModels } from "./models";
 import { go } from "./route";
+import { store } from "./storage";
 import { toasts } from "./toasts";
 
 export type Session =
@@ -135,7 +136,7 @@ function ownDrafts(me: MeView): void {
     forgetDrafts();
     forgetAttachments();
   }
-  localStorage.setItem(DRAFTS_OF, me.id);
+  store(DRAFTS_OF, me.id);
 }
 
 /** Forgets what this tab shows and knows of a user, before the next one is shown. */

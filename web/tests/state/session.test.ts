@@ -171,3 +171,15 @@ it("deletes the copies when the user signs out, and when the server no longer ac
   await signIn("nonsense");
   await vi.waitFor(() => expect(clear).toHaveBeenCalled());
 });
+
+it("signs in and out, and deletes the copies, where the browser has no room left", async () => {
+  const clear = vi.spyOn(device, "clear").mockResolvedValue();
+  vi.spyOn(Storage.prototype, "setItem").mockImplementation(function (this: Storage) {
+    if (this === localStorage) throw new DOMException("full", "QuotaExceededError");
+  });
+  await signIn("of-alice");
+  expect(userId()).toBe("alice");
+  signOut();
+  expect(userId()).toBe("out");
+  await vi.waitFor(() => expect(clear).toHaveBeenCalled());
+});
