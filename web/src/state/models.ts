@@ -10,6 +10,11 @@ import { store } from "./storage";
 export type ModelState = "none" | "demonstration" | "connected";
 export const modelState = new Store<ModelState>((document.documentElement.dataset["model"] ?? "connected") as ModelState);
 
+/** The kept page may be older than the model that somebody connected: only the server's word is a reason to offer to connect one. */
+export function doubtModelState(): void {
+  modelState.set("connected");
+}
+
 const NOTHING: readonly ModelView[] = [];
 const byAgent = new Map<string, Store<readonly ModelView[]>>();
 

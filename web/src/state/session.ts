@@ -9,7 +9,7 @@ import { confirmation } from "./confirmation";
 import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./device-copies";
 import { forgetDrafts, forgetUnwritten } from "./drafts";
 import { closeOverlay } from "./overlay";
-import { forgetModels } from "./models";
+import { doubtModelState, forgetModels } from "./models";
 import { go } from "./route";
 import { store } from "./storage";
 import { toasts } from "./toasts";
@@ -83,6 +83,7 @@ async function openCopies(tried: string | null): Promise<boolean> {
   const me = await lastUser();
   if (!me || (tried !== null && sessionStorage.getItem(USER) !== me.id) || session.get().state !== "asking") return false;
   readCopiesOf(me);
+  doubtModelState();
   isUnconfirmed.set(true);
   session.set({ state: "in", me });
   return true;
