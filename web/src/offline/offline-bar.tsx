@@ -27,9 +27,9 @@ export function OfflineBar({ me }: { me: MeView }) {
     const leaving = new AbortController();
     const check = async () => {
       await idle();
-      if (!leaving.signal.aborted) await checkCopies(me.id, leaving.signal);
+      if (!leaving.signal.aborted) await checkCopies(leaving.signal);
     };
-    check().catch(() => {}); // the browser has no copies
+    check().catch(() => {}); // the browser has no copies, or the server is away again
     return () => leaving.abort();
   }, [isOffline, me.id]);
   const isKept = isWanted(me.id);
