@@ -7,6 +7,15 @@ from tests.browser.going import choose
 from tests.browser.test_access import violations
 from tests.browser.tour import made
 
+# What a toast is above, of all that people read or use.
+COVERED = """() => {
+    const toast = document.querySelector(".toast").getBoundingClientRect();
+    return [".sidebar", ".tabs", ".content", ".top-bar .tools"].filter((it) => {
+        const { left, right, top, bottom } = document.querySelector(it).getBoundingClientRect();
+        return left < toast.right && right > toast.left && top < toast.bottom && bottom > toast.top;
+    });
+}"""
+
 
 def test_private_agent_is_shared_and_deleted_by_keyboard(page: Page):
     made(page, "/api/agents", {"name": "Advisor", "description": "Gives advice."})
@@ -44,11 +53,20 @@ def test_icon_and_color_are_chosen_by_keyboard_and_shown_where_agents_are(page: 
     expect(page.get_by_role("radio", name="Anchor")).to_be_checked()
     page.get_by_role("radio", name="Blue").check(force=True)
     assert violations(page) == []
-    page.get_by_role("button", name="Save").click()
+    save = page.get_by_role("button", name="Save")
+    save.press("Enter")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    expect(save).to_be_focused()
+    assert page.evaluate(COVERED) == []
     (shown,) = [it for it in page.request.get("/api/agents").json()["items"] if it["id"] == agent]
     assert (shown["icon"], shown["color"]) == ("anchor", "blue")
     page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
+    for tab in page.get_by_role("tab").all():
+        expect(tab).to_be_in_viewport(ratio=1)
+    page.get_by_role("radio", name="Red").check(force=True)
+    save.press("Enter")
+    expect(page.get_by_text("Saved", exact=True).last).to_be_visible()
+    assert page.evaluate(COVERED) == []
     page.goto(f"/#/new/{agent}")
     page.reload()
     page.get_by_role("button", name="Agent: Harbour").press("ArrowDown")

@@ -10,6 +10,7 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 
 from tests.browser import tour
 from tests.browser.conftest import NARROW
+from tests.browser.going import choose as choose_in_menu
 from tests.browser.test_access import violations
 from tests.exchange.foreign import branched, chatgpt, said
 
@@ -43,7 +44,7 @@ def test_export_of_chatgpt_is_imported_followed_and_found(page: Page):
     page.get_by_role("link", name="Import from ChatGPT or Claude").press("Enter")
     expect(page.get_by_role("button", name="Choose file")).to_be_visible()
     assert violations(page) == []
-    page.get_by_label("Agent for the conversations").select_option("Harbour")
+    choose_in_menu(page, "Agent for the conversations", "Harbour")
     flawed = chatgpt({}, None, conversation_id="", title="Broken")
     choose(page, export(branched(), talk(1), talk(2), flawed))
     main = page.get_by_role("main")
@@ -52,7 +53,7 @@ def test_export_of_chatgpt_is_imported_followed_and_found(page: Page):
     expect(main.get_by_text("我的 export.zip · 1 skipped · 11 messages")).to_be_visible()
     assert violations(page) == []
     main.get_by_text("What was skipped").press("Enter")
-    expect(main.get_by_text("conversation 4 'Broken'")).to_be_visible()
+    expect(main.get_by_text("“Broken”, conversation 4: a part of it is missing")).to_be_visible()
     # The sidebar knows them, and so does the search.
     expect(page.get_by_role("navigation").get_by_text("Talk 2")).to_be_visible()
     main.get_by_role("link", name="Talk 1").press("Enter")

@@ -241,6 +241,10 @@ def test_conversation_is_read_without_the_server_and_what_is_written_is_sent_onc
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
     page.set_viewport_size(WIDE)  # pyright: ignore[reportArgumentType]
+    page.goto(f"{server.url}/#/c/0198c0de-0000-7000-8000-000000000000")
+    expect(page.get_by_text("This conversation isn’t on this device.")).to_be_visible()
+    assert violations(page) == []
+    page.goto(address)
     enter(page, "And light?")
     expect(page.get_by_text(UNSENT)).to_be_visible()
     page.close()

@@ -80,13 +80,13 @@ def test_archived_and_deleted_conversations_have_their_pages_and_come_back(page:
 
     choose(page, "Profile", "Archived conversations")
     expect(page.get_by_role("heading", level=1)).to_have_text("Archived conversations")
-    expect(page.get_by_role("main").get_by_role("link")).to_have_text(["Ferry"])
+    expect(page.get_by_role("main").get_by_role("listitem").get_by_role("link")).to_have_text(["Ferry"])
     assert violations(page) == []
     page.get_by_role("button", name="Unarchive Ferry").click()
     expect(page.get_by_text("No archived conversations")).to_be_visible()
     expect(listed(page, "Today")).to_have_text(["Ferry"])
     page.get_by_role("status").get_by_role("button", name="Undo").last.click()
-    expect(page.get_by_role("main").get_by_role("link")).to_have_text(["Ferry"])
+    expect(page.get_by_role("main").get_by_role("listitem").get_by_role("link")).to_have_text(["Ferry"])
 
     choose(page, "Profile", "Recently deleted")
     expect(page.get_by_role("heading", level=1)).to_have_text("Recently deleted")

@@ -1,7 +1,8 @@
 import { type ToolAccess } from "@threadkeep/client";
 import { Ban, Check, Hand, RotateCcw, type LucideIcon } from "lucide-react";
-import { useId } from "react";
+import { useId, useRef } from "react";
 
+import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { IconButton } from "../ui/icon-button";
 import { usePermissionWords } from "../words/permissions";
 import { type Choice } from "./permissions";
@@ -21,12 +22,15 @@ const ICONS: Record<ToolAccess, LucideIcon> = { allow: Check, ask: Hand, deny: B
 export function AccessChoice({ label, choice, canReset = true, onChoose }: Props) {
   const permissionWords = usePermissionWords();
   const name = useId();
+  const group = useRef<HTMLDivElement>(null);
+  const isResettable = choice.isOwn && canReset;
+  useFocusAfterClose(isResettable, () => group.current!.querySelector(":checked"));
   return (
     <div className="access">
-      {choice.isOwn && canReset && (
+      {isResettable && (
         <IconButton icon={RotateCcw} label={permissionWords.useDefault(label)} onClick={() => onChoose(null)} />
       )}
-      <div className="segments" role="radiogroup" aria-label={label} data-own={choice.isOwn || undefined}>
+      <div ref={group} className="segments" role="radiogroup" aria-label={label} data-own={choice.isOwn || undefined}>
         {(["allow", "ask", "deny"] as const).map((access) => {
           const Icon = ICONS[access];
           return (

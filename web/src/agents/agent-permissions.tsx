@@ -1,6 +1,6 @@
 import { type AgentDetailView, type AgentPatch, type AgentToolsView, type McpServerView } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
-import { useCallback } from "react";
+import { useCallback, useEffect, useRef, type ReactNode } from "react";
 
 import { api } from "../api/api";
 import { useForm } from "../hooks/use-form";
@@ -114,18 +114,31 @@ export function AgentPermissions({ agent, onSave, onProblem }: Props) {
           ))}
         </ul>
       </details>
-      {others.length > 0 && (
-        <section className="card permission-card" aria-label={permissionWords.others}>
-          <PermissionRow title={permissionWords.others} hint={permissionWords.othersHint} />
-          {others.map((name) => (
-            <PermissionRow key={name} title={<code>{name}</code>}>
-              {rule(name, name)}
-            </PermissionRow>
-          ))}
-        </section>
-      )}
+      <OtherRules names={others} rule={(name) => rule(name, name)} />
       <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} />
     </form>
+  );
+}
+
+/** Rules for what isn't there now. A rule that is reset leaves, and the focus goes to what saves that. */
+function OtherRules({ names, rule }: { names: readonly string[]; rule: (name: string) => ReactNode }) {
+  const permissionWords = usePermissionWords();
+  const count = useRef(names.length);
+  useEffect(() => {
+    if (names.length < count.current && document.activeElement === document.body)
+      document.querySelector<HTMLElement>(".permissions > .save .primary")?.focus();
+    count.current = names.length;
+  }, [names.length]);
+  if (!names.length) return null;
+  return (
+    <section className="card permission-card" aria-label={permissionWords.others}>
+      <PermissionRow title={permissionWords.others} hint={permissionWords.othersHint} />
+      {names.map((name) => (
+        <PermissionRow key={name} title={<code>{name}</code>}>
+          {rule(name)}
+        </PermissionRow>
+      ))}
+    </section>
   );
 }
 

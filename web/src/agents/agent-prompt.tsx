@@ -1,6 +1,6 @@
 import { type PromptComponentView, type PromptView } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../api/api";
 import { useLoaded } from "../hooks/use-loaded";
@@ -10,6 +10,7 @@ import { LongText } from "../ui/long-text";
 import { toastProblem, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
+import { SaveRow } from "./save-row";
 
 /** The system prompt, part by part; the user can write its files here. */
 export function AgentPrompt({ agentId, version }: { agentId: string; version: number | undefined }) {
@@ -101,6 +102,13 @@ function Editor({ name, text, cut, onWrite }: EditorProps) {
   const now = typed ?? text;
   const isChanged = now !== text;
   useUnsaved("prompt", isChanged);
+  const [isSaving, setSaving] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setSaving(true);
+    if (await onWrite(now)) setTyped((it) => (it === now ? null : it));
+    setSaving(false);
+  };
   return (
     <details className="card">
       <summary>
@@ -108,23 +116,11 @@ function Editor({ name, text, cut, onWrite }: EditorProps) {
         <span>{name}</span>
         <small>{text ? words.characters(text.length.toLocaleString(words.locale)) : agentWords.empty}</small>
       </summary>
-      <div className="editor">
+      <form className="editor" onSubmit={(event) => void submit(event)}>
         {cut && <p className="notice">{agentWords.promptCut}</p>}
         <textarea aria-label={name} rows={8} dir="auto" value={now} onChange={(event) => setTyped(event.target.value)} />
-        <div className="choices save">
-          <button
-            type="button"
-            className="primary"
-            disabled={!isChanged}
-            onClick={() => void onWrite(now).then((written) => written && setTyped((it) => (it === now ? null : it)))}
-          >
-            {words.save}
-          </button>
-          <p className="hint" role="status">
-            {isChanged && words.unsavedChanges}
-          </p>
-        </div>
-      </div>
+        <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} />
+      </form>
     </details>
   );
 }

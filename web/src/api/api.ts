@@ -3,8 +3,8 @@
 import { ApiClient, Store } from "@threadkeep/client";
 import { browserPlatform } from "@threadkeep/client/browser";
 
-import { isReached } from "../state/connection";
-import { copies } from "../state/copies";
+import { isReached } from "../state/reachability";
+import { copies } from "../state/device-copies";
 
 /** Whether this is the page of a share, `s/TOKEN` below the page itself. */
 export const isOfShare = document.documentElement.dataset["page"] === "share";

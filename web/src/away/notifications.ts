@@ -3,6 +3,7 @@
 import { Store } from "@threadkeep/client";
 
 import { shellWorker } from "../offline/shell";
+import { store } from "../state/storage";
 
 const CHOICE = "threadkeep.notifications";
 
@@ -20,7 +21,7 @@ export const choice = new Store<Choice>(keptChoice());
 window.addEventListener("storage", ({ key }) => key === CHOICE && choice.set(keptChoice()));
 
 export function choose(next: "on" | "off"): void {
-  localStorage.setItem(CHOICE, next);
+  store(CHOICE, next);
   choice.set(next);
 }
 

@@ -39,7 +39,7 @@ export function MessageList({ thread, seq, editedId, onEdit, onFork, onDetails }
             {state.loading === "older" ? words.loading : words.earlier}
           </button>
         )}
-        {state.loading === "all" && !messages.length && <p className="hint">{words.loading}</p>}
+        {state.loading === "all" && !messages.length && <p className="hint">{state.connection === "lost" ? words.notOnDevice : words.loading}</p>}
         {visible.map((message, index) => {
           const isLast = message === messages.at(-1) && !state.hasNewer;
           // The model sees archived messages only through the summary.

@@ -79,7 +79,9 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     [thread],
   );
   const agent = all.find((it) => it.id === conversation?.agentId);
-  const title = conversation?.title || (conversation ? words.untitled : "");
+  const listed = conversations.state.get().items.find((it) => it.id === thread.id);
+  // While it loads there is no title, unless that takes until the server is back.
+  const title = conversation ? conversation.title || words.untitled : isLost ? (listed?.title ?? words.conversation) : "";
   const isArchived = conversation?.status === "archived";
 
   const edit = (message: Message) => {

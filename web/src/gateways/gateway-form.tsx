@@ -24,6 +24,7 @@ import {
   priceFaultOf,
   unsavedBody,
   withProvider,
+  withUrl,
   type GatewayDraft,
   type PriceFault,
 } from "./gateway";
@@ -147,7 +148,7 @@ export function GatewayForm({ kept, all, onSaved, onCancel }: Props) {
         value={draft.url}
         spellCheck={false}
         placeholder={isOwnAddress ? "" : "http://127.0.0.1:11434/v1"}
-        onChange={(event) => changeAccount({ url: event.target.value })}
+        onChange={(event) => changeAccount(kept ? { url: event.target.value } : withUrl(draft, event.target.value, all))}
       />
     </Field>
   );

@@ -11,7 +11,7 @@ export function isDemonstration({ kind, defaultModel, source }: GatewayView): bo
 export type Provider = "anthropic" | "openai" | "compatible";
 export const PROVIDERS: readonly Provider[] = ["anthropic", "openai", "compatible"];
 
-/** What a model costs per million tokens, as typed; blank where nobody says it. */
+/** What a model costs per million tokens, as typed; blank where nobody typed it. */
 export interface TypedPrice {
   input: string;
   output: string;
@@ -36,7 +36,7 @@ export const NO_MODELS = { models: [], prices: {}, anotherModel: "", defaultMode
 
 /** A new gateway, with a name that no other has. */
 export function newDraft(taken: readonly GatewayView[]): GatewayDraft {
-  return { provider: "anthropic", name: freeName("anthropic", taken), url: "", apiKey: "", ...NO_MODELS };
+  return named({ provider: "anthropic", name: "", url: "", apiKey: "", ...NO_MODELS }, taken);
 }
 
 export function draftOf({ kind, name, url, models, defaultModel }: GatewayView): GatewayDraft {
@@ -45,18 +45,43 @@ export function draftOf({ kind, name, url, models, defaultModel }: GatewayView):
   return { provider, name, url: url ?? "", apiKey: "", models: models.map((it) => it.name), prices, anotherModel: "", defaultModel: defaultModel ?? "" };
 }
 
-/** The draft for another provider; a name that the admin typed stays. */
+/** The draft for another provider. */
 export function withProvider(draft: GatewayDraft, provider: Provider, taken: readonly GatewayView[]): GatewayDraft {
-  const isOwnName = draft.name !== freeName(draft.provider, taken);
-  return { ...draft, provider, name: isOwnName ? draft.name : freeName(provider, taken), ...NO_MODELS };
+  return renamed(draft, { ...draft, provider, ...NO_MODELS }, taken);
 }
 
-function freeName(provider: Provider, taken: readonly GatewayView[]): string {
-  const base = provider === "compatible" ? "local" : provider;
+/** The draft for another address. */
+export function withUrl(draft: GatewayDraft, url: string, taken: readonly GatewayView[]): GatewayDraft {
+  return renamed(draft, { ...draft, url }, taken);
+}
+
+/** A name that the admin typed stays; else it follows the provider. */
+function renamed(before: GatewayDraft, draft: GatewayDraft, taken: readonly GatewayView[]): GatewayDraft {
+  return before.name === named(before, taken).name ? named(draft, taken) : draft;
+}
+
+/** The draft with a name after its provider that no other gateway has. */
+function named(draft: GatewayDraft, taken: readonly GatewayView[]): GatewayDraft {
+  const base = draft.provider === "compatible" ? nameIn(draft.url) : draft.provider;
   for (let number = 1; ; number++) {
     const name = number === 1 ? base : `${base}-${number}`;
-    if (!taken.some((it) => it.name === name)) return name;
+    if (!taken.some((it) => it.name === name)) return { ...draft, name };
   }
+}
+
+/** The port of Ollama, the server that most people run themselves. */
+const OLLAMA = "11434";
+const UNKNOWN = "compatible";
+
+/** Who runs the server at an address: `openrouter` at `https://openrouter.ai/api/v1`. */
+function nameIn(url: string): string {
+  if (!URL.canParse(url.trim())) return UNKNOWN;
+  const { hostname, port } = new URL(url.trim());
+  if (port === OLLAMA) return "ollama";
+  const labels = hostname.split(".");
+  const isAddress = hostname === "localhost" || /^[\d.]+$|^\[/.test(hostname);
+  const name = isAddress ? "" : labels.length > 1 ? labels.at(-2)! : labels[0]!;
+  return /^(?!default$)[a-z0-9][a-z0-9-]{0,50}$/.test(name) ? name : UNKNOWN;
 }
 
 const KINDS = { anthropic: "anthropic", openai: "responses", compatible: "openai" } as const;

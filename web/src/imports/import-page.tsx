@@ -5,10 +5,13 @@ import { useStore } from "@threadkeep/react";
 import { Upload as UploadIcon } from "lucide-react";
 import { useEffect, useRef, useState, type DragEvent } from "react";
 
-import { agents, chosenAgent, inOrder, refreshAgents } from "../state/agents";
+import { agents, chosenAgent, refreshAgents } from "../state/agents";
+import { AgentFace } from "../ui/agent-face";
 import { Field } from "../ui/field";
+import { Picker } from "../ui/picker";
 import { describeProblem } from "../ui/problem-bar";
 import { TopBar } from "../ui/top-bar";
+import { useAgentItems } from "../ui/use-agent-items";
 import { useWords, type Words } from "../words";
 import { bytes, dateTime } from "../words/format";
 import { useImportWords, type ImportWords } from "../words/imports";
@@ -48,6 +51,7 @@ function Choosing() {
   const all = useStore(agents);
   const [agentId, setAgentId] = useState<string | null>(null);
   const agent = chosenAgent(all, agentId);
+  const items = useAgentItems(agent?.id ?? null, ({ id }) => setAgentId(id));
   useEffect(() => void refreshAgents().catch(() => {}), []); // another tab may have created one
   const [isOver, setOver] = useState(false);
   const input = useRef<HTMLInputElement>(null);
@@ -76,13 +80,7 @@ function Choosing() {
       </ul>
       {agent && (
         <Field label={importWords.agent}>
-          <select value={agent.id} onChange={(event) => setAgentId(event.target.value)}>
-            {inOrder(all).map((it) => (
-              <option key={it.id} value={it.id}>
-                {it.name}
-              </option>
-            ))}
-          </select>
+          <Picker name={importWords.agent} shown={agent.name} face={<AgentFace agent={agent} />} groups={[{ items }]} />
         </Field>
       )}
       <div

@@ -8,6 +8,7 @@ import { describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useImportWords } from "../words/imports";
 import { stopImport } from "./imports";
+import { describeSkipped } from "./skipped";
 import { countsOf, summaryOf } from "./summary";
 
 /** The latest import: how far it is, or what came of it. */
@@ -83,7 +84,7 @@ function Outcome({ run }: { run: ImportView }) {
         </>
       )}
       {!error && problems.length > 0 && (
-        <Listed title={importWords.skipped} lines={problems.map(({ what, why }) => `${what}: ${why}`)} count={leftOut} />
+        <Listed title={importWords.skipped} lines={problems.map((it) => describeSkipped(it, importWords))} count={leftOut} />
       )}
       {notes.length > 0 && <Listed title={importWords.notes} lines={notes} count={notes.length} />}
     </>

@@ -1,27 +1,32 @@
 /** Removes copies of what the server no longer has, or no longer gives to this user. */
 
-import { ApiError, type ConversationDetailView } from "@threadkeep/client";
+import { ApiError, type ConversationDetailView, type ConversationView } from "@threadkeep/client";
 
 import { api } from "../api/api";
-import { conversations } from "../state/front-end";
-import { conversationIn } from "./copies";
+import { conversationIn } from "./copy-limits";
 import { device } from "./device";
 
-/** Asks for each that is not in the list: it may be archived, or older than what was listed, or gone. */
-export async function checkCopies(userId: string, signal: AbortSignal): Promise<void> {
-  const copied = (await device.all()).filter(({ path }) => conversationIn(path));
-  if (!copied.length) return;
-  await conversations.refresh();
-  const listed = new Set(conversations.state.get().items.map(({ id }) => id));
-  for (const { path, at } of copied) {
-    if (listed.has(conversationIn(path)!)) continue;
-    try {
-      const view = await api.get<ConversationDetailView>(path, {}, signal);
-      if (view.status === "deleted") await device.drop(path);
-      else await device.keep(userId, path, view, at);
-    } catch (error) {
-      if (!(error instanceof ApiError)) return; // later, when the server is back
-      if (error.status === 404) await device.drop(path);
-    }
+const PATH = "/api/conversations";
+/** Who has more conversations than this has few copies of those further down. */
+const MOST_LISTED = 500;
+
+/** Looks for the copied conversations in the list, which has archived ones, too: mostly, its first page has them all. */
+export async function checkCopies(signal: AbortSignal): Promise<void> {
+  const unseen = new Set((await device.all()).map(({ path }) => conversationIn(path)).filter((it) => it !== undefined));
+  if (!unseen.size) return;
+  let listed = 0;
+  for await (const { id } of api.list<ConversationView>(PATH)) {
+    unseen.delete(id);
+    if (!unseen.size || ++listed === MOST_LISTED || signal.aborted) break;
+  }
+  for (const id of unseen) if (await isGone(id, signal)) await device.drop(`${PATH}/${id}`);
+}
+
+async function isGone(id: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await api.get<ConversationDetailView>(`${PATH}/${id}`, {}, signal)).status === "deleted";
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return true;
+    throw error;
   }
 }

@@ -2,11 +2,11 @@
 
 import { Store } from "@threadkeep/client";
 
-import { COPIES, DELETING } from "../state/copies";
+import { COPIES, DELETING } from "../state/device-copies";
 import { isLocal } from "../state/session";
 import { isForOfflineUse } from "./shell";
 
-/** `off`: nobody's. `on ID`: this user's, until they sign out. */
+/** `off`: keep nothing. `on ID`: keep what this user opens, until they sign out. */
 const OFF = "off";
 const on = (userId: string) => `on ${userId}`;
 
@@ -34,7 +34,7 @@ export function choose(userId: string, isOn: boolean): void {
   write(isOn ? on(userId) : OFF);
 }
 
-/** The user has signed out, and all copies are deleted: the next one decides anew. That there are to be none stays. */
+/** After a sign-out has deleted all copies: the next user chooses for themselves. The choice to keep nothing stays. */
 export function forgetChoice(): void {
   if (localStorage.getItem(COPIES) === DELETING) write(null);
 }

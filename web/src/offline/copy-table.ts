@@ -1,6 +1,6 @@
 /** The copies in IndexedDB. */
 
-import { type Copy, type Rows, type Table } from "./copies";
+import { type Copy, type Rows, type Table } from "./copy-limits";
 
 const TABLE = "copies";
 const SIZES = "sizes";

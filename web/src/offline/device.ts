@@ -2,12 +2,12 @@
 
 import { type MeView } from "@threadkeep/client";
 
-import { COPIES, DELETING } from "../state/copies";
+import { COPIES, DELETING } from "../state/device-copies";
 import { CopyTable } from "./copy-table";
-import { excess, LARGEST, type Copy, type Table } from "./copies";
+import { excess, LARGEST, type Copy, type Table } from "./copy-limits";
 import { forgetChoice, isWanted, noteInstalled } from "./choice";
 
-/** Whose copies there are; without this row, none are taken. */
+/** The row that says whose copies these are; without it, nothing is kept. */
 const OWNER = "";
 /** Views of another API may lack what this page needs. */
 declare const API_SHAPE: string;

@@ -7,7 +7,7 @@ import { SwitchRow } from "../ui/switch-row";
 import { bytes } from "../words/format";
 import { useOfflineWords } from "../words/offline";
 import { choice, isWanted } from "./choice";
-import { conversationIn, MOST_CONVERSATIONS } from "./copies";
+import { conversationIn, MOST_CONVERSATIONS } from "./copy-limits";
 import { device } from "./device";
 import { setKept } from "./keeping";
 import { isForOfflineUse } from "./shell";

@@ -5,12 +5,12 @@ import { useStore } from "@threadkeep/react";
 import { CloudOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
-import { idle } from "../state/copies";
+import { idle } from "../state/idle";
 import { toast } from "../state/toasts";
 import { useOfflineWords } from "../words/offline";
 import { checkCopies } from "./checking";
 import { choice, isWanted } from "./choice";
-import { isAway, watchConnection } from "./connection";
+import { isAway, watchConnection } from "./watch-connection";
 import { setKept } from "./keeping";
 import { isForOfflineUse } from "./shell";
 
@@ -27,9 +27,9 @@ export function OfflineBar({ me }: { me: MeView }) {
     const leaving = new AbortController();
     const check = async () => {
       await idle();
-      if (!leaving.signal.aborted) await checkCopies(me.id, leaving.signal);
+      if (!leaving.signal.aborted) await checkCopies(leaving.signal);
     };
-    check().catch(() => {}); // the browser has no copies
+    check().catch(() => {}); // the browser has no copies, or the server is away again
     return () => leaving.abort();
   }, [isOffline, me.id]);
   const isKept = isWanted(me.id);

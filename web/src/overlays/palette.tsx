@@ -8,24 +8,27 @@ import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { token } from "../api/api";
 import { useSearch } from "../hooks/use-search";
 import { useSignOut } from "../hooks/use-sign-out";
-import { agents, listedAgentName } from "../state/agents";
+import { agents, inOrder, listedAgentName } from "../state/agents";
 import { conversations } from "../state/front-end";
 import { minute } from "../state/minute";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
-import { agentChoices, conversationChoices, matching, type Choice, type ChoiceGroup } from "../state/palette";
+import { agentChoices, agentSettingChoices, conversationChoices, isWide, matching, type Choice, type ChoiceGroup } from "../state/palette";
 import { language, setLanguage, setTheme, theme } from "../state/preferences";
-import { go } from "../state/route";
+import { go, route } from "../state/route";
 import { filtered, grouped, hasFilters, NO_FILTERS, type SearchFilters } from "../state/search";
 import { session } from "../state/session";
+import { canShare, toShare } from "../state/sharing";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { relativeTime } from "../words/format";
-import { useSearchWords } from "../words/search";
+import { KEYWORDS, useSearchWords } from "../words/search";
 import { FoundMessage, MarkedTitle } from "./marked-text";
 import { SearchFiltersRow } from "./search-filters";
 
 /** One letter is in every conversation. */
 const LEAST_LETTERS = 2;
+/** With many agents, what was said comes before the settings of all of them. */
+const MOST_SETTINGS = 6;
 
 /** The search: finds what was said, and any place or action, by a few letters. */
 export function Palette() {
@@ -185,11 +188,6 @@ export function Palette() {
   );
 }
 
-/** Whether one character is a word of its own, as in Chinese. */
-function isWide(text: string): boolean {
-  return /[\u3040-\u9fff\uac00-\ud7a3]/u.test(text);
-}
-
 function countOf(hits: readonly SearchHitView[]): number {
   return new Set(hits.map((it) => it.conversationId)).size;
 }
@@ -226,6 +224,7 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
     talks,
     { label: words.actions, choices: actions() },
     { label: words.agents, choices: agentChoices(all, words.startChatWith, go) },
+    { label: searchWords.agentSettings, choices: wanted ? agentSettings() : [], most: MOST_SETTINGS },
   ];
 
   function actions(): Choice[] {
@@ -235,16 +234,37 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
       { id: "agents", label: words.agents, run: () => go({ name: "agents" }) },
       { id: "newAgent", label: words.newAgent, run: () => go({ name: "agent", id: "new" }) },
       { id: "briefings", label: words.briefings, run: () => go({ name: "briefings" }) },
-      { id: "usage", label: words.usage, keywords: searchWords.usageKeywords, run: () => go({ name: "usage" }) },
-      { id: "archive", label: words.archivedConversations, run: () => go({ name: "archive" }) },
-      { id: "deleted", label: words.recentlyDeleted, run: () => go({ name: "deleted" }) },
-      { id: "settings", label: words.settings, run: () => go({ name: "settings" }) },
-      ...(isAdmin ? [{ id: "models", label: searchWords.models, keywords: searchWords.modelKeywords, run: () => go({ name: "gateways" }) }] : []),
-      { id: "keys", label: searchWords.apiKeys, run: () => go({ name: "keys" }) },
-      { id: "theme", label: isDark ? words.lightMode : words.darkMode, run: () => setTheme(isDark ? "light" : "dark") },
-      { id: "language", label: spoken === "zh" ? "English" : "中文", run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
-      { id: "shortcuts", label: words.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
+      { id: "usage", label: words.usage, keywords: KEYWORDS.usage, run: () => go({ name: "usage" }) },
+      { id: "archive", label: words.archivedConversations, keywords: KEYWORDS.archive, run: () => go({ name: "archive" }) },
+      { id: "deleted", label: words.recentlyDeleted, keywords: KEYWORDS.deleted, run: () => go({ name: "deleted" }) },
+      { id: "conversations", label: words.allConversations, keywords: KEYWORDS.conversations, run: () => go({ name: "conversations" }) },
+      ...(canShare ? [share()] : []),
+      { id: "import", label: searchWords.import, keywords: KEYWORDS.import, run: () => go({ name: "import" }) },
+      { id: "memory", label: searchWords.memory, keywords: KEYWORDS.memory, run: () => go({ name: "memory" }) },
+      { id: "settings", label: words.settings, keywords: KEYWORDS.settings, run: () => go({ name: "settings" }) },
+      ...(isAdmin ? [{ id: "models", label: searchWords.models, keywords: KEYWORDS.models, run: () => go({ name: "gateways" }) }] : []),
+      { id: "keys", label: searchWords.apiKeys, keywords: KEYWORDS.keys, run: () => go({ name: "keys" }) },
+      { id: "notifications", label: searchWords.notifications, keywords: KEYWORDS.notifications, run: () => go({ name: "settings" }) },
+      { id: "offline", label: searchWords.offline, keywords: KEYWORDS.offline, run: () => go({ name: "settings" }) },
+      { id: "theme", label: isDark ? words.lightMode : words.darkMode, keywords: KEYWORDS.theme, run: () => setTheme(isDark ? "light" : "dark") },
+      { id: "language", label: spoken === "zh" ? "English" : "中文", keywords: KEYWORDS.language, run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
+      { id: "shortcuts", label: words.shortcuts, keywords: KEYWORDS.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
       ...(isSignedIn ? [{ id: "signOut", label: words.signOut, run: signOut }] : []),
     ];
+  }
+
+  /** The agent that the user is with comes first. */
+  function agentSettings(): Choice[] {
+    const at = route.get();
+    const agentId = at.name === "agent" ? at.id : at.name === "new" ? at.agentId : at.name === "conversation" && listed.find(({ id }) => id === at.id)?.agentId;
+    const ordered = inOrder(all).sort((one, other) => Number(other.id === agentId) - Number(one.id === agentId));
+    return agentSettingChoices(ordered, searchWords.agentTabs, KEYWORDS.agentTabs, searchWords.agentTab, go);
+  }
+
+  function share(): Choice {
+    const at = route.get();
+    const common = { id: "share", keywords: KEYWORDS.share };
+    if (at.name !== "conversation") return { ...common, label: searchWords.shareOne, about: searchWords.shareHow, run: () => go({ name: "conversations" }) };
+    return { ...common, label: searchWords.share, run: () => setTimeout(() => toShare.set({ conversationId: at.id })) };
   }
 }

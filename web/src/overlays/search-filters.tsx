@@ -15,7 +15,7 @@ interface Props {
   onChange: (filters: SearchFilters) => void;
 }
 
-/** Whose conversations, and when. */
+/** Chooses whose conversations are searched, and from when. */
 export function SearchFiltersRow({ filters, onChange }: Props) {
   const searchWords = useSearchWords();
   const all = useStore(agents);

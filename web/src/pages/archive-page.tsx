@@ -10,6 +10,7 @@ import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
 import { dateTime } from "../words/format";
+import { ImportLink } from "./import-link";
 import { SelectableList } from "./selectable-list";
 
 /** Archived conversations: still readable, found by search, and back with one click. */
@@ -50,6 +51,7 @@ export function ArchivePage({ onMenu }: { onMenu: () => void }) {
       onAgain={again}
       onMore={more}
       onMenu={onMenu}
+      links={<ImportLink />}
       titleOf={(it) => (
         <a href={hrefOf({ name: "conversation", id: it.id })} dir="auto">
           {titleOf(it)}

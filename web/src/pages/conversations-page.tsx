@@ -6,6 +6,7 @@ import { hrefOf } from "../state/route";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
 import { dateTime } from "../words/format";
+import { ImportLink } from "./import-link";
 import { SelectableList } from "./selectable-list";
 
 /** All conversations, to put several in order at once. */
@@ -24,6 +25,7 @@ export function ConversationsPage({ onMenu }: { onMenu: () => void }) {
       onAgain={again}
       onMore={more}
       onMenu={onMenu}
+      links={<ImportLink />}
       titleOf={(it) => (
         <a href={hrefOf({ name: "conversation", id: it.id })} dir="auto">
           {titleOf(it)}

@@ -21,6 +21,8 @@ interface Props {
   onAgain: () => void;
   onMore: () => Promise<void>;
   onMenu: () => void;
+  /** What else leads somewhere from here. */
+  links?: ReactNode;
   /** The title, as a link if it can be opened. */
   titleOf: (conversation: ConversationView) => ReactNode;
   /** When it was last changed, archived or deleted. */
@@ -31,7 +33,7 @@ interface Props {
 }
 
 /** A page of conversations, of which one or several are put elsewhere. */
-export function SelectableList({ title, explanation, empty, list, onAgain, onMore, onMenu, titleOf, whenOf, actionsOf, bulkActions }: Props) {
+export function SelectableList({ title, explanation, empty, list, onAgain, onMore, onMenu, links, titleOf, whenOf, actionsOf, bulkActions }: Props) {
   const words = useWords();
   const all = useStore(agents);
   const rows = useRef<HTMLUListElement>(null);
@@ -40,7 +42,9 @@ export function SelectableList({ title, explanation, empty, list, onAgain, onMor
   const selection = useSelection(list.items);
   return (
     <div className="page">
-      <TopBar title={title} onMenu={onMenu} />
+      <TopBar title={title} onMenu={onMenu}>
+        {links}
+      </TopBar>
       <div className="content selectable-list">
         {explanation && <p className="hint">{explanation}</p>}
         {list.state === "loading" && <p className="hint">{words.loading}</p>}

@@ -86,7 +86,7 @@ function columnsOf(words: Words, usageWords: UsageWords, all: Sum): Column[] {
   ];
 }
 
-/** Nothing is called free whose price isn't known. */
+/** A call whose price isn't known is not called free. */
 function costText(words: Words, usageWords: UsageWords, { cost, unpricedCalls }: Sum): string {
   if (!unpricedCalls) return cost ? money(cost, words.locale) : "–";
   return hasCost(cost) ? usageWords.atLeast(money(cost, words.locale)) : usageWords.notKnown;

@@ -21,8 +21,15 @@ function written(text: string): string {
 
 const SEPARATORS = [",", ";", "\t", "|"];
 
-/** The rows of a file; a quoted value may have separators, line breaks and doubled quotes in it. */
-export function readCsv(text: string): string[][] {
+export interface CsvRows {
+  /** The first ones. */
+  rows: string[][];
+  /** How many there are in all. */
+  count: number;
+}
+
+/** The first rows of a file; a quoted value may have separators, line breaks and doubled quotes in it. */
+export function readCsv(text: string, most = Infinity): CsvRows {
   const whole = text.replace(/^\uFEFF/, "");
   const separator = separatorOf(whole);
   const rows: string[][] = [];
@@ -42,10 +49,35 @@ export function readCsv(text: string): string[][] {
       if (character === separator) continue;
       rows.push(row);
       row = [];
+      if (rows.length === most) return { rows, count: most + countRows(whole, at + 1, separator) };
     } else if (character !== "\r") value += character;
   }
   if (value || row.length) rows.push([...row, value]);
-  return rows;
+  return { rows, count: rows.length };
+}
+
+/** How many rows begin at a place or after it. Makes no values of them: there may be millions. */
+function countRows(text: string, from: number, separator: string): number {
+  const [quote, newline, between] = ['"', "\n", separator].map((it) => it.charCodeAt(0));
+  let count = 0;
+  let isQuoted = false;
+  let startsValue = true;
+  let hasRest = false;
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    hasRest = true;
+    if (isQuoted && code === quote) {
+      if (text.charCodeAt(at + 1) === quote) at++;
+      else isQuoted = false;
+    } else if (isQuoted) continue;
+    else if (code === quote && startsValue) isQuoted = true;
+    else if (code === newline) {
+      count++;
+      hasRest = false;
+    }
+    startsValue = !isQuoted && (code === newline || code === between);
+  }
+  return count + (hasRest ? 1 : 0);
 }
 
 /** What separates most values in the first line. */

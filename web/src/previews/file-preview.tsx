@@ -18,6 +18,9 @@ import { type FileKind } from "./kinds";
 import { LargePreview } from "./large-preview";
 import { useFrameZoom } from "./use-frame-zoom";
 
+/** About 100 pages; more would hold up the browser. */
+const MOST_CHARACTERS = 200_000;
+
 interface Props {
   path: string;
   name: string;
@@ -50,7 +53,23 @@ export function FilePreview({ path, name, kind, onClose }: Props) {
 
   function shown(text: string) {
     if (kind === "csv") return <CsvTable text={text} />;
-    if (kind === "markdown") return <Markdown text={text} isPassage />;
+    if (kind === "markdown") return <MarkdownFile text={text} />;
     return <LargePreview kind={kind} source={text} scale={scale} />;
   }
+}
+
+function MarkdownFile({ text }: { text: string }) {
+  const { locale } = useWords();
+  const previewWords = usePreviewWords();
+  if (text.length <= MOST_CHARACTERS) return <Markdown text={text} isPassage />;
+  const end = text.lastIndexOf("\n", MOST_CHARACTERS);
+  const shown = text.slice(0, end > 0 ? end : MOST_CHARACTERS);
+  return (
+    <>
+      <p className="hint">
+        {previewWords.inPart(previewWords.firstCharacters(shown.length.toLocaleString(locale), text.length.toLocaleString(locale)))}
+      </p>
+      <Markdown text={shown} isPassage />
+    </>
+  );
 }

@@ -71,7 +71,7 @@ export function ShareDialog({ what, onClose }: { what: ToShare; onClose: () => v
 function Choices({ isWhole, onCreate }: { isWhole: boolean; onCreate: (tools: boolean, days: number) => Promise<void> }) {
   const words = useWords();
   const shareWords = useShareWords();
-  const [tools, setTools] = useState(true);
+  const [tools, setTools] = useState(false);
   const [days, setDays] = useState(0);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
@@ -85,8 +85,8 @@ function Choices({ isWhole, onCreate }: { isWhole: boolean; onCreate: (tools: bo
     }
   };
   const options = [
-    { value: true, label: shareWords.withTools, hint: shareWords.withToolsHint },
     { value: false, label: shareWords.textOnly, hint: shareWords.textOnlyHint },
+    { value: true, label: shareWords.withTools, hint: shareWords.withToolsHint },
   ];
   return (
     <form onSubmit={(event) => void submit(event)}>

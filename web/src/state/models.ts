@@ -3,11 +3,17 @@
 import { Store, type ModelView, type ModelsView } from "@threadkeep/client";
 
 import { api } from "../api/api";
-import { copies } from "./copies";
+import { copies } from "./device-copies";
+import { store } from "./storage";
 
 /** Which model replies where an agent names none: the small embedded one, until an admin connects another. */
 export type ModelState = "none" | "demonstration" | "connected";
 export const modelState = new Store<ModelState>((document.documentElement.dataset["model"] ?? "connected") as ModelState);
+
+/** The kept page may be older than the model that somebody connected: only the server's word is a reason to offer to connect one. */
+export function doubtModelState(): void {
+  modelState.set("connected");
+}
 
 const NOTHING: readonly ModelView[] = [];
 const byAgent = new Map<string, Store<readonly ModelView[]>>();
@@ -83,11 +89,7 @@ export function chooseModel(draftKey: string, model: string | null): void {
   const { [draftKey]: _, ...others } = choices.get();
   const kept = Object.entries({ ...others, ...(model !== null && { [draftKey]: model }) }).slice(-MOST_KEPT);
   choices.set(Object.fromEntries(kept));
-  try {
-    localStorage.setItem(KEY, JSON.stringify(choices.get()));
-  } catch {
-    // The choice lasts as long as the page is open.
-  }
+  store(KEY, JSON.stringify(choices.get()));
 }
 
 /** The model that was chosen here and is still offered; undefined for the agent's own. */

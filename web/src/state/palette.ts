@@ -2,7 +2,7 @@
 
 import { type AgentView, type SearchHitView } from "@threadkeep/client";
 
-import { hrefOf, type Route } from "./route";
+import { hrefOf, type AgentTab, type Route } from "./route";
 import { type Found } from "./search";
 
 export interface Choice {
@@ -13,7 +13,7 @@ export interface Choice {
   keywords?: string;
   /** Its keys. */
   hint?: string;
-  /** Whose it is and when it was, in small letters. */
+  /** Its agent and date, in small letters. */
   about?: string;
   /** A message that was found. */
   hit?: SearchHitView;
@@ -29,6 +29,8 @@ export interface Choice {
 export interface ChoiceGroup {
   label: string;
   choices: readonly Choice[];
+  /** How many are shown at most. */
+  most?: number;
 }
 
 const MOST_AT_FIRST = 6;
@@ -44,12 +46,12 @@ interface Ranked {
 /** The groups with what fits the text, the best first in each and among them; groups without any are left out. */
 export function matching(groups: readonly ChoiceGroup[], text: string): ChoiceGroup[] {
   const wanted = text.trim().toLowerCase();
-  const most = wanted ? MOST_FITTING : MOST_AT_FIRST;
+  const usual = wanted ? MOST_FITTING : MOST_AT_FIRST;
   return groups
-    .map(({ label, choices }) => ({ label, ranked: fitting(choices, wanted) }))
+    .map(({ label, choices, most = usual }) => ({ label, most, ranked: fitting(choices, wanted) }))
     .filter(({ ranked }) => ranked.length > 0)
     .sort((one, other) => one.ranked[0]!.rank - other.ranked[0]!.rank)
-    .map(({ label, ranked }) => ({ label, choices: ranked.filter(({ choice }, index) => index < most || choice.hit || choice.more).map(({ choice }) => choice) }));
+    .map(({ label, most, ranked }) => ({ label, choices: ranked.filter(({ choice }, index) => index < most || choice.hit || choice.more).map(({ choice }) => choice) }));
 }
 
 function fitting(choices: readonly Choice[], wanted: string): Ranked[] {
@@ -67,10 +69,17 @@ function rankOf(label: string, wanted: string): number {
   return wanted.split(/\s+/).every((word) => label.includes(word)) ? 3 : Infinity;
 }
 
-/** As far down as a label that has all words: each word that was typed begins one of the choice's. */
+/** As far down as a label that has all words: each word that was typed begins one of the choice's, or has a Chinese one in it. */
 function keywordRank({ keywords = "" }: Choice, wanted: string): number {
-  const known = keywords.split(" ");
-  return wanted && wanted.split(/\s+/).every((word) => known.some((it) => it.startsWith(word))) ? 3 : Infinity;
+  const known = keywords.toLowerCase().split(" ");
+  if (wanted.length < 2 && !isWide(wanted)) return Infinity; // one letter begins nearly everything
+  const fits = (word: string) => known.some((it) => it.startsWith(word) || (isWide(it) && word.includes(it)));
+  return wanted.split(/\s+/).every(fits) ? 3 : Infinity;
+}
+
+/** Whether one character is a word of its own, as in Chinese: there are no spaces between words then. */
+export function isWide(text: string): boolean {
+  return /[\u3040-\u9fff\uac00-\ud7a3]/u.test(text);
 }
 
 /** Below whatever fits by its label. */
@@ -81,7 +90,7 @@ function foundRank({ isFound }: Choice): number {
 /** How conversations are offered. */
 interface Offering {
   untitled: string;
-  /** Whose it is and when it was. */
+  /** Its agent and date. */
   about: (agentId: string, at: string) => string;
   /** The conversations of which all hits are shown. */
   unfolded: ReadonlySet<string>;
@@ -129,4 +138,24 @@ export function agentChoices(
     about: description,
     run: () => go({ name: "new", agentId: id }),
   }));
+}
+
+export type AgentSettingsTab = AgentTab | "general";
+
+/** The settings of agents, tab by tab, of those that the user may change. */
+export function agentSettingChoices(
+  agents: readonly AgentView[],
+  tabs: Readonly<Record<AgentSettingsTab, string>>,
+  keywords: Readonly<Record<AgentSettingsTab, string>>,
+  labelOf: (agent: string, tab: string) => string,
+  go: (route: Route) => void,
+): Choice[] {
+  const names = Object.keys(tabs) as AgentSettingsTab[];
+  const changeable = agents.filter(({ settings }) => settings !== undefined);
+  return names.flatMap((tab) =>
+    changeable.map(({ id, name }) => {
+      const route: Route = { name: "agent", id, ...(tab !== "general" && { tab }) };
+      return { id: hrefOf(route), label: labelOf(name, tabs[tab]), keywords: `${keywords[tab]} ${name}`, run: () => go(route) };
+    }),
+  );
 }

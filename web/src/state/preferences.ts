@@ -2,6 +2,8 @@
 
 import { Store } from "@threadkeep/client";
 
+import { store } from "./storage";
+
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
 /** `system`: as the operating system is, also when that changes. */
@@ -38,13 +40,13 @@ export const themeChoice = new Store<ThemeChoice>(keptChoice());
 export const theme = new Store<Theme>(shownTheme());
 
 export function setLanguage(value: Language): void {
-  localStorage.setItem(LANGUAGE, value);
+  store(LANGUAGE, value);
   language.set(value);
 }
 
 export function setTheme(choice: ThemeChoice): void {
   if (choice === "system") localStorage.removeItem(THEME);
-  else localStorage.setItem(THEME, choice);
+  else store(THEME, choice);
   themeChoice.set(choice);
   theme.set(shownTheme());
 }
@@ -53,7 +55,7 @@ export function setTheme(choice: ThemeChoice): void {
 export const sidebarHidden = new Store(localStorage.getItem(SIDEBAR) === "hidden");
 
 export function hideSidebar(hidden: boolean): void {
-  if (hidden) localStorage.setItem(SIDEBAR, "hidden");
+  if (hidden) store(SIDEBAR, "hidden");
   else localStorage.removeItem(SIDEBAR);
   sidebarHidden.set(hidden);
 }

@@ -6,11 +6,12 @@ import { api, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../ap
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments, forgetUnkept } from "./attachments";
 import { confirmation } from "./confirmation";
-import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./copies";
+import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./device-copies";
 import { forgetDrafts, forgetUnwritten } from "./drafts";
 import { closeOverlay } from "./overlay";
-import { forgetModels } from "./models";
+import { doubtModelState, forgetModels } from "./models";
 import { go } from "./route";
+import { store } from "./storage";
 import { toasts } from "./toasts";
 
 export type Session =
@@ -24,7 +25,7 @@ export const isLocal = document.documentElement.dataset["signsIn"] === "False";
 
 export const session = new Store<Session>({ state: "asking" });
 
-/** A server that takes longer to say who we are is as good as away, until it does. */
+/** If the server takes longer to say who we are, the page shows its copies until it does. */
 const PATIENCE_MS = 5000;
 
 /** The user of this tab's token: a device may have another one's copies. */
@@ -82,6 +83,7 @@ async function openCopies(tried: string | null): Promise<boolean> {
   const me = await lastUser();
   if (!me || (tried !== null && sessionStorage.getItem(USER) !== me.id) || session.get().state !== "asking") return false;
   readCopiesOf(me);
+  doubtModelState();
   isUnconfirmed.set(true);
   session.set({ state: "in", me });
   return true;
@@ -135,7 +137,7 @@ function ownDrafts(me: MeView): void {
     forgetDrafts();
     forgetAttachments();
   }
-  localStorage.setItem(DRAFTS_OF, me.id);
+  store(DRAFTS_OF, me.id);
 }
 
 /** Forgets what this tab shows and knows of a user, before the next one is shown. */

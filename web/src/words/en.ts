@@ -20,6 +20,7 @@ export const en = {
   undo: "Undo",
   retry: "Retry",
   loading: "Loading…",
+  notOnDevice: "This conversation isn’t on this device. It opens when the server is back.",
   partFailed: "Couldn’t load this part of the page. It may have been updated.",
   copy: "Copy",
   copied: "Copied",

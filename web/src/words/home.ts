@@ -10,6 +10,8 @@ const en = {
   newAgentAbout: "Give it a prompt, tools and documents of its own.",
   requests: "Waiting for you",
   recent: "Recent conversations",
+  before: "Coming from ChatGPT or Claude?",
+  bring: "Import your conversations",
 };
 
 const zh: typeof en = {
@@ -18,6 +20,8 @@ const zh: typeof en = {
   newAgentAbout: "为它配置专属的提示词、工具和文档。",
   requests: "等待你处理",
   recent: "最近的对话",
+  before: "之前在用 ChatGPT 或 Claude？",
+  bring: "导入你的对话",
 };
 
 export const homeWords: Record<Language, typeof en> = { en, zh };

@@ -8,6 +8,7 @@ const en = {
   title: "Import conversations",
   intro: "Bring your conversations from ChatGPT or Claude. They keep their titles, dates, branches and files, and you can search them and go on with them.",
   manage: "Import from ChatGPT or Claude",
+  short: "Import",
   howChatGpt: "ChatGPT: Settings → Data controls → Export data. You get an email with a ZIP file.",
   howClaude: "Claude: Settings → Privacy → Export data. You get an email with a ZIP file.",
   agent: "Agent for the conversations",
@@ -36,6 +37,22 @@ const en = {
   interrupted: (what: string) => `The server restarted: ${what} imported. Import the file again for the rest; nothing is added twice.`,
   failed: "Import failed",
   skipped: "What was skipped",
+  skippedLine: (what: string, why: string) => `${what}: ${why}`,
+  inBrackets: (text: string) => ` (${text})`,
+  nth: (number: number, title: string) => (title ? `“${title}”, conversation ${number}` : `Conversation ${number}`),
+  line: (number: number) => `Line ${number}`,
+  titled: (title: string) => `“${title}”`,
+  theFile: "The file",
+  skipReasons: {
+    sameId: "the file has another conversation with the same id",
+    noConversation: "this isn’t a conversation from ChatGPT or Claude",
+    branches: "it has more branches than can be imported; the others were",
+    tooLarge: "it is too large",
+    incomplete: "a part of it is missing",
+    inconsistent: "its messages don’t fit together",
+    full: "there is no storage space left for it",
+    unreadable: "it can’t be read",
+  },
   notes: "What is different here",
   more: (shown: string) => `… and ${shown} more`,
   some: "Some of them",
@@ -57,6 +74,7 @@ const zh: typeof en = {
   title: "导入对话",
   intro: "从 ChatGPT 或 Claude 带来你的对话。标题、日期、分支和文件都会保留，可以搜索，也可以继续聊。",
   manage: "从 ChatGPT 或 Claude 导入",
+  short: "导入",
   howChatGpt: "ChatGPT：设置 → 数据管理 → 导出数据。你会收到一封带 ZIP 文件的邮件。",
   howClaude: "Claude：设置 → 隐私 → 导出数据。你会收到一封带 ZIP 文件的邮件。",
   agent: "对话归属的智能体",
@@ -85,6 +103,22 @@ const zh: typeof en = {
   interrupted: (what) => `服务器已重启：导入了 ${what}。再次导入该文件即可继续，不会产生重复内容。`,
   failed: "导入失败",
   skipped: "被跳过的内容",
+  skippedLine: (what, why) => `${what}：${why}`,
+  inBrackets: (text) => `（${text}）`,
+  nth: (number, title) => (title ? `“${title}”（第 ${number} 个对话）` : `第 ${number} 个对话`),
+  line: (number) => `第 ${number} 行`,
+  titled: (title) => `“${title}”`,
+  theFile: "文件",
+  skipReasons: {
+    sameId: "文件中有另一个编号相同的对话",
+    noConversation: "不是 ChatGPT 或 Claude 的对话",
+    branches: "分支过多，超出的部分没有导入",
+    tooLarge: "太大",
+    incomplete: "内容不完整",
+    inconsistent: "其中的消息前后不一致",
+    full: "存储空间不足",
+    unreadable: "无法读取",
+  },
   notes: "与原来不同之处",
   more: (shown) => `… 以及另外 ${shown} 项`,
   some: "其中一部分",
@@ -104,6 +138,7 @@ const zh: typeof en = {
 
 export const importWords: Record<Language, typeof en> = { en, zh };
 export type ImportWords = typeof en;
+export type SkipReason = keyof ImportWords["skipReasons"];
 
 export function useImportWords(): ImportWords {
   return importWords[useStore(language)];

@@ -24,8 +24,16 @@ const en = {
   clearFilters: "Clear filters",
   models: "Models",
   apiKeys: "API keys",
-  usageKeywords: "costs prices money spending spent budgets tokens bill",
-  modelKeywords: "prices costs providers keys gateways connect",
+  memory: "Memory and your instructions",
+  import: "Import from ChatGPT or Claude",
+  notifications: "Notifications",
+  offline: "Offline use",
+  share: "Share this conversation",
+  shareOne: "Share a conversation",
+  shareHow: "Open it, then choose Share above it",
+  agentSettings: "Agent settings",
+  agentTab: (agent: string, tab: string) => `${agent}: ${tab}`,
+  agentTabs: { general: "Settings", prompt: "Prompt", tools: "Tools", permissions: "Permissions", documents: "Documents", feedback: "Feedback", limits: "Advanced settings" },
   /** Every word has to occur. */
   nothing: (hasWords: boolean, isFiltered: boolean): string => {
     if (hasWords) return isFiltered ? "No conversation within these filters has all of these words" : "No conversation has all of these words";
@@ -52,13 +60,49 @@ const zh: typeof en = {
   clearFilters: "清除筛选",
   models: "模型",
   apiKeys: "API 密钥",
-  usageKeywords: "费用 价格 花费 花销 成本 金额 钱 预算 token cost price money",
-  modelKeywords: "价格 费用 服务商 提供商 供应商 密钥 网关 接入 price provider key",
+  memory: "记忆和你的指令",
+  import: "从 ChatGPT 或 Claude 导入",
+  notifications: "通知",
+  offline: "离线使用",
+  share: "分享此对话",
+  shareOne: "分享对话",
+  shareHow: "打开对话，然后点击上方的“分享”",
+  agentSettings: "智能体设置",
+  agentTab: (agent, tab) => `${agent}：${tab}`,
+  agentTabs: { general: "设置", prompt: "提示词", tools: "工具", permissions: "权限", documents: "文档", feedback: "反馈", limits: "高级设置" },
   nothing: (hasWords, isFiltered) => {
     if (hasWords) return isFiltered ? "筛选范围内没有同时包含这些词的对话" : "没有同时包含这些词的对话";
     return isFiltered ? "筛选范围内没有匹配的结果" : "没有匹配的结果";
   },
   withoutFilters: "不用筛选再搜索",
+};
+
+/** What else people call things, in whichever language they type. */
+export const KEYWORDS = {
+  usage: "usage costs prices money spending spent expenses budgets tokens bill 用量 费用 价格 花费 花销 成本 金额 钱 预算 账单",
+  models: "models prices costs providers keys gateways connect llm openai anthropic ollama 价格 费用 服务商 提供商 供应商 密钥 网关 接入 连接",
+  keys: "keys tokens programs api developers 密钥 令牌 程序",
+  memory: "memory memories remembers instructions personal custom facts forget about me 记忆 记住 记得 指令 忘记 个人",
+  import: "imports chatgpt openai claude anthropic exports migrate upload bring 导入 导出 迁移 搬家",
+  conversations: "chats history select several bulk 历史 批量 全部",
+  archive: "archive hidden old 归档",
+  deleted: "trash bin restore undo 回收站 恢复 还原 删除",
+  share: "shares links public publish send url 分享 链接 共享 公开",
+  settings: "settings options preferences account profile language theme 设置 选项 偏好 账户 语言 主题",
+  notifications: "notify alerts notifications bell sound push 通知 提醒",
+  offline: "offline device copies cache connection install 离线 设备 缓存 断网",
+  theme: "theme dark light mode night appearance colours colors 主题 深色 浅色 夜间 外观",
+  language: "language english chinese 语言 中文 英文",
+  shortcuts: "keyboard keys hotkeys help 快捷键 键盘 帮助",
+  agentTabs: {
+    general: "agent settings edit rename model icon name 智能体 设置 模型 名称 图标",
+    prompt: "prompt instructions system files 提示词 指令",
+    tools: "tools mcp servers connect functions plugins 工具 服务器 插件",
+    permissions: "permissions tools allow ask forbid deny never block approvals rules safety 权限 工具 允许 询问 禁止 拒绝 审批 批准",
+    documents: "documents files knowledge upload pdf rag 文档 文件 知识库 上传",
+    feedback: "feedback ratings thumbs 反馈 评分 评价",
+    limits: "advanced limits budgets temperature context costs 高级 限制 预算 温度 上下文",
+  },
 };
 
 export const searchWords: Record<Language, typeof en> = { en, zh };

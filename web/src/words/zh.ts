@@ -23,6 +23,7 @@ export const zh: Words = {
   undo: "撤销",
   retry: "重试",
   loading: "加载中…",
+  notOnDevice: "此设备上没有保存这个对话，服务器恢复后会自动打开。",
   partFailed: "页面的这一部分加载失败，可能已有新版本。",
   copy: "复制",
   copied: "已复制",

@@ -1,7 +1,7 @@
 import { type GatewayView } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { canTest, chatModels, draftOf, gatewayBody, namesIn, newDraft, patchOf, priceFaultOf, unsavedBody, withProvider } from "../../src/gateways/gateway";
+import { canTest, chatModels, draftOf, gatewayBody, namesIn, newDraft, patchOf, priceFaultOf, unsavedBody, withProvider, withUrl } from "../../src/gateways/gateway";
 
 const KEPT: GatewayView = {
   name: "work",
@@ -19,7 +19,20 @@ it("names a new gateway after its provider, and not like another one", () => {
   const draft = newDraft([{ ...KEPT, name: "anthropic" }]);
   expect(draft.name).toBe("anthropic-2");
   expect(withProvider(draft, "compatible", []).name).toBe("anthropic-2"); // typed, as far as anybody knows
-  expect(withProvider(newDraft([]), "compatible", []).name).toBe("local");
+  expect(withProvider(newDraft([]), "openai", []).name).toBe("openai");
+});
+
+it("names a compatible server after its address, unless the admin has typed a name", () => {
+  const server = withProvider(newDraft([]), "compatible", []);
+  const nameAt = (url: string, ...taken: string[]) => withUrl(server, url, taken.map((name) => ({ ...KEPT, name }))).name;
+  expect(server.name).toBe("compatible");
+  expect(nameAt("http://127.0.0.1:11434/v1")).toBe("ollama");
+  expect(nameAt("http://127.0.0.1:11434/v1", "ollama")).toBe("ollama-2");
+  expect(nameAt("https://openrouter.ai/api/v1")).toBe("openrouter");
+  expect(nameAt(" https://api.groq.com/openai/v1")).toBe("groq");
+  expect(nameAt("http://gpu-box:8000/v1")).toBe("gpu-box");
+  expect([nameAt("http://10.0.0.7:8000"), nameAt("http://[::1]:8000"), nameAt("http://localhost:8080"), nameAt("http")]).toEqual(Array(4).fill("compatible"));
+  expect(withUrl({ ...server, name: "work" }, "https://openrouter.ai", []).name).toBe("work");
 });
 
 it("needs a key of the provider, or the address of a server", () => {

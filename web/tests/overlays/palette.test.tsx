@@ -120,11 +120,33 @@ it.each([
   ["provider", "Models"],
   ["key", "Models"],
   ["key", "API keys"],
+  ["usage", "Usage"],
+  ["permissions", "Harbour: Permissions"],
+  ["tools", "Harbour: Permissions"],
+  ["forbid a tool", "Harbour: Permissions"],
+  ["deny", "Harbour: Permissions"],
+  ["tool", "Harbour: Tools"],
+  ["harbour set", "Harbour: Settings"],
+  ["instructions", "Harbour: Prompt"],
+  ["instructions", "Memory and your instructions"],
+  ["remember", "Memory and your instructions"],
+  ["share", "Share a conversation"],
+  ["link", "Share a conversation"],
+  ["import", "Import from ChatGPT or Claude"],
+  ["ChatGPT", "Import from ChatGPT or Claude"],
+  ["claude", "Import from ChatGPT or Claude"],
+  ["禁止工具", "Harbour: Permissions"],
+  ["导入", "Import from ChatGPT or Claude"],
+  ["记住", "Memory and your instructions"],
+  ["分享", "Share a conversation"],
+  ["费用", "Usage"],
 ])("finds by %s what is called %s", async (text, label) => {
   session.set({ state: "in", me: { id: "me", role: "admin" } as MeView });
+  agents.set([{ id: "a", name: "Harbour", ownerId: "me", settings: {} } as AgentView, { id: "b", name: "Else", ownerId: "other" } as AgentView]);
   found.set(text, []);
   const [drawn] = await searched(text);
   expect(titles(drawn)).toContain(label);
+  expect(titles(drawn).filter((it) => it?.startsWith("Else:"))).toEqual([]);
 });
 
 it("finds by Chinese words, and offers models only to who can connect them", async () => {

@@ -36,5 +36,16 @@ it.each([
   ["", []],
   ['"open,\n1', [["open,\n1"]]],
 ])("reads %j", (text, rows) => {
-  expect(readCsv(text)).toEqual(rows);
+  expect(readCsv(text)).toEqual({ rows, count: rows.length });
+});
+
+it.each([
+  "a,b\n1,2\n3,4\n5,6\n",
+  "a,b\n1,2\n3,4\n5,6",
+  'a,b\n1,2\n"3\n\n","4 ""\n"""\n5 "\n6',
+  "a\n\n\n",
+  "a\n",
+])("counts the rows of %j that it doesn't read", (text) => {
+  const all = readCsv(text);
+  for (let most = 1; most <= 5; most++) expect(readCsv(text, most)).toEqual({ rows: all.rows.slice(0, most), count: all.count });
 });

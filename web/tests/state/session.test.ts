@@ -6,6 +6,7 @@ import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
 import { device } from "../../src/offline/device";
 import { confirmation, confirmed } from "../../src/state/confirmation";
 import { keepDraft, readDraft, returnDraft } from "../../src/state/drafts";
+import { modelState } from "../../src/state/models";
 import { loadSession, signOut, session, signIn } from "../../src/state/session";
 import { toast, toasts } from "../../src/state/toasts";
 import { respond } from "../draw";
@@ -139,8 +140,9 @@ it("shows the copies of the user that the device knows while the server is away,
     throw new TypeError("offline");
   });
   vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user" });
+  modelState.set("demonstration"); // as the kept page says, which may be old
   await loadSession();
-  expect([userId(), isUnconfirmed.get()]).toEqual(["alice", true]);
+  expect([userId(), isUnconfirmed.get(), modelState.get()]).toEqual(["alice", true, "connected"]);
   const asked = respond.mock.calls.length;
   await expect(api.get("/api/conversations")).rejects.toThrow(Unreachable);
   expect(respond).toHaveBeenCalledTimes(asked);
@@ -169,5 +171,17 @@ it("deletes the copies when the user signs out, and when the server no longer ac
   localStorage.clear();
   clear.mockClear();
   await signIn("nonsense");
+  await vi.waitFor(() => expect(clear).toHaveBeenCalled());
+});
+
+it("signs in and out, and deletes the copies, where the browser has no room left", async () => {
+  const clear = vi.spyOn(device, "clear").mockResolvedValue();
+  vi.spyOn(Storage.prototype, "setItem").mockImplementation(function (this: Storage) {
+    if (this === localStorage) throw new DOMException("full", "QuotaExceededError");
+  });
+  await signIn("of-alice");
+  expect(userId()).toBe("alice");
+  signOut();
+  expect(userId()).toBe("out");
   await vi.waitFor(() => expect(clear).toHaveBeenCalled());
 });

@@ -7,7 +7,7 @@ import { Menu } from "../../ui/menu";
 import { useAgentItems } from "../../ui/use-agent-items";
 import { useWords } from "../../words";
 
-/** Whom the first message goes to. */
+/** Chooses the agent that gets the first message. */
 export function AgentPicker({ agent }: { agent: AgentView | undefined }) {
   const words = useWords();
   const items = useAgentItems(agent?.id ?? null, ({ id, isDefault }) => go({ name: "new", agentId: isDefault ? null : id }));

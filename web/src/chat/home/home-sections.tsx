@@ -33,7 +33,8 @@ export function HomeSections({ agent, onStart }: Props) {
   const homeWords = useHomeWords();
   const others = inOrder(useStore(agents)).filter((it) => it.id !== agent?.id);
   const open = useStore(approvals.items);
-  const recent = useStore(conversations.state).items.slice(0, MOST_RECENT);
+  const { items, state } = useStore(conversations.state);
+  const recent = items.slice(0, MOST_RECENT);
   return (
     <div className="home-sections">
       {open.length > 0 && (
@@ -78,6 +79,11 @@ export function HomeSections({ agent, onStart }: Props) {
             ))}
           </ul>
         </section>
+      )}
+      {state === "ready" && !items.length && (
+        <p className="hint">
+          {homeWords.before} <a href={hrefOf({ name: "import" })}>{homeWords.bring}</a>
+        </p>
       )}
     </div>
   );

@@ -22,7 +22,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** The first screen: whom to ask and what, and where to go on. */
+/** The first screen: an agent to ask, ideas for a first message, and recent work. */
 export function Welcome({ agent, onStart, children }: Props) {
   const words = useWords();
   const isTour = isGuide(agent);

@@ -16,9 +16,9 @@ const ASSETS = new URL("assets/", PAGE).pathname;
 const OURS = `threadkeep.page ${PAGE.pathname} `;
 const CACHE = OURS + RELEASE;
 
-/** A server that takes longer for a page of 1 kB is as good as away. */
+/** If the server takes longer for a page of 1 kB, the kept page is shown. */
 const PATIENCE_MS = 4000;
-/** From here on, a response is that of a proxy whose server is away. */
+/** With this status and above, a proxy responds for a server that is away. */
 const AWAY = 502;
 
 self.addEventListener("install", (event) => {
@@ -106,7 +106,7 @@ async function file(event: FetchEvent): Promise<Response> {
   return response;
 }
 
-/** Removes them but for the last one: tabs that show it may still need its files, which the server no longer has. */
+/** Removes all but the last one: tabs that show it may still need its files, which the server no longer has. */
 async function removeOldReleases(): Promise<void> {
   const others = (await caches.keys()).filter((it) => it.startsWith(OURS) && it !== CACHE);
   await Promise.all(others.slice(0, -1).map((it) => caches.delete(it)));

@@ -42,8 +42,10 @@ export class Reading {
       this.followActiveTurn();
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) this.copies.drop(this.thread.path());
+      const isShown = error instanceof Unreachable && (await this.#showCopy(signal));
+      if (signal.aborted) return;
       const reread = this.thread.fail(error, () => this.refresh(whole));
-      if (!(error instanceof Unreachable && (await this.#showCopy(signal)))) await reread;
+      if (!isShown) await reread;
     }
   }
 

@@ -2,6 +2,9 @@
 
 import { type Copies, type MeView } from "@threadkeep/client";
 
+import { idle } from "./idle";
+import { store } from "./storage";
+
 const loadDevice = () => import("../offline/device");
 
 /** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
@@ -9,7 +12,7 @@ export const COPIES = `threadkeep.copies.${new URL(".", document.baseURI).pathna
 /** Written under that name until all copies are deleted, also if the browser is closed meanwhile. */
 export const DELETING = "deleting";
 
-/** Whose copies they are: nothing is kept before that is known. */
+/** The user whose copies these are; nothing is kept until the server has said who that is. */
 let userId: string | null = null;
 /** What others left is deleted before anything is kept. */
 let owning: Promise<unknown> = Promise.resolve();
@@ -48,9 +51,9 @@ export function clearCopies(): void {
   void device((it) => it.clear());
 }
 
-/** The user signs out. */
+/** The user signs out. Where the browser has no room for the mark, their choice goes at once, and the copies all the same. */
 export function forgetCopies(): void {
-  if (localStorage.getItem(COPIES) !== "off") localStorage.setItem(COPIES, DELETING);
+  if (localStorage.getItem(COPIES) !== "off" && !store(COPIES, DELETING)) localStorage.removeItem(COPIES);
   clearCopies();
 }
 
@@ -61,12 +64,4 @@ async function device<T>(run: (device: Awaited<ReturnType<typeof loadDevice>>["d
   } catch {
     return undefined;
   }
-}
-
-/** Waits until the page is drawn and has nothing to do. */
-export function idle(): Promise<void> {
-  return new Promise((resolve) => {
-    if ("requestIdleCallback" in window) requestIdleCallback(() => resolve(), { timeout: 2000 });
-    else setTimeout(resolve, 200);
-  });
 }

@@ -4,7 +4,7 @@ import { Store } from "@threadkeep/client";
 
 import { api, isUnconfirmed } from "../api/api";
 import { refreshAgents } from "../state/agents";
-import { isReached, returns } from "../state/connection";
+import { isReached, returns } from "../state/reachability";
 import { frontEnd, outbox } from "../state/front-end";
 import { refreshModels } from "../state/models";
 import { loadSession } from "../state/session";
