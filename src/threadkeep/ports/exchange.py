@@ -24,7 +24,7 @@ FIRST_EXPORT_VERSION = 2
 """The format of the first release."""
 
 CheckBytes = Callable[[int], None]
-"""Raises LimitNotAllowed if a user may not have files and documents of that many bytes."""
+"""Raises LimitNotAllowed if a user may not have that many bytes."""
 
 Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
 
@@ -113,6 +113,16 @@ class WholeConversation:
     compactions: Sequence[Compaction] = ()
     payloads: Sequence[Payload] = ()
     feedback: Sequence[Feedback] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddedConversation:
+    """What became of a conversation that was to be stored."""
+
+    is_main: bool
+    """Not if the user already has a main one with this agent."""
+    text_bytes: int
+    """The size of its texts and values, without files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +301,10 @@ class ExchangeStore(Protocol):
         """An agent's memories of a user, by id."""
         ...
 
+    async def text_bytes(self, user_id: UserId) -> int:
+        """The size of all texts and values in the user's conversations, without files."""
+        ...
+
     async def add(
         self,
         whole: WholeConversation,
@@ -298,12 +312,13 @@ class ExchangeStore(Protocol):
         check_bytes: CheckBytes | None = None,
         *,
         within: ImportId | None = None,
-    ) -> bool:
-        """Stores a whole conversation, all or nothing; returns whether it is a main one.
+    ) -> AddedConversation:
+        """Stores a whole conversation, all or nothing.
 
-        It isn't if the user already has a main one with this agent. `content` is called for each payload,
-        again on a retry; `check_bytes` with all that the user would then have. StorageConflict if one of its
-        ids is taken, or if the run `within` which it is imported has ended.
+        `content` is called for each payload, again on a retry. Before that, `check_bytes` is called with the
+        size of the conversation's texts and values, and of all files and documents that the user would then
+        have. StorageConflict if one of its ids is taken, or if the run `within` which it is imported has
+        ended.
         """
         ...
 

@@ -267,7 +267,7 @@ class ImportRuns:
         running.found = found
         rules = UsersImport(
             run_id=running.run.id,
-            check_bytes=self._caps.check_bytes,
+            check_bytes=self._caps.check_import if self._caps.bytes else None,
             most_payload_bytes=self._limits.conversation_bytes,
             on_added=running.added,
             goes_on=lambda: running.goes_on,
@@ -276,9 +276,9 @@ class ImportRuns:
         running.report = taking.report
         report = await taking.take_conversations(running.source, running.agent)
         if report.left_out and not (report.added or report.there or report.empty) and running.goes_on:
-            first = report.left_out[0]
-            raise UnsupportedImport(
-                "not_an_export", f"{running.run.file_name} has no conversation that can be read: {first.why}."
+            raise report.limit or UnsupportedImport(
+                "not_an_export",
+                f"{running.run.file_name} has no conversation that can be read: {report.left_out[0].why}.",
             )
 
     async def _keep_noting(self, running: _Running) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.document import Document
+from threadkeep.domain.errors import LimitNotAllowed
 from threadkeep.ports.exchange import (
     Flawed,
     ForeignConversation,
@@ -27,6 +28,8 @@ class ImportReport:
     empty: int = 0
     notes: list[str] = field(default_factory=list[str])
     left_out: list[Flawed] = field(default_factory=list[Flawed])
+    limit: LimitNotAllowed | None = None
+    """The limit that left something out."""
 
     def count(self, kind: str, number: int = 1) -> None:
         """Counts added items."""
