@@ -1,5 +1,7 @@
 """What every store of whole conversations does: the database's here, on each database."""
 
+import threading
+
 import pytest
 
 from tests.contract.stored import Stored
@@ -26,6 +28,19 @@ def foreign(number: int) -> ForeignConversation:
         ForeignMessage("a", False, parts, NOW, follows="q"),
     )
     return ForeignConversation("other", f"c{number}", "Ferries", NOW, NOW, messages, "a")
+
+
+async def test_contents_are_read_off_the_event_loop(stored: Stored):
+    agent = await keep_agent(stored.store)
+    whole, contents = convert_conversation(foreign(1), ALICE, agent.id, NOW, {})
+    threads: set[threading.Thread] = set()
+
+    def content(payload: Payload) -> bytes:
+        threads.add(threading.current_thread())
+        return contents[payload.sha256]
+
+    await stored.store.exchange.add(whole, content)
+    assert threads and threading.current_thread() not in threads
 
 
 async def test_size_of_a_conversation_is_checked_before_its_contents_are_written(stored: Stored):

@@ -315,10 +315,10 @@ class ExchangeStore(Protocol):
     ) -> AddedConversation:
         """Stores a whole conversation, all or nothing.
 
-        `content` is called for each payload, again on a retry. Before that, `check_bytes` is called with the
-        size of the conversation's texts and values, and of all files and documents that the user would then
-        have. StorageConflict if one of its ids is taken, or if the run `within` which it is imported has
-        ended.
+        `content` is called for each payload, in a thread, again on a retry. Before that, `check_bytes` is
+        called with the size of the conversation's texts and values, and of all files and documents that the
+        user would then have. StorageConflict if one of its ids is taken, or if the run `within` which it is
+        imported has ended.
         """
         ...
 

@@ -123,7 +123,7 @@ class SqlExchange:
         within: ImportId | None = None,
     ) -> AddedConversation:
         """Stores a whole conversation."""
-        return await self._database.write(lambda: self._add(whole, content, check_bytes, within))
+        return await self._database.write(lambda: self._add(whole, content, check_bytes, within), heavy=True)
 
     async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
         """Stores a copy of a part of another conversation, with the contents that it refers to."""
