@@ -8,7 +8,7 @@ from tests.contract.stored import Stored
 from tests.making import ALICE, BOB, NOW, keep_agent
 from threadkeep.domain.errors import LimitNotAllowed
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.exchange import (
+from threadkeep.ports.exchange.foreign import (
     ForeignCall,
     ForeignConversation,
     ForeignMessage,

@@ -25,13 +25,9 @@ from threadkeep.exchange import items as splitting
 from threadkeep.exchange import threadkeep
 from threadkeep.exchange.format import encode
 from threadkeep.exchange.reading import reading
-from threadkeep.ports.exchange import (
-    EXPORT_VERSION,
-    ExportHeader,
-    Flawed,
-    ForeignConversation,
-    WholeConversation,
-)
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.records import EXPORT_VERSION, ExportHeader, WholeConversation
+from threadkeep.ports.exchange.source import Flawed
 from threadkeep.settings import Settings
 from threadkeep.testing.waiting import PATIENCE_S
 

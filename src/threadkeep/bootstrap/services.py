@@ -20,7 +20,7 @@ from threadkeep.exchange.reading import reading_upload
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
-from threadkeep.ports.exchange import ImportLimits
+from threadkeep.ports.exchange.source import ImportLimits
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex

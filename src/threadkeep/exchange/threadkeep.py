@@ -15,18 +15,17 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.exchange.format import TurnEnds, decode
-from threadkeep.ports.exchange import (
+from threadkeep.ports.exchange.records import (
     EXPORT_VERSION,
     FIRST_EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,
     ExportHeader,
-    Flawed,
-    ImportItem,
     KeptTurn,
     Record,
     WholeConversation,
 )
+from threadkeep.ports.exchange.source import Flawed, ImportItem
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
 SHORTEST_LINE_BYTES = 16

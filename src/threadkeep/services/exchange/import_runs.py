@@ -24,8 +24,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     UnsupportedImport,
 )
-from threadkeep.domain.ids import ImportId, is_uuid, new_uuid
-from threadkeep.domain.importing.import_run import (
+from threadkeep.domain.exchange.import_run import (
     MOST_LINKS,
     MOST_LISTED,
     ImportedConversation,
@@ -35,11 +34,12 @@ from threadkeep.domain.importing.import_run import (
     ImportRun,
     ImportStatus,
 )
+from threadkeep.domain.ids import ImportId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.exchange import ImportLimits, ImportSource
+from threadkeep.ports.exchange.source import ImportLimits, ImportSource
 from threadkeep.ports.store import Store
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agents import Agents

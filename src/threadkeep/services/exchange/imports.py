@@ -28,18 +28,16 @@ from threadkeep.domain.user import User
 from threadkeep.engine.json_values import TooDeep
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.exchange import (
-    CheckBytes,
-    Flawed,
-    ForeignConversation,
-    ImportItem,
-    ImportSource,
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.records import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
     OwnInstructions,
     WholeConversation,
 )
+from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportSource
+from threadkeep.ports.exchange.store import CheckBytes
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store

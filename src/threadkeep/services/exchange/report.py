@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import LimitNotAllowed
-from threadkeep.ports.exchange import (
-    Flawed,
-    ForeignConversation,
-    ImportItem,
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.records import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
     OwnInstructions,
     WholeConversation,
 )
+from threadkeep.ports.exchange.source import Flawed, ImportItem
 
 
 @dataclass(slots=True)

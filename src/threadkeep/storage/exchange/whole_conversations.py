@@ -7,32 +7,25 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.exchange import (
-    AddedConversation,
-    CheckBytes,
-    KeptMemory,
-    KeptTurn,
-    Moved,
-    Owned,
-    WholeConversation,
-)
+from threadkeep.ports.exchange.records import KeptMemory, KeptTurn, WholeConversation
+from threadkeep.ports.exchange.store import AddedConversation, CheckBytes, Moved, Owned
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.documents.documents import document_totals
+from threadkeep.storage.exchange.import_runs import STILL_RUNS
+from threadkeep.storage.exchange.reassignment import reassign
+from threadkeep.storage.exchange.text_bytes import stored_text_bytes, text_bytes
 from threadkeep.storage.feedback import put_feedback
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.files import add_forked, add_imported, write_contents
-from threadkeep.storage.importing.import_runs import STILL_RUNS
-from threadkeep.storage.importing.text_bytes import stored_text_bytes, text_bytes
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, payload_values, to_payload
-from threadkeep.storage.reassignment import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from threadkeep.domain.ids import PayloadId, UserId
-from threadkeep.ports.exchange import WholeConversation
+from threadkeep.ports.exchange.records import WholeConversation
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.messages import message_values
 from threadkeep.storage.parts import calls_in
