@@ -146,8 +146,11 @@ class ImportRuns:
         self._running: dict[ImportId, tuple[_Running, asyncio.Task[None]]] = {}
         self._is_closing = False
 
-    async def agent_for(self, user: User, agent_id: str | None) -> Agent:
-        """The agent for a new import, before its file is read; refuses a user whose last one still runs."""
+    async def admit(self, user: User, agent_id: str | None) -> Agent:
+        """Admits a new import before its file is read, as one of the user's uploads; returns its agent.
+
+        Refuses a user whose last import still runs.
+        """
         self._check_open()
         runs = await self._store.import_runs.latest(user.id)
         if running := next((it for it in runs if it.status is ImportStatus.RUNNING), None):
