@@ -3,8 +3,7 @@
 from typing import Any
 
 from tests.making import ALICE, BOB, NOW
-from threadkeep.domain.ids import AgentId, ConversationId, ImportId, new_uuid
-from threadkeep.domain.importing.import_run import (
+from threadkeep.domain.exchange.import_run import (
     ImportedConversation,
     ImportFailure,
     ImportProblem,
@@ -12,6 +11,7 @@ from threadkeep.domain.importing.import_run import (
     ImportRun,
     ImportStatus,
 )
+from threadkeep.domain.ids import AgentId, ConversationId, ImportId, new_uuid
 from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Statement
 

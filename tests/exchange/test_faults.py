@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,17 @@ from tests.making import ALICE, NOW, keep_agent
 from tests.serving import environment
 from threadkeep.cli.exchange import export_user, import_file
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import text_parts
 from threadkeep.exchange import items as splitting
+from threadkeep.exchange import threadkeep
+from threadkeep.exchange.format import encode
 from threadkeep.exchange.reading import reading
-from threadkeep.ports.exchange import Flawed, ForeignConversation, WholeConversation
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.records import EXPORT_VERSION, ExportHeader, WholeConversation
+from threadkeep.ports.exchange.source import Flawed
 from threadkeep.settings import Settings
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -265,6 +270,15 @@ def peak_mb(folder: Path, *arguments: str) -> int:
     code, peak = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
     return int(peak)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"x\n", b"this is no JSON at all\n"])
+def test_export_of_unreadable_lines_is_given_up(line: bytes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(threadkeep, "MOST_UNREADABLE_LINES", 10)
+    header = encode(ExportHeader(EXPORT_VERSION, ALICE, NOW)) + b"\n"
+    assert len(list(threadkeep.read(BytesIO(header + line * 10), most=1000))) <= 11
+    with pytest.raises(UnsupportedImport, match="More than 10 lines"):
+        list(threadkeep.read(BytesIO(header + line * 11), most=1000))
 
 
 MEGABYTES = 60

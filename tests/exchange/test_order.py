@@ -9,7 +9,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import TextPart, ThoughtPart, ToolCallPart
 from threadkeep.exchange import chatgpt as of_chatgpt
 from threadkeep.exchange import claude as of_claude
-from threadkeep.ports.exchange import ForeignConversation
+from threadkeep.ports.exchange.foreign import ForeignConversation
 from threadkeep.transfers.foreign import convert_conversation
 
 LONG = "x" * 20_000

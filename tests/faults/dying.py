@@ -146,9 +146,9 @@ class MortalDatabase:
         await self.life.awake()
         return await self.database.execute(query, urgent=urgent)
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         await self.life.awake()
-        return await self.database.write(plan, urgent=urgent)
+        return await self.database.write(plan, urgent=urgent, heavy=heavy)
 
     def listen(self, channel: str) -> AsyncGenerator[str]:
         return self.database.listen(channel)

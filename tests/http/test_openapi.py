@@ -40,8 +40,8 @@ from tests.making import (
     make_compaction,
 )
 from threadkeep.domain.document import Document, DocumentStatus
+from threadkeep.domain.exchange.import_run import ImportStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
-from threadkeep.domain.importing.import_run import ImportStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.sharing.share import new_token, token_hash
 from threadkeep.http.routes import ROUTES

@@ -21,6 +21,7 @@ from tests.protocols.recorded import (
 from threadkeep.domain.events import (
     Done,
     EventBody,
+    Failed,
     IterationStart,
     Notice,
     Retrieval,
@@ -33,7 +34,7 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import MessageId, PayloadId
-from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.parts import Parts, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.fold import fold
@@ -128,3 +129,9 @@ def test_superseded_parts_are_not_replayed():
     parts = (TextPart(text="old", iteration=1, superseded=True), TextPart(text="new", iteration=1))
     reply = replace(fold(REPLY, RECORDED), parts=parts)
     assert [event.body for event in events_of(TURN, reply) if isinstance(event.body, Text)] == [Text("new")]
+
+
+def test_failed_reply_without_a_reason_ends_as_failed():
+    reply = replace(REPLY, status=MessageStatus.FAILED, completed_at=AT)
+    *_, last = events_of(TURN, reply)
+    assert isinstance(last.body, Failed)

@@ -82,7 +82,7 @@ class Recording:
         self.queries.append(query)
         return await self._database.execute(query, urgent=urgent)
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         return await self._database.write(lambda: self._noted(plan()))
 
     def listen(self, channel: str) -> AsyncGenerator[str]:

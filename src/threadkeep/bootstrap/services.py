@@ -20,7 +20,7 @@ from threadkeep.exchange.reading import reading_upload
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
-from threadkeep.ports.exchange import ImportLimits
+from threadkeep.ports.exchange.source import ImportLimits
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
@@ -86,8 +86,8 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     node = _build_node(settings, adapters, background)
     started.push_async_callback(node.close)
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
-    starts = await _start_turns(settings, adapters, parts)
-    services = _build_services(settings, adapters, parts, starts, live_gateways)
+    talks = _build_talks(settings, adapters, parts, await _start_turns(settings, adapters, parts))
+    services = _build_services(settings, adapters, parts, talks, live_gateways)
     started.push_async_callback(services.completions.close)
     started.push_async_callback(services.import_runs.close)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
@@ -206,87 +206,135 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     return starts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Talks:
+    """What other services need of conversations and their turns."""
+
+    turns: Turns
+    conversations: Conversations
+    client_tools: ClientTools
+    sending: Sending
+    approvals: Approvals
+
+
+def _build_talks(settings: Settings, adapters: Adapters, parts: _Parts, starts: TurnStarts) -> _Talks:
+    store, clock, node = adapters.store, adapters.clock, parts.node
+    turns, client_tools = Turns(store, node), ClientTools(parts.tools)
+    history, days = parts.background.history, settings.retention_days
+    return _Talks(
+        turns=turns,
+        conversations=Conversations(store, parts.agents, turns, history, clock, settings.zone, days),
+        client_tools=client_tools,
+        sending=Sending(store, node, starts, client_tools, clock),
+        approvals=Approvals(store, node, clock, parts.schemas),
+    )
+
+
 def _build_services(
-    settings: Settings, adapters: Adapters, parts: _Parts, starts: TurnStarts, live_gateways: LiveGateways
+    settings: Settings, adapters: Adapters, parts: _Parts, talks: _Talks, live_gateways: LiveGateways
 ) -> Services:
     store, clock = adapters.store, adapters.clock
-    agents, node, caps, background = parts.agents, parts.node, parts.caps, parts.background
-    history, prompts = background.history, parts.prompts
-    turns = Turns(store, node)
-    running_turns = RunningTurns(store, node, clock)
-    keys = Keys(store, agents, clock)
-    personal_servers = PersonalServers(adapters.pool, settings.workspaces)
-    conversations = Conversations(
-        store, agents, turns, history, clock, settings.zone, settings.retention_days
+    agents, caps, background = parts.agents, parts.caps, parts.background
+    history, user_events = background.history, background.user_events
+    turns, conversations, sending, approvals = (
+        talks.turns,
+        talks.conversations,
+        talks.sending,
+        talks.approvals,
     )
-    client_tools = ClientTools(parts.tools)
-    sending = Sending(store, node, starts, client_tools, clock)
-    approvals = Approvals(store, node, clock, parts.schemas)
+    running_turns, keys = RunningTurns(store, parts.node, clock), Keys(store, agents, clock)
     return Services(
         agents=agents,
         agent_copies=AgentCopies(agents, parts.prompt_files),
+        prompts=parts.prompts,
         mcp_servers=McpServers(store, agents, parts.catalog, parts.tools),
+        documents=_build_documents(adapters, parts),
+        memories=Memories(store, agents, clock),
+        feedback=Feedbacks(store, agents, clock),
         conversations=conversations,
-        documents=Documents(
-            store, agents, background.document_files, parts.retriever, background.jobs, clock, caps
-        ),
-        files=parts.files,
-        gateways=Gateways(store.gateways, live_gateways, build_tester(settings), clock),
-        live_gateways=live_gateways,
-        history=history,
         turns=turns,
         sending=sending,
         approvals=approvals,
+        running_turns=running_turns,
         queue=Queue(store, turns, clock, caps),
         branches=Branches(store, turns, history, clock),
-        outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
         added_messages=AddedMessages(store, conversations, sending, turns, history, clock),
-        shares=Shares(store, parts.files, clock, Sharing(settings.sharing)),
-        running_turns=running_turns,
-        prompts=prompts,
+        outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
         executions=Executions(store, turns, history, clock),
-        compactions=background.compactions,
-        completions=Completions(
-            store,
-            node,
-            parts.choice,
-            prompts,
-            parts.passages,
-            parts.tools,
-            client_tools,
-            parts.schemas,
-            parts.files,
-            adapters.allowances,
-            adapters.spending,
-            clock,
-            caps,
-        ),
-        import_runs=_build_import_runs(settings, adapters, parts),
-        briefings=Briefings(store, agents, conversations, history, background.user_events, clock),
         receipts=Receipts(store, turns),
-        feedback=Feedbacks(store, agents, clock),
-        memories=Memories(store, agents, clock),
-        reruns=Reruns(
-            store,
-            parts.choice,
-            adapters.allowances,
-            clock,
-            caps,
-            meter=lambda model, agent, user: adapters.spending.metered(model, agent, user, Purpose.RERUN),
-            price=adapters.spending.priced,
-        ),
+        reruns=_build_reruns(adapters, parts),
+        completions=_build_completions(adapters, parts, talks.client_tools),
+        history=history,
+        compactions=background.compactions,
+        files=parts.files,
+        shares=Shares(store, parts.files, clock, Sharing(settings.sharing)),
         reports=Reports(store, conversations, clock),
+        import_runs=_build_import_runs(settings, adapters, parts),
+        briefings=Briefings(store, agents, conversations, history, user_events, clock),
+        gateways=Gateways(store.gateways, live_gateways, build_tester(settings), clock),
+        live_gateways=live_gateways,
+        models=adapters.models,
+        choice=parts.choice,
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
-        users=Users(store, running_turns, prompts, personal_servers, keys, clock),
+        users=_build_users(settings, adapters, parts, running_turns, keys),
         keys=keys,
-        user_events=background.user_events,
+        user_events=user_events,
         metrics=adapters.metrics,
         loops=adapters.loops,
         store=store,
-        models=adapters.models,
-        choice=parts.choice,
     )
+
+
+def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
+    background = parts.background
+    return Documents(
+        adapters.store,
+        parts.agents,
+        background.document_files,
+        parts.retriever,
+        background.jobs,
+        adapters.clock,
+        parts.caps,
+    )
+
+
+def _build_reruns(adapters: Adapters, parts: _Parts) -> Reruns:
+    spending = adapters.spending
+    return Reruns(
+        adapters.store,
+        parts.choice,
+        adapters.allowances,
+        adapters.clock,
+        parts.caps,
+        meter=lambda model, agent, user: spending.metered(model, agent, user, Purpose.RERUN),
+        price=spending.priced,
+    )
+
+
+def _build_completions(adapters: Adapters, parts: _Parts, client_tools: ClientTools) -> Completions:
+    return Completions(
+        adapters.store,
+        parts.node,
+        parts.choice,
+        parts.prompts,
+        parts.passages,
+        parts.tools,
+        client_tools,
+        parts.schemas,
+        parts.files,
+        adapters.allowances,
+        adapters.spending,
+        adapters.clock,
+        parts.caps,
+    )
+
+
+def _build_users(
+    settings: Settings, adapters: Adapters, parts: _Parts, running_turns: RunningTurns, keys: Keys
+) -> Users:
+    servers = PersonalServers(adapters.pool, settings.workspaces)
+    return Users(adapters.store, running_turns, parts.prompts, servers, keys, adapters.clock)
 
 
 def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) -> ImportRuns:

@@ -80,6 +80,16 @@ class OperatorCaps:
                 details={"limit": "bytes", "most": self.bytes},
             )
 
+    def check_import(self, size: int) -> None:
+        """Refuses a conversation to import if its user would then have too many bytes of everything."""
+        if self.bytes and size > self.bytes:
+            raise LimitNotAllowed(
+                f"With it, your conversations, files and documents would have {size:,} bytes; "
+                f"THREADKEEP_USER_BYTES allows {self.bytes:,}. Permanently delete some conversations, or "
+                "delete some documents.",
+                details={"limit": "bytes", "most": self.bytes},
+            )
+
     def _check_visibility(self, user: User, draft: AgentDraft, current: Agent | None) -> None:
         was_public = current is not None and current.visibility is Visibility.PUBLIC
         publishes = draft.visibility is Visibility.PUBLIC and not was_public

@@ -9,14 +9,14 @@ import msgspec
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.replies import ForeignReply
 from threadkeep.exchange.tree import ForeignEntry, read_tree
-from threadkeep.ports.exchange import (
-    Flawed,
+from threadkeep.ports.exchange.foreign import (
     ForeignConversation,
     ForeignFile,
     ForeignMessage,
     ForeignPart,
     ForeignText,
 )
+from threadkeep.ports.exchange.source import Flawed
 
 PRODUCT = "chatgpt"
 # What ChatGPT tells its model about the user, and how long it thought: nobody said it.

@@ -10,14 +10,14 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
 from threadkeep.exchange.replies import ForeignReply
 from threadkeep.exchange.tree import ForeignEntry, NotATree, read_tree
-from threadkeep.ports.exchange import (
-    Flawed,
+from threadkeep.ports.exchange.foreign import (
     ForeignConversation,
     ForeignFile,
     ForeignMessage,
     ForeignPart,
     ForeignText,
 )
+from threadkeep.ports.exchange.source import Flawed
 
 PRODUCT = "claude"
 

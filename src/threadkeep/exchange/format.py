@@ -25,7 +25,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.times import nearest_time
 from threadkeep.domain.turn import Turn
-from threadkeep.ports.exchange import (
+from threadkeep.ports.exchange.records import (
     ConversationEnd,
     ExportEnd,
     ExportHeader,

@@ -18,12 +18,8 @@ from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
 from threadkeep.exchange.writing import LINES
-from threadkeep.ports.exchange import (
-    Flawed,
-    ForeignConversation,
-    ImportItem,
-    ImportLimits,
-)
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportLimits
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 OPERATOR_LIMITS = ImportLimits(conversation_bytes=MOST_CONVERSATION_BYTES)

@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from threadkeep.domain.parts import BLANK_LINE
-from threadkeep.ports.exchange import ForeignCall, ForeignFile, ForeignPart, ForeignText, ForeignThought
+from threadkeep.ports.exchange.foreign import (
+    ForeignCall,
+    ForeignFile,
+    ForeignPart,
+    ForeignText,
+    ForeignThought,
+)
 
 
 class ForeignReply:

@@ -9,26 +9,29 @@ import msgspec
 
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
+from threadkeep.domain.errors import InvalidRequest, ThreadkeepError, UnsupportedImport
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.exchange.format import TurnEnds, decode
-from threadkeep.ports.exchange import (
+from threadkeep.ports.exchange.records import (
     EXPORT_VERSION,
     FIRST_EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,
     ExportHeader,
-    Flawed,
-    ImportItem,
     KeptTurn,
     Record,
     WholeConversation,
 )
+from threadkeep.ports.exchange.source import Flawed, ImportItem
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
+SHORTEST_LINE_BYTES = 16
+"""No record is shorter."""
+MOST_UNREADABLE_LINES = 100_000
+"""A file with more isn't worth the time."""
 _CONVERSATION = re.compile(rb'\s*\{"type":\s*"conversation"')
 
 
@@ -64,7 +67,7 @@ def conversations(file: BinaryIO) -> Iterator[bytes]:
 def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
     """Everything in an export; a conversation of more than `most` bytes is flawed."""
     pending: _Pending | None = None
-    size, ended = 0, False
+    size, unreadable, ended = 0, 0, False
     for number, line, problem in _lines(file):
         size = len(line) if pending is None else size + len(line)
         turn_ends = pending.turn_ends if pending else {}
@@ -75,6 +78,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
             case None | ExportHeader():
                 continue
             case Flawed():
+                unreadable = _counted(unreadable)
                 if pending is None:
                     yield record
                 else:
@@ -87,6 +91,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
                 pending, size = _Pending(record, number), len(line)
             case Payload() | KeptTurn() | Message() | Compaction() | Feedback() | ConversationEnd():
                 if pending is None:
+                    unreadable = _counted(unreadable)
                     yield Flawed(f"line {number}", "it belongs to no conversation")
                 elif isinstance(record, ConversationEnd):
                     yield pending.whole()
@@ -146,11 +151,22 @@ def _check_header(record: Record | Flawed | None) -> None:
         )
 
 
+def _counted(unreadable: int) -> int:
+    """One more; refuses the file if they are too many."""
+    if unreadable >= MOST_UNREADABLE_LINES:
+        raise UnsupportedImport(
+            "damaged", f"More than {MOST_UNREADABLE_LINES:,} lines of the export can't be read."
+        )
+    return unreadable + 1
+
+
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str | None]]:
     """Lines with their numbers; skips and reports one that is too long."""
-    number = 0
+    number, short = 0, 0
     while line := file.readline(MOST_LINE_BYTES):
         number += 1
+        if len(line) < SHORTEST_LINE_BYTES:
+            short = _counted(short)
         if line.endswith(b"\n") or len(line) < MOST_LINE_BYTES:
             if line.strip():
                 yield number, line, None

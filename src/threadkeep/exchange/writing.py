@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.exchange.format import encode
-from threadkeep.ports.exchange import Record
+from threadkeep.ports.exchange.records import Record
 
 LINES = "data.jsonl"
 README = """This is an export of Threadkeep.

@@ -5,6 +5,7 @@ from typing import Literal, assert_never, cast
 
 from threadkeep.context.attachments import returned_image
 from threadkeep.domain.approval import ApprovalKind, CallApproval, Decision
+from threadkeep.domain.errors import GenerationFailed
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -206,6 +207,8 @@ def _end(reply: Message) -> Done | Failed:
     usage = reply.usage or Usage(0, 0)
     if reply.error is not None:
         return Failed(reply.error.code, reply.error.message, reply.error.retryable)
+    if reply.status is MessageStatus.FAILED:  # imported: nobody knows why
+        return Failed(GenerationFailed.code, "The answer failed.")
     if reply.status is MessageStatus.CANCELLED:
         return Done("CANCELLED", reply.id, usage, "aborted")
     return Done("COMPLETED", reply.id, usage, "end_turn")

@@ -13,7 +13,7 @@ from threadkeep.domain.message import ENDS, Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.ports.exchange import KeptTurn
+from threadkeep.ports.exchange.records import KeptTurn
 from threadkeep.ports.store import Store
 from threadkeep.services.access import (
     agent_to_ask,

@@ -69,7 +69,8 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         Meta(
             ge=0,
             description="Maximum bytes of one user: files of messages, sent or not, equal ones counted once, "
-            "and the documents of the user's agents; 0: no limit.",
+            "and the documents of the user's agents; for an import also the text of the user's "
+            "conversations; 0: no limit.",
         ),
     ] = 10 * 1024**3
     max_unsent_file_bytes: Annotated[

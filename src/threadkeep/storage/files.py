@@ -12,7 +12,7 @@ from threadkeep.domain.errors import LimitNotAllowed, StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, ContentId, ConversationId, PayloadId, UserId
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
-from threadkeep.ports.exchange import WholeConversation
+from threadkeep.ports.exchange.records import WholeConversation
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
@@ -204,20 +204,30 @@ class SqlFiles:
                 yield from self._contents.write_within(content.id, lambda path=paths[sha256]: path.open("rb"))
 
 
-def add_imported(
-    whole: WholeConversation, contents: FileContents, content: Callable[[Payload], bytes]
-) -> Plan[set[PayloadId]]:
-    """The files of an imported conversation; returns the payloads that they are."""
+def add_imported(whole: WholeConversation) -> Plan[tuple[set[PayloadId], Mapping[str, ContentId]]]:
+    """The files of an imported conversation; returns the payloads that they are, and which contents are new.
+
+    `write_contents` stores those.
+    """
     files = list(_files_in(whole))
-    user_id, new = whole.conversation.user_id, contents_of(files)
+    user_id, contents = whole.conversation.user_id, contents_of(files)
     yield lock_user(user_id)
-    kept = yield from add_contents(user_id, new)
+    kept = yield from add_contents(user_id, contents)
+    new = {sha256: it.id for sha256, it in contents.items() if kept[sha256] == it.id}
+    return (yield from _add_used(whole, files, kept)), new
+
+
+def write_contents(
+    whole: WholeConversation,
+    new: Mapping[str, ContentId],
+    contents: FileContents,
+    content: Callable[[Payload], bytes],
+) -> Plan[None]:
+    """Stores the contents of an imported conversation's files that are new."""
     payloads = {payload.sha256: payload for payload in whole.payloads}
-    for sha256, it in new.items():
-        if kept[sha256] == it.id:
-            source = payloads[sha256]
-            yield from contents.write_within(it.id, lambda source=source: BytesIO(content(source)))
-    return (yield from _add_used(whole, files, kept))
+    for sha256, content_id in new.items():
+        source = payloads[sha256]
+        yield from contents.write_within(content_id, lambda source=source: BytesIO(content(source)))
 
 
 def add_forked(whole: WholeConversation) -> Plan[set[PayloadId]]:

@@ -22,7 +22,8 @@ from threadkeep.storage.database.snapshot import Snapshot, sqlite_snapshot
 from threadkeep.storage.database.sqlite import SqliteDatabase
 from threadkeep.storage.documents.chunk_index import SqlChunkIndex
 from threadkeep.storage.documents.documents import SqlDocuments
-from threadkeep.storage.exchange import SqlExchange
+from threadkeep.storage.exchange.import_runs import SqlImportRuns
+from threadkeep.storage.exchange.whole_conversations import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.feedback import SqlFeedback
 from threadkeep.storage.file_contents import FileContents, TableFileContents
@@ -30,7 +31,6 @@ from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
-from threadkeep.storage.importing.import_runs import SqlImportRuns
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages

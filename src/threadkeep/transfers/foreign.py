@@ -34,7 +34,7 @@ from threadkeep.domain.turn import ENDS, Turn, TurnOrigin
 from threadkeep.domain.uploaded_file import ORIGINAL, UploadedFile
 from threadkeep.engine.json_values import clean
 from threadkeep.engine.large_values import MOST_INLINE_BYTES
-from threadkeep.ports.exchange import (
+from threadkeep.ports.exchange.foreign import (
     ForeignCall,
     ForeignConversation,
     ForeignFile,
@@ -42,9 +42,8 @@ from threadkeep.ports.exchange import (
     ForeignPart,
     ForeignText,
     ForeignThought,
-    KeptTurn,
-    WholeConversation,
 )
+from threadkeep.ports.exchange.records import KeptTurn, WholeConversation
 
 MOST_NAME_CHARACTERS = 200
 NO_FILES: Mapping[ForeignFile, UploadedFile] = {}

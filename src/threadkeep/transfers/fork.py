@@ -9,7 +9,7 @@ from threadkeep.domain.ids import PayloadId, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart, ToolCallPart
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.exchange import KeptTurn, WholeConversation
+from threadkeep.ports.exchange.records import KeptTurn, WholeConversation
 from threadkeep.transfers.imported import Rename, with_new_ids
 
 

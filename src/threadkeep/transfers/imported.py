@@ -27,7 +27,7 @@ from threadkeep.domain.payload import PayloadKind
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import check_line, check_storable, one_line
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.ports.exchange import KeptTurn, WholeConversation
+from threadkeep.ports.exchange.records import KeptTurn, WholeConversation
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}

@@ -26,8 +26,8 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.sharing.share import runs_of
-from threadkeep.domain.sharing.shown import files_of, shown_of
-from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.sharing.shown import FAILED, files_of, shown_of
+from threadkeep.domain.tool_call import MODEL_READS, ToolCall, ToolCallStatus
 
 SECRET = "only-for-the-owner"
 ASKED = CallApproval(
@@ -77,9 +77,15 @@ PARTS: tuple[Part, ...] = (
     call("ask", "user", result="Oslo"),
     question("ask", "Which town?"),
     question("book", SECRET),  # a form that a server asked for
-    call("book", "office", result="Booked.", artifact_ids=(PayloadId("made"),)),
+    call(
+        "book",
+        "office",
+        result="Booked.",
+        artifact_ids=(PayloadId("made"),),
+        refs={MODEL_READS: PayloadId(SECRET), "result": PayloadId("whole")},
+    ),
     image("map.png", "book"),
-    UserTextPart(message_id=new_uuid(), text="Hurry.", at=1),
+    UserTextPart(message_id=SECRET, text="Hurry.", at=1),
     NoticePart(code="MODEL_FALLBACK", message=SECRET, at=1),
     TextPart(text="At noon [2]."),
 )
@@ -102,7 +108,8 @@ def test_share_with_tools_shows_the_work_and_nothing_private():
     assert kinds(shown) == [
         "thought", "retrieval", "retrieval", "question", "tool_call", "file", "user_text", "text",
     ]  # fmt: skip
-    assert (shown.usage, shown.model, shown.error) == (None, None, None)
+    assert (shown.usage, shown.model) == (None, None)
+    assert shown.error == Failure("E", FAILED)
     assert citations_of(shown.parts)[1].title == "harbour.md"  # still the second
     assert len(list(files_of(shown))) == 2
 

@@ -17,11 +17,11 @@ from tests.http.api.test_keys import make as make_key
 from tests.http.api.test_keys import using
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal, stored
 from tests.making import keep_turn
-from tests.talking import Talk, talking
+from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, create_app
 from threadkeep.domain.ids import new_uuid
 from threadkeep.ports.tools import Returned
-from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait, scripted_settings
+from threadkeep.testing import Gate, Say, ScriptedModel, Status, UseTool, Wait, scripted_settings
 
 UNKNOWN = "A" * 43
 
@@ -227,6 +227,48 @@ async def test_images_and_tools_are_shared_as_the_owner_chose(
         assert preview.headers["content-disposition"] == "inline"
         refusal(await talk.client.get(f"{files}/{unshared['id']}"), 404, "FILE_NOT_FOUND")
         refusal(await talk.client.get(f"{files}/no-uuid"), 404, "FILE_NOT_FOUND")
+
+
+@ONLY_SQLITE
+async def test_replay_ends_as_the_reply_ended_and_names_nothing_else(
+    tools: InMemoryTools, talk: Talk, model: ScriptedModel
+):
+    async def look(arguments: Mapping[str, Any]) -> AsyncGenerator[Returned]:
+        yield Returned("ok", "A ferry. " * 2000)
+
+    tools.add(look=look)
+    id_ = await talk.titled_conversation(settings={"toolResultTokens": 100, "tools": {"*": {}}})
+    gate = Gate()
+    refused = Status(400, "The account of harbour-gpu-7 is empty.")
+    model.script([UseTool("look", id="t1"), Wait(gate)], [refused])
+    turn = await talk.begin(id_)
+    await gate.reached()
+    body = {"content": "Hurry.", "whenBusy": "steer"}
+    await talk.client.post(f"/api/conversations/{id_}/messages", json=body, headers=JSON)
+    gate.open()
+    events = await talk.events(turn)
+    (steering,) = [it["message_id"] for it in events if it["type"] == "user_message"]
+    assert "harbour-gpu-7" in events[-1]["message"]
+    stopping = Gate()
+    model.script([Say("At "), Wait(stopping)])
+    stopped = await talk.begin(id_)
+    await stopping.reached()
+    assert (await talk.client.post(f"/api/conversations/{id_}/abort")).is_success
+    await talk.events(stopped)
+    made = await share(talk.client, id_)
+    shared = await talk.client.get(f"/api/shares/{made['token']}")
+    ends = {it["number"]: it["status"] for it in shared.json()["messages"] if it["role"] == "assistant"}
+    assert list(ends.values()) == ["FAILED", "CANCELLED"]
+    failed, cancelled = [
+        await talk.client.get(f"/api/shares/{made['token']}/replays/{number}") for number in ends
+    ]
+    assert failed.json()["events"][-1]["type"] == "error"
+    assert failed.json()["events"][-1]["code"] == events[-1]["code"]
+    assert cancelled.json()["events"][-1]["status"] == "CANCELLED"
+    assert "Hurry." in failed.text
+    for shown in (shared, failed, cancelled):
+        assert steering not in shown.text and "harbour-gpu-7" not in shown.text
+        assert '"refs"' not in shown.text
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.mcp import HISTORY, PROMPTX, RESULTS, USER
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Failure, Message
 from threadkeep.domain.parts import (
     CardPart,
     FilePart,
@@ -25,9 +25,11 @@ from threadkeep.domain.parts import (
     UserTextPart,
 )
 from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.tool_call import shown_refs
 
 _PRIVATE = frozenset({PROMPTX, HISTORY, RESULTS})
 """The servers whose calls no share shows."""
+FAILED = "The answer failed."
 
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _CODE_OR_MARK = re.compile(r"`+[^`]*`+| ?\[(\d{1,3})\](?!\()")
@@ -37,8 +39,9 @@ def shown_of(message: Message, *, with_tools: bool) -> Message:
     """A message as a share shows it."""
     shown = _Shown(message, with_tools=with_tools)
     parts = tuple(it for part in message.parts if not part.superseded for it in shown.of(part))
-    # Its error may name the operator's machines.
-    return replace(message, parts=parts, error=None, usage=None, token_count=None, model=None)
+    # What its error says may name the operator's machines; its code doesn't.
+    error = Failure(message.error.code, FAILED) if message.error else None
+    return replace(message, parts=parts, error=error, usage=None, token_count=None, model=None)
 
 
 def files_of(message: Message) -> Iterator[PayloadId]:
@@ -62,15 +65,18 @@ class _Shown:
         match part:
             case TextPart(text=text) if self._marks_left_out:
                 yield replace(part, text=_without_marks(text, self._marks_left_out))
-            case TextPart() | UserTextPart():
+            case TextPart():
                 yield part
+            case UserTextPart():
+                yield replace(part, message_id="")
             case ThoughtPart():
                 if self._with_tools:
                     yield part
             case ToolCallPart(call=call):
                 # A question is shown itself, not the call that asked it.
                 if self._with_tools and call.tool_call_id not in self._private | self._asking:
-                    yield replace(part, approval=None, client_request=None)
+                    shown = replace(call, refs=shown_refs(call.refs))
+                    yield replace(part, call=shown, approval=None, client_request=None)
             case RetrievalPart():
                 if self._with_tools:
                     yield _without_hits(part) if part.tool_call_id in self._private else part

@@ -29,7 +29,7 @@ async def begin_import(call: Call, *, files: UploadedFiles, query: ImportQuery) 
     `agentId`. One import at a time; `THREADKEEP_MAX_IMPORT_BYTES` limits the file.
     """
     runs = call.services.import_runs
-    agent = await runs.agent_for(call.user, query.agent_id)
+    agent = await runs.admit(call.user, query.agent_id)
     async with files.read(most_bytes=runs.most_bytes) as uploads:
         if len(uploads) != 1:
             raise InvalidRequest("Send one file.", param="files")

@@ -7,9 +7,9 @@ from msgspec import Meta, field
 
 from threadkeep.domain.message import MessageRole
 from threadkeep.ports.history import SaidHit
-from threadkeep.requests.moments import Moment, milliseconds
-from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.paging import PageQuery
 from threadkeep.requests.routing import Call
+from threadkeep.requests.searching import OneAgent, Search, Since, Until
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
@@ -24,16 +24,9 @@ class SearchQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
             description="Words that must all occur; the last may be a beginning of 3 letters or more.",
         ),
     ]
-    agent_id: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-fA-F-]{36}$")] | None,
-        Meta(description="Only conversations with this agent."),
-    ] = None
-    since: Annotated[Moment | None, Meta(description="Created at or after this time (RFC 3339).")] = field(
-        name="from", default=None
-    )
-    until: Annotated[Moment | None, Meta(description="Created before this time.")] = field(
-        name="to", default=None
-    )
+    agent_id: OneAgent = None
+    since: Since = field(name="from", default=None)
+    until: Until = field(name="to", default=None)
 
 
 class HighlightView(View, frozen=True, kw_only=True):
@@ -60,18 +53,7 @@ class SearchHitView(View, frozen=True, kw_only=True):
 
 async def search(call: Call, *, query: SearchQuery) -> PageView[SearchHitView]:
     """Search your own messages and titles, on every branch, newest first."""
-    since, until = milliseconds(query.since, "from"), milliseconds(query.until, "to")
-    pager = Pager(call.cursors, call.user, f"search {(query.q, query.agent_id, since, until)}", query)
-    found = await call.services.history.search(
-        call.user,
-        query.q,
-        agent_id=query.agent_id,
-        since=since,
-        until=until,
-        before=pager.after(int),
-        limit=pager.fetch_limit,
-    )
-    return pager.page(found, lambda hit: hit.entry_id, lambda hits: [_view(hit) for hit in hits])
+    return await Search(query.q, query.agent_id, query.since, query.until).page(call, query, _view)
 
 
 def _view(hit: SaidHit) -> SearchHitView:

@@ -17,9 +17,9 @@ from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.ports.history import SaidHit
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.mcp.turns import artifact_uris, last_event_of, own_turn
-from threadkeep.requests.moments import Moment, milliseconds
-from threadkeep.requests.paging import PageQuery, Pager
+from threadkeep.requests.paging import PageQuery
 from threadkeep.requests.routing import Call
+from threadkeep.requests.searching import OneAgent, Search, Since, Until
 from threadkeep.services.outside import OutsideMessage
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
@@ -233,16 +233,9 @@ class SearchConversations(Arguments, frozen=True, kw_only=True):
             description="Words that must all occur; the last may be the beginning of one.",
         ),
     ]
-    agent_id: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-fA-F-]{36}$")] | None,
-        Meta(description="Only conversations with this agent."),
-    ] = None
-    since: Annotated[Moment | None, Meta(description="Created at or after this time (RFC 3339).")] = field(
-        name="from", default=None
-    )
-    until: Annotated[Moment | None, Meta(description="Created before this time.")] = field(
-        name="to", default=None
-    )
+    agent_id: OneAgent = None
+    since: Since = field(name="from", default=None)
+    until: Until = field(name="to", default=None)
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of hits.")] = 20
     cursor: Annotated[str | None, Meta(description="`nextCursor` of the previous page.")] = None
 
@@ -263,19 +256,8 @@ class HitView(View, frozen=True, kw_only=True):
 async def search_conversations(call: Call, arguments: SearchConversations) -> PageView[HitView]:
     """Search the user's own messages and titles of conversations, newest first."""
     query = PageQuery(limit=arguments.limit, cursor=arguments.cursor)
-    since, until = milliseconds(arguments.since, "from"), milliseconds(arguments.until, "to")
-    asked = (arguments.query, arguments.agent_id, since, until)
-    pager = Pager(call.cursors, call.user, f"mcp search {asked}", query)
-    found = await call.services.history.search(
-        call.user,
-        arguments.query,
-        agent_id=arguments.agent_id,
-        since=since,
-        until=until,
-        before=pager.after(int),
-        limit=pager.fetch_limit,
-    )
-    return pager.page(found, lambda hit: hit.entry_id, lambda hits: [_hit_view(hit) for hit in hits])
+    asked = Search(arguments.query, arguments.agent_id, arguments.since, arguments.until)
+    return await asked.page(call, query, _hit_view)
 
 
 def _hit_view(hit: SaidHit) -> HitView:

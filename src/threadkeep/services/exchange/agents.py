@@ -11,7 +11,7 @@ from threadkeep.domain.tool_rules import check_rules
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import PromptComponent
 from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.exchange import KnownAgent, OwnAgent
+from threadkeep.ports.exchange.records import KnownAgent, OwnAgent
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
 from threadkeep.services.exchange.ids import ImportIds

@@ -18,7 +18,7 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.exchange import (
+from threadkeep.ports.exchange.records import (
     EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,

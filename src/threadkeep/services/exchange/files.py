@@ -15,7 +15,8 @@ from threadkeep.domain.text import one_line, storable
 from threadkeep.domain.uploaded_file import PreparedFile, UploadedFile
 from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.exchange import ForeignConversation, ForeignFile, ImportSource
+from threadkeep.ports.exchange.foreign import ForeignConversation, ForeignFile
+from threadkeep.ports.exchange.source import ImportSource
 from threadkeep.services.exchange.exports import payload_name
 from threadkeep.services.file_intake import FileIntake
 

@@ -1,7 +1,7 @@
 """Ids of imported items: their own, or new ones derived for the user."""
 
 from threadkeep.domain.ids import MessageId, UserId, derived_uuid, is_uuid, time_of
-from threadkeep.ports.exchange import Owned
+from threadkeep.ports.exchange.store import Owned
 from threadkeep.ports.store import Store
 
 

@@ -24,8 +24,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     UnsupportedImport,
 )
-from threadkeep.domain.ids import ImportId, is_uuid, new_uuid
-from threadkeep.domain.importing.import_run import (
+from threadkeep.domain.exchange.import_run import (
     MOST_LINKS,
     MOST_LISTED,
     ImportedConversation,
@@ -35,11 +34,12 @@ from threadkeep.domain.importing.import_run import (
     ImportRun,
     ImportStatus,
 )
+from threadkeep.domain.ids import ImportId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.exchange import ImportLimits, ImportSource
+from threadkeep.ports.exchange.source import ImportLimits, ImportSource
 from threadkeep.ports.store import Store
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agents import Agents
@@ -146,8 +146,11 @@ class ImportRuns:
         self._running: dict[ImportId, tuple[_Running, asyncio.Task[None]]] = {}
         self._is_closing = False
 
-    async def agent_for(self, user: User, agent_id: str | None) -> Agent:
-        """The agent for a new import, before its file is read; refuses a user whose last one still runs."""
+    async def admit(self, user: User, agent_id: str | None) -> Agent:
+        """Admits a new import before its file is read, as one of the user's uploads; returns its agent.
+
+        Refuses a user whose last import still runs.
+        """
         self._check_open()
         runs = await self._store.import_runs.latest(user.id)
         if running := next((it for it in runs if it.status is ImportStatus.RUNNING), None):
@@ -267,7 +270,7 @@ class ImportRuns:
         running.found = found
         rules = UsersImport(
             run_id=running.run.id,
-            check_bytes=self._caps.check_bytes,
+            check_bytes=self._caps.check_import if self._caps.bytes else None,
             most_payload_bytes=self._limits.conversation_bytes,
             on_added=running.added,
             goes_on=lambda: running.goes_on,
@@ -276,9 +279,9 @@ class ImportRuns:
         running.report = taking.report
         report = await taking.take_conversations(running.source, running.agent)
         if report.left_out and not (report.added or report.there or report.empty) and running.goes_on:
-            first = report.left_out[0]
-            raise UnsupportedImport(
-                "not_an_export", f"{running.run.file_name} has no conversation that can be read: {first.why}."
+            raise report.limit or UnsupportedImport(
+                "not_an_export",
+                f"{running.run.file_name} has no conversation that can be read: {report.left_out[0].why}.",
             )
 
     async def _keep_noting(self, running: _Running) -> None:

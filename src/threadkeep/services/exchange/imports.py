@@ -14,7 +14,13 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import Conversation, new_session_id
 from threadkeep.domain.document import Document, DocumentStatus
-from threadkeep.domain.errors import InvalidRequest, StorageConflict, StorageError, ThreadkeepError
+from threadkeep.domain.errors import (
+    InvalidRequest,
+    LimitNotAllowed,
+    StorageConflict,
+    StorageError,
+    ThreadkeepError,
+)
 from threadkeep.domain.ids import DocumentId, ImportId, MemoryId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
@@ -22,18 +28,16 @@ from threadkeep.domain.user import User
 from threadkeep.engine.json_values import TooDeep
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.exchange import (
-    CheckBytes,
-    Flawed,
-    ForeignConversation,
-    ImportItem,
-    ImportSource,
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.records import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
     OwnInstructions,
     WholeConversation,
 )
+from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportSource
+from threadkeep.ports.exchange.store import CheckBytes
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
@@ -61,7 +65,8 @@ class UsersImport:
 
     run_id: ImportId
     """Nothing is added once this run has ended."""
-    check_bytes: CheckBytes
+    check_bytes: CheckBytes | None
+    """Gets what the user would then have in all; None if there is no limit."""
     most_payload_bytes: int
     on_added: Callable[[Conversation], None]
     goes_on: Callable[[], bool]
@@ -96,6 +101,8 @@ class Import:
         self._import_ids = ImportIds(store, user.id)
         self._agents = ImportedAgents(store, prompt_files, clock, user, self._import_ids, self.report)
         self._documents: dict[str, str] = {}
+        self._text_bytes: int | None = None
+        """How much text the user has, once that is known."""
 
     async def take(self, source: ImportSource, agent_name: str | None) -> ImportReport:
         """Imports everything in a file; leaves out flawed items and continues."""
@@ -120,6 +127,9 @@ class Import:
                 self.report.leave_out(found, str(exc))
             except StorageError:
                 raise  # the database is unreachable or full: nothing more can be done
+            except LimitNotAllowed as exc:  # a smaller one may still fit
+                self.report.leave_out(found, exc.message)
+                self.report.limit = exc
             except ThreadkeepError as exc:
                 self.report.leave_out(found, exc.message)
             self.report.done += isinstance(found, WholeConversation | ForeignConversation | Flawed)
@@ -191,12 +201,11 @@ class Import:
         rename = self._import_ids.own_id if id_ != conversation.id else str
         whole = with_new_ids(replace(whole, conversation=conversation), rename, self._documents)
         by_user = self._by_user
-        is_main = await self._store.exchange.add(
-            whole,
-            content,
-            by_user.check_bytes if by_user else None,
-            within=by_user.run_id if by_user else None,
+        added = await self._store.exchange.add(
+            whole, content, await self._check_bytes(), within=by_user.run_id if by_user else None
         )
+        if self._text_bytes is not None:
+            self._text_bytes += added.text_bytes
         await make_searchable(self._store, whole.conversation.id)
         if by_user is not None:
             by_user.on_added(whole.conversation)
@@ -204,11 +213,21 @@ class Import:
         self.report.count("message", len(whole.messages))
         if files := sum(isinstance(part, FilePart) for it in whole.messages for part in it.parts):
             self.report.count("file", files)
-        if conversation.is_main and not is_main:
+        if conversation.is_main and not added.is_main:
             self.report.notes.append(
                 f"Conversation {conversation.title or conversation.id!r} was the main conversation, but "
                 "this agent already has one, so it was imported as a regular conversation."
             )
+
+    async def _check_bytes(self) -> CheckBytes | None:
+        """What checks the size of the next conversation with all that the user has."""
+        check = self._by_user.check_bytes if self._by_user else None
+        if check is None:
+            return None
+        if self._text_bytes is None:
+            self._text_bytes = await self._store.exchange.text_bytes(self._user.id)
+        before = self._text_bytes
+        return lambda size: check(before + size)
 
     async def _take_document(self, source: ImportSource, document: Document) -> None:
         """Stores a document's file and queues it for processing, as if it had been uploaded."""

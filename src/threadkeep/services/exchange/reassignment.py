@@ -2,7 +2,7 @@
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, UserId
-from threadkeep.ports.exchange import Moved
+from threadkeep.ports.exchange.store import Moved
 from threadkeep.ports.store import Store
 
 INDEXED_AT_ONCE = 200

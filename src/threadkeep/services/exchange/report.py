@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.document import Document
-from threadkeep.ports.exchange import (
-    Flawed,
-    ForeignConversation,
-    ImportItem,
+from threadkeep.domain.errors import LimitNotAllowed
+from threadkeep.ports.exchange.foreign import ForeignConversation
+from threadkeep.ports.exchange.records import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
     OwnInstructions,
     WholeConversation,
 )
+from threadkeep.ports.exchange.source import Flawed, ImportItem
 
 
 @dataclass(slots=True)
@@ -27,6 +27,8 @@ class ImportReport:
     empty: int = 0
     notes: list[str] = field(default_factory=list[str])
     left_out: list[Flawed] = field(default_factory=list[Flawed])
+    limit: LimitNotAllowed | None = None
+    """The limit that left something out."""
 
     def count(self, kind: str, number: int = 1) -> None:
         """Counts added items."""

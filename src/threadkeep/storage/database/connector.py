@@ -119,8 +119,11 @@ class Database(Protocol):
         """
         ...
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
-        """Runs a plan in one transaction; returns after the commit. The plan may be run again."""
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
+        """Runs a plan in one transaction; returns after the commit. The plan may be run again.
+
+        A heavy plan computes much between its statements: it never does so on the event loop.
+        """
         ...
 
     def listen(self, channel: str) -> AsyncGenerator[str]:

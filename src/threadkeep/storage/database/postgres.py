@@ -136,10 +136,11 @@ class PostgresDatabase:
         async with self._connection(urgent=urgent) as connection:
             return await _run(connection, query)
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         """Runs a plan in one transaction."""
+        drive = _drive_in_thread if heavy else _drive
         async with self._connection(urgent=urgent) as connection, connection.transaction():
-            return await _drive(connection, plan())
+            return await drive(connection, plan())
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
         """What other nodes send, on its own connection, until that breaks.
@@ -287,6 +288,24 @@ async def _drive(connection: PostgresConnection, plan: Plan[T]) -> T:
             query = plan.send(await _run(connection, query))
     except StopIteration as stop:
         return cast("T", stop.value)
+
+
+async def _drive_in_thread(connection: PostgresConnection, plan: Plan[T]) -> T:
+    """The same, with a thread for what the plan does between its statements."""
+    rows: Rows | None = None
+    while True:
+        query, result = await asyncio.to_thread(_advance, plan, rows)
+        if query is None:
+            return cast("T", result)
+        rows = await _run(connection, query)
+
+
+def _advance(plan: Plan[T], rows: Rows | None) -> tuple[Query | None, T | None]:
+    """A plan's next query, or None and its result."""
+    try:
+        return (next(plan) if rows is None else plan.send(rows)), None
+    except StopIteration as stop:
+        return None, cast("T", stop.value)
 
 
 async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:

@@ -43,7 +43,9 @@ class Snapshot:
         """A snapshot is read-only."""
         raise StorageRefused("A snapshot is read-only.")
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> NoReturn:
+    async def write(
+        self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False
+    ) -> NoReturn:
         """A snapshot is read-only."""
         raise StorageRefused("A snapshot is read-only.")
 

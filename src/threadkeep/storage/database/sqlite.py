@@ -110,7 +110,7 @@ class SqliteDatabase:
         """Runs one writing statement. Readers never block the writer, so nothing is more urgent."""
         return await self.write(lambda: single(query))
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         """Runs a plan in the writer thread, committed together with whatever else is waiting there."""
         if self._closed:
             raise _closed()

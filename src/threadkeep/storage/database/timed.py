@@ -45,10 +45,10 @@ class TimedDatabase:
         self._observe_write(time.perf_counter() - begun)
         return rows
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         """Runs a plan in one transaction."""
         begun = time.perf_counter()
-        result = await self._database.write(plan, urgent=urgent)
+        result = await self._database.write(plan, urgent=urgent, heavy=heavy)
         self._observe_write(time.perf_counter() - begun)
         return result
 

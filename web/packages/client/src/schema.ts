@@ -1610,7 +1610,7 @@ export type UserRole = "admin" | "user";
 /** A message that steered the turn, at the point where it joined. */
 export interface UserTextPartView {
   type: "user_text";
-  messageId: string;
+  messageId?: string;
   text: string;
   iteration: number;
   superseded?: boolean;

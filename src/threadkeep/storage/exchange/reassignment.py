@@ -2,7 +2,7 @@
 
 from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
-from threadkeep.ports.exchange import Moved
+from threadkeep.ports.exchange.store import Moved
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.outside_ids import move_outside_ids

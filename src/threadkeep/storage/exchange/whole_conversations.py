@@ -7,23 +7,25 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.exchange import CheckBytes, KeptMemory, KeptTurn, Moved, Owned, WholeConversation
+from threadkeep.ports.exchange.records import KeptMemory, KeptTurn, WholeConversation
+from threadkeep.ports.exchange.store import AddedConversation, CheckBytes, Moved, Owned
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.documents.documents import document_totals
+from threadkeep.storage.exchange.import_runs import STILL_RUNS
+from threadkeep.storage.exchange.reassignment import reassign
+from threadkeep.storage.exchange.text_bytes import stored_text_bytes, text_bytes
 from threadkeep.storage.feedback import put_feedback
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES
-from threadkeep.storage.files import add_forked, add_imported
-from threadkeep.storage.importing.import_runs import STILL_RUNS
+from threadkeep.storage.files import add_forked, add_imported, write_contents
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, payload_values, to_payload
-from threadkeep.storage.reassignment import reassign
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
 
@@ -101,6 +103,10 @@ class SqlExchange:
             for agent_id, id_, content, tags, created_at in rows
         ]
 
+    async def text_bytes(self, user_id: UserId) -> int:
+        """The size of all texts and values in the user's conversations."""
+        return await self._database.read(lambda: stored_text_bytes(user_id))
+
     async def add(
         self,
         whole: WholeConversation,
@@ -108,9 +114,9 @@ class SqlExchange:
         check_bytes: CheckBytes | None = None,
         *,
         within: ImportId | None = None,
-    ) -> bool:
-        """Stores a whole conversation; returns whether it is a main one."""
-        return await self._database.write(lambda: self._add(whole, content, check_bytes, within))
+    ) -> AddedConversation:
+        """Stores a whole conversation."""
+        return await self._database.write(lambda: self._add(whole, content, check_bytes, within), heavy=True)
 
     async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
         """Stores a copy of a part of another conversation, with the contents that it refers to."""
@@ -128,23 +134,25 @@ class SqlExchange:
         content: Callable[[Payload], bytes],
         check_bytes: CheckBytes | None,
         within: ImportId | None,
-    ) -> Plan[bool]:
+    ) -> Plan[AddedConversation]:
         conversation = whole.conversation
         if within is not None and not (yield STILL_RUNS(id=within)):
             raise StorageConflict("The import has ended.")
         has_main = yield GET_MAIN(user_id=conversation.user_id, agent_id=conversation.agent_id)
         is_main = conversation.is_main and not has_main
         yield from self._rows.add(conversation, is_main=is_main)
-        files = yield from add_imported(whole, self._file_contents, content)
-        if files and check_bytes is not None:
+        files, contents = yield from add_imported(whole)
+        size = text_bytes(whole, files)
+        if check_bytes is not None:
             ((file_bytes,),) = yield FILE_BYTES(user_id=conversation.user_id)
             _, document_bytes = yield from document_totals(conversation.user_id)
-            check_bytes(file_bytes + document_bytes)
+            check_bytes(size + file_bytes + document_bytes)
+        yield from write_contents(whole, contents, self._file_contents, content)
         for payload in whole.payloads:
             if payload.id not in files:
                 yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
         yield from _add_rows(whole, files, spent_by=conversation.user_id)
-        return is_main
+        return AddedConversation(is_main, size)
 
     def _add_fork(
         self, whole: WholeConversation, source_id: ConversationId, names: Collection[str]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from threadkeep.domain.exchange.import_run import ImportFailure, ImportProgress, ImportRun, ImportStatus
 from threadkeep.domain.ids import ImportId, UserId
-from threadkeep.domain.importing.import_run import ImportFailure, ImportProgress, ImportRun, ImportStatus
-from threadkeep.ports.importing.import_runs import SILENT_MS
+from threadkeep.ports.exchange.import_runs import SILENT_MS
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_rows import lock_user

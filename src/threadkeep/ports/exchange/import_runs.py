@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from threadkeep.domain.exchange.import_run import ImportFailure, ImportProgress, ImportRun, ImportStatus
 from threadkeep.domain.ids import ImportId, UserId
-from threadkeep.domain.importing.import_run import ImportFailure, ImportProgress, ImportRun, ImportStatus
 
 SILENT_MS = 30_000
 """A run that has noted nothing for so long has lost its node: it was interrupted."""

@@ -1,1 +1,0 @@
-"""Storage of how far imports have come."""

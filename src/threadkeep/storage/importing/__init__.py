@@ -1,1 +1,0 @@
-"""How far imports have come, in the database."""

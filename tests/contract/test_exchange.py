@@ -1,0 +1,71 @@
+"""What every store of whole conversations does: the database's here, on each database."""
+
+import threading
+
+import pytest
+
+from tests.contract.stored import Stored
+from tests.making import ALICE, BOB, NOW, keep_agent
+from threadkeep.domain.errors import LimitNotAllowed
+from threadkeep.domain.payload import Payload
+from threadkeep.ports.exchange.foreign import (
+    ForeignCall,
+    ForeignConversation,
+    ForeignMessage,
+    ForeignText,
+    ForeignThought,
+)
+from threadkeep.transfers.foreign import convert_conversation
+
+LARGE = "x" * 100_000
+
+
+def foreign(number: int) -> ForeignConversation:
+    """A conversation with a tool call whose result is kept beside it."""
+    parts = (ForeignThought("渡轮?"), ForeignCall("look", {"q": "渡轮"}, LARGE), ForeignText("中午。"))
+    messages = (
+        ForeignMessage("q", True, (ForeignText("When does the ferry leave?"),), NOW),
+        ForeignMessage("a", False, parts, NOW, follows="q"),
+    )
+    return ForeignConversation("other", f"c{number}", "Ferries", NOW, NOW, messages, "a")
+
+
+async def test_contents_are_read_off_the_event_loop(stored: Stored):
+    agent = await keep_agent(stored.store)
+    whole, contents = convert_conversation(foreign(1), ALICE, agent.id, NOW, {})
+    threads: set[threading.Thread] = set()
+
+    def content(payload: Payload) -> bytes:
+        threads.add(threading.current_thread())
+        return contents[payload.sha256]
+
+    await stored.store.exchange.add(whole, content)
+    assert threads and threading.current_thread() not in threads
+
+
+async def test_size_of_a_conversation_is_checked_before_its_contents_are_written(stored: Stored):
+    agent = await keep_agent(stored.store)
+    exchange = stored.store.exchange
+    assert await exchange.text_bytes(ALICE) == 0
+    checked: list[int] = []
+    for number in (1, 2):
+        whole, contents = convert_conversation(foreign(number), ALICE, agent.id, NOW, {})
+        assert sum(len(it) for it in contents.values()) > len(LARGE)
+        added = await exchange.add(whole, lambda it, own=contents: own[it.sha256], checked.append)
+        assert checked.pop() == added.text_bytes > len(LARGE)
+        assert await exchange.text_bytes(ALICE) == number * added.text_bytes
+    await stored.store.conversations.delete(ALICE, whole.conversation.id, NOW)
+    assert await exchange.text_bytes(ALICE) == 2 * added.text_bytes  # until it is purged
+    assert await exchange.text_bytes(BOB) == 0
+
+    def refuse(size: int) -> None:
+        raise LimitNotAllowed(f"{size} are too many.")
+
+    def content(payload: Payload) -> bytes:
+        raise AssertionError("It has been refused.")
+
+    refused, _ = convert_conversation(foreign(3), ALICE, agent.id, NOW, {})
+    with pytest.raises(LimitNotAllowed):
+        await exchange.add(refused, content, refuse)
+    assert await exchange.owner_of("conversation", refused.conversation.id) is None
+    assert await exchange.text_bytes(ALICE) == 2 * added.text_bytes
