@@ -164,6 +164,20 @@ def test_request_leads_to_the_permissions_where_the_tool_is_forbidden(asking: Pa
     assert violations(asking) == []
     fits = "document.documentElement.scrollWidth <= innerWidth"
     assert asking.evaluate(fits)
+    asking.set_viewport_size({"width": 390, "height": 480})
+    asking.get_by_role("radiogroup", name="All tools", exact=True).get_by_role("radio", name="Allow").focus()
+    save = asking.get_by_role("button", name="Save")
+    while not save.evaluate("save => save === document.activeElement"):
+        asking.keyboard.press("Tab")
+        assert asking.evaluate(IS_ABOVE_SAVE)
+
+
+# The row that saves stays at the lower edge; nothing with the focus is behind it.
+IS_ABOVE_SAVE = """() => {
+    const save = document.querySelector(".permissions > .save");
+    const shown = document.activeElement.closest("label") ?? document.activeElement;
+    return save.contains(shown) || shown.getBoundingClientRect().bottom <= save.getBoundingClientRect().top;
+}"""
 
 
 def test_requests_of_one_turn_are_decided_one_by_one_with_the_keyboard(page: Page, model: ScriptedModel):

@@ -18,8 +18,8 @@ import { type FileKind } from "./kinds";
 import { LargePreview } from "./large-preview";
 import { useFrameZoom } from "./use-frame-zoom";
 
-/** About 100 pages; more would hold up the browser. */
-const MOST_CHARACTERS = 200_000;
+/** About 30 pages; more would hold up the browser. */
+const MOST_CHARACTERS = 60_000;
 
 interface Props {
   path: string;
