@@ -23,7 +23,7 @@ from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportLimits
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 OPERATOR_LIMITS = ImportLimits(conversation_bytes=MOST_CONVERSATION_BYTES)
-"""For who runs commands on this machine: only what one conversation may take in memory."""
+"""For commands on this machine, which the operator runs: only the memory for one conversation is limited."""
 
 # A ZIP file of little but repetition unpacks to a thousand times its size, all of which would be read.
 MOST_UNPACKED_TIMES = 200

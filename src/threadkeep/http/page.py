@@ -20,7 +20,7 @@ from threadkeep.ports.models import ModelState
 from threadkeep.services.sharing.shares import Preview
 
 SharePreview = Callable[[str], Awaitable[Preview | None]]
-"""What may be said about the share with a token to everyone who has the link."""
+"""What everyone may see of the share that this token opens."""
 
 FOLDER = Path(__file__).parents[1] / "page"
 

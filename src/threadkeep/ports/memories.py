@@ -31,13 +31,14 @@ class MemoryStore(Protocol):
         ...
 
     async def change(self, user_id: UserId, agent_id: AgentId, memory: Memory) -> bool:
-        """Changes a memory's content and tags, forgetting another one with the same content; False if there
-        is no such memory.
+        """Changes a memory's content and tags, and deletes another one with the same content.
+
+        False if the memory doesn't exist.
         """
         ...
 
     async def forget(self, user_id: UserId, agent_id: AgentId, memory_id: MemoryId) -> bool:
-        """Deletes a memory; False if there is none."""
+        """Deletes a memory; False if it doesn't exist."""
         ...
 
     async def forget_all(self, user_id: UserId, agent_id: AgentId) -> None:

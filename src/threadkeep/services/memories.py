@@ -1,4 +1,4 @@
-"""What is kept about a user for their conversations: agents' memories, and the user's own instructions."""
+"""What agents remember about a user, and the user's own instructions."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ from threadkeep.services.agents import Agents
 
 
 class Memories:
-    """The use cases of users who look at what is remembered about them. Nobody else sees it."""
+    """The use cases of memories and instructions. Only the user sees them."""
 
     def __init__(self, store: Store, agents: Agents, clock: Clock) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class Memories:
         return await self._store.users.instructions(user.id)
 
     async def instruct(self, user: User, text: str) -> str:
-        """Replaces it; turns that run have their prompt already."""
+        """Replaces the instructions; running turns keep their prompt."""
         text = text.strip()
         check_instructions(text)
         await self._store.users.instruct(user.id, text, self._clock())

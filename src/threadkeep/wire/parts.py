@@ -161,7 +161,7 @@ class QuestionPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
 class UserTextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="user_text"):
     """A message that steered the turn, at the point where it joined."""
 
-    message_id: Annotated[Id | UnsetType, Meta(description="The steering message; not in shares.")] = UNSET
+    message_id: Annotated[str, Meta(description="The id of the message; empty in shares.")]
     text: str
     iteration: Iteration
     superseded: Superseded = False
@@ -227,7 +227,7 @@ def part_view(part: Part) -> PartView:
             )
         case UserTextPart():
             return UserTextPartView(
-                message_id=part.message_id or UNSET,
+                message_id=part.message_id,
                 text=part.text,
                 iteration=part.iteration,
                 superseded=part.superseded,

@@ -1,4 +1,4 @@
-"""Shares as their owners see them, and as those who have the link do."""
+"""Shares as their owners see them, and as readers of the link see them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -78,7 +78,7 @@ def share_view(share: Share) -> ShareView:
 
 
 def shared_view(share: Share, messages: Sequence[Message], next_cursor: str | None) -> SharedView:
-    """Some messages of a share, for those who have the link."""
+    """Some messages of a share, for readers of the link."""
     return SharedView(
         title=share.title,
         tools=share.with_tools,
@@ -91,7 +91,7 @@ def shared_view(share: Share, messages: Sequence[Message], next_cursor: str | No
 
 
 def shared_replay_view(events: LogChunk) -> SharedReplayView:
-    """The events of a shared reply, for those who have the link."""
+    """The events of a shared reply, for readers of the link."""
     return SharedReplayView(events=[msgspec.json.decode(line) for line in events.events.split("\n")])
 
 

@@ -1,4 +1,4 @@
-"""Shares: made, listed and revoked by their owner; read by whoever has the link, and by nobody else."""
+"""Shares: their owner makes, lists and revokes them; everyone with the link reads them, and nobody else."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping

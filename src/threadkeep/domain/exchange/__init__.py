@@ -1,1 +1,1 @@
-"""Imports that users begin: how far each has come."""
+"""Imports that users start, and their progress."""

@@ -1,6 +1,6 @@
-"""A run of an import: a file that a user brought along, and how far it has come.
+"""One run of an import: the file that a user uploaded, and its progress.
 
-What is imported stays, whatever happens to the run; importing the same file again adds nothing twice.
+What is imported stays, whatever happens to the run. Importing the same file again adds nothing twice.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST_LINKS = 10
 
 
 class ImportStatus(Choice):
-    """What has become of a run."""
+    """The state of a run."""
 
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
@@ -44,7 +44,7 @@ class ImportedConversation:
 
 @dataclass(frozen=True, slots=True)
 class ImportFailure:
-    """Why a run has failed."""
+    """Why a run failed."""
 
     code: str
     message: str
@@ -53,7 +53,7 @@ class ImportFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportProgress:
-    """How far a run has come. `found` conversations are in the file, once that is known."""
+    """A run's progress. `found` is how many conversations the file has, once they are counted."""
 
     found: int | None = None
     done: int = 0

@@ -1,1 +1,1 @@
-"""What users share of their conversations, read-only, with whoever has the link."""
+"""Conversations that users share by a link, read-only."""

@@ -1,7 +1,7 @@
-"""A share: a conversation up to a message, as it is now, for whoever has its link.
+"""A share: a snapshot of a conversation up to a message, which a link opens.
 
-Messages never change and keep their numbers, so the numbers of those on the path are the whole snapshot: it
-neither grows with the conversation nor follows it to another branch.
+Messages never change and keep their numbers. So a share stores only the numbers of its messages: later
+messages and other branches don't show in it.
 """
 
 import hashlib
@@ -59,11 +59,11 @@ class Share:
         return sum(last - first + 1 for first, last in self.runs)
 
     def has_expired(self, now: int) -> bool:
-        """Whether nobody can open it any more."""
+        """Whether its link has stopped working."""
         return self.expires_at is not None and now >= self.expires_at
 
     def position(self, seq: int) -> int:
-        """Where a message of it stands, from 1."""
+        """The position of one of its messages, from 1."""
         return sum(min(last, seq) - first + 1 for first, last in self.runs if first <= seq)
 
     def seq_at(self, position: int) -> int | None:
@@ -89,7 +89,7 @@ class ShareDraft:
     expires_at: int | None = None
 
     def check_expiry(self, now: int) -> None:
-        """Refuses an expiry that is past."""
+        """Refuses an expiry in the past."""
         if self.expires_at is not None and self.expires_at <= now:
             raise InvalidRequest("`expiresAt` must be in the future.", param="expiresAt")
 

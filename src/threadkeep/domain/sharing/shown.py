@@ -1,7 +1,7 @@
-"""What a share shows of a message: the conversation, not what its owner or the operator keeps to themselves.
+"""What a share shows of a message: the conversation, but nothing private to its owner or the operator.
 
-Approvals, notices and forms that servers asked for stay out, and so do the tools that return the agent's
-prompts, what it remembers about the owner, and what other messages said.
+It hides approvals, notices and servers' forms. It also hides the tools that return the agent's prompts, its
+memories of the owner, and other messages.
 """
 
 import re

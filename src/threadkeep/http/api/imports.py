@@ -23,10 +23,10 @@ class ImportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 async def begin_import(call: Call, *, files: UploadedFiles, query: ImportQuery) -> ImportView:
     """Import the conversations of an export from ChatGPT, Claude or Threadkeep: its ZIP file or its JSON.
 
-    The response comes when the file is received; the import goes on after it, whether or not you follow it.
-    Each conversation is imported completely or not at all, and importing a file again adds nothing twice.
-    Of a Threadkeep export, only conversations are imported, those with agents that you can't use here with
-    `agentId`. One import at a time; `THREADKEEP_MAX_IMPORT_BYTES` limits the file.
+    The response arrives when the file is received; the import continues in the background. Each conversation
+    is imported completely or not at all, and importing a file again adds nothing twice. From a Threadkeep
+    export, only conversations are imported; those with agents that you can't use here get `agentId`. You can
+    run one import at a time. `THREADKEEP_MAX_IMPORT_BYTES` limits the file.
     """
     runs = call.services.import_runs
     agent = await runs.admit(call.user, query.agent_id)
@@ -44,7 +44,7 @@ async def list_imports(call: Call) -> PageView[ImportView]:
 
 
 async def get_import(call: Call, *, import_id: str) -> ImportView:
-    """Follow an import: how far it is, or what came of it. It changes about once a second."""
+    """Follow an import: its progress, or its result. It changes about once a second."""
     return import_view(await call.services.import_runs.get(call.user, import_id))
 
 

@@ -1,4 +1,4 @@
-"""Storage of how far imports have come, so that every node knows."""
+"""Storage of imports' progress, so that every node can show it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,18 +7,18 @@ from threadkeep.domain.exchange.import_run import ImportFailure, ImportProgress,
 from threadkeep.domain.ids import ImportId, UserId
 
 SILENT_MS = 30_000
-"""A run that has noted nothing for so long has lost its node: it was interrupted."""
+"""A run that has stored no progress for this long has lost its node: it was interrupted."""
 
 
 class ImportRunStore(Protocol):
     """The latest runs of each user."""
 
     async def begin(self, run: ImportRun, *, most: int) -> ImportId | None:
-        """Stores a new run and forgets all but the latest `most`, unless another one runs: returns its id."""
+        """Stores a new run and deletes all but the latest `most`, unless another runs: returns its id."""
         ...
 
     async def note(self, run_id: ImportId, progress: ImportProgress) -> bool:
-        """Notes how far a run has come; returns whether it goes on: nobody stopped it or took its place."""
+        """Stores a run's progress; returns whether it may go on. It may not if it was stopped or replaced."""
         ...
 
     async def end(

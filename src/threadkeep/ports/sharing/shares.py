@@ -10,11 +10,11 @@ from threadkeep.domain.sharing.share import Share
 class ShareStore(Protocol):
     """Shares of conversations, each found by the hash of its token.
 
-    Those of a deleted conversation don't exist until it is restored; they go with it.
+    The shares of a deleted conversation are hidden until it is restored; purging it deletes them.
     """
 
     async def add(self, share: Share, token_hash: str, *, most: int) -> bool:
-        """Stores a new share; False if its conversation has `most` already, or is gone."""
+        """Stores a new share; False if its conversation has `most` already, or no longer exists."""
         ...
 
     async def find(self, token_hash: str) -> Share | None:
@@ -26,5 +26,5 @@ class ShareStore(Protocol):
         ...
 
     async def remove(self, user_id: UserId, share_id: ShareId) -> bool:
-        """Deletes a share of one of the user's conversations; False if there is none."""
+        """Deletes a share of one of the user's conversations; False if it doesn't exist."""
         ...

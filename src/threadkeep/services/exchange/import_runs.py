@@ -1,7 +1,7 @@
-"""Imports that users begin themselves: an uploaded file, imported while they go on working.
+"""Imports that users start themselves: they upload a file, and Threadkeep imports it in the background.
 
-The node that received the file imports it and notes how far it is, so that every node can tell. What is
-imported stays if the user stops it or the node ends, and importing the file again adds nothing twice.
+The node that received the file imports it and stores its progress, so that every node can show it. If the
+user stops the import or the node ends, what is imported stays. Importing the file again adds nothing twice.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ log = logging.getLogger("threadkeep.imports")
 
 MOST_KEPT = 10
 MOST_AT_ONCE = 2
-"""On one node; others wait for their turn."""
+"""On one node; further imports wait."""
 NOTE_EVERY_S = 1.0
 END_WITHIN_S = 5.0
 MOST_CHARACTERS = 300
@@ -70,7 +70,7 @@ class _Running:
     agent: Agent
     source: ImportSource
     opened: ExitStack
-    """What closes the file, which is gone then: it has no name on the disk."""
+    """Closes the file. That deletes it, because it has no name on the disk."""
     report: ImportReport = field(default_factory=ImportReport)
     found: int | None = None
     links: list[ImportedConversation] = field(default_factory=list[ImportedConversation])
@@ -159,7 +159,7 @@ class ImportRuns:
         return await (self._agents.get(user, agent_id) if agent_id else self._agents.default_of(user))
 
     async def begin(self, user: User, agent: Agent, file_name: str, file: BinaryIO) -> ImportRun:
-        """Begins to import an uploaded file, which may be closed then; UnsupportedImport if it is none."""
+        """Starts to import an uploaded export; it may be closed then. UnsupportedImport if it isn't one."""
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         with ExitStack() as stack:
             own = stack.enter_context(os.fdopen(os.dup(file.fileno()), "rb"))
@@ -285,7 +285,7 @@ class ImportRuns:
             )
 
     async def _keep_noting(self, running: _Running) -> None:
-        """Notes how far a run is, tells the user's pages, and finds out whether it goes on."""
+        """Stores a run's progress, announces it to the user's pages, and checks whether the run goes on."""
         while True:
             try:
                 if not await self._store.import_runs.note(running.run.id, running.progress):

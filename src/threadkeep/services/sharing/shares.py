@@ -1,4 +1,4 @@
-"""Shares: a user shares a conversation up to a message; whoever has the link reads it."""
+"""Shares: a user shares a conversation up to a message; everyone with the link can read it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ from threadkeep.services.payloads import shown_messages
 
 MOST_PREVIEW_CHARACTERS = 200
 _NOBODYS = MessageId("")
-"""Events name the messages of their turn; those of a share don't."""
+"""Events name the messages of their turn; a share's events don't."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a link to a share shows before anybody opens it."""
+    """What chats show for a link to a share before someone opens it."""
 
     title: str
     text: str
@@ -59,7 +59,7 @@ class Shares:
         self._sharing = sharing
 
     async def create(self, user: User, conversation_id: str, draft: ShareDraft) -> tuple[Share, str]:
-        """A new share of the user's conversation, and its token, which nobody can read again."""
+        """A new share of the user's conversation, and its token, which is shown only now."""
         if self._sharing is Sharing.OFF:
             raise Forbidden("Sharing is off on this server. The operator can turn it on: THREADKEEP_SHARING.")
         now = self._clock()
@@ -101,7 +101,7 @@ class Shares:
         return await self._store.shares.of_conversation(conversation.id)
 
     async def revoke(self, user: User, share_id: str) -> None:
-        """Deletes a share of one of the user's conversations: nobody can open it from now on."""
+        """Deletes a share of one of the user's conversations: its link stops working at once."""
         id_ = ShareId(share_id.lower())
         if not is_uuid(share_id) or not await self._store.shares.remove(user.id, id_):
             raise ShareNotFound
@@ -131,9 +131,9 @@ class Shares:
         return await shown_messages(self._store.payloads, shown)
 
     async def replay(self, share: Share, position: int) -> LogChunk:
-        """The events of a reply, made from what the share shows of it: they can't tell anything else.
+        """The events of a reply, made from what the share shows of it, so that they show nothing else.
 
-        MessageNotFound if the share has no reply there, or doesn't show what the agent did.
+        MessageNotFound if the share has no reply at this position, or doesn't show what the agent did.
         """
         seq = share.seq_at(position) if share.with_tools else None
         found = await self.messages(share, after_seq=seq - 1, limit=1) if seq is not None else ()
@@ -160,7 +160,7 @@ class Shares:
         return await self._files.open_used(share.conversation_id, id_, preview=preview)
 
     async def preview(self, token: str) -> Preview | None:
-        """What may be said about a share to everyone; None where only users may open it, or it is gone."""
+        """What everyone may see of a share; None if only users may open it, or it no longer exists."""
         if self._sharing is not Sharing.ANYONE:
             return None
         try:

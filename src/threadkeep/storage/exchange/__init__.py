@@ -1,1 +1,1 @@
-"""Whole conversations in and out of the database, and how far imports have come."""
+"""Whole conversations in and out of the database, and the progress of imports."""

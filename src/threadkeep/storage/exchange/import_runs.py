@@ -1,4 +1,4 @@
-"""How far imports have come, in the database."""
+"""The progress of imports, in the database."""
 
 from collections.abc import Sequence
 
@@ -61,7 +61,7 @@ class SqlImportRuns:
         return await self._database.write(lambda: _begin(run, most))
 
     async def note(self, run_id: ImportId, progress: ImportProgress) -> bool:
-        """Notes how far a run has come; returns whether it goes on."""
+        """Stores a run's progress; returns whether it may go on."""
         rows = await self._database.execute(_NOTE(id=run_id, progress=to_json(progress)))
         return bool(rows) and not rows[0][0]
 

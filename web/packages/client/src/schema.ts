@@ -707,7 +707,7 @@ export interface ImportProblemView {
   why: string;
 }
 
-/** What has become of a run. */
+/** The state of a run. */
 export type ImportStatus = "COMPLETED" | "FAILED" | "INTERRUPTED" | "RUNNING" | "STOPPED";
 
 /** An import: what it has done so far, or in all. */
@@ -1610,7 +1610,7 @@ export type UserRole = "admin" | "user";
 /** A message that steered the turn, at the point where it joined. */
 export interface UserTextPartView {
   type: "user_text";
-  messageId?: string;
+  messageId: string;
   text: string;
   iteration: number;
   superseded?: boolean;

@@ -1,4 +1,5 @@
--- A conversation up to a message, for whoever has the link. `hash` is of the link's token, which is not stored.
+-- Conversations that users share by a link, up to a message. `hash` is the hash of the link's token; the token is
+-- not stored.
 CREATE TABLE tk_shares (
     id uuid NOT NULL PRIMARY KEY,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
