@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.exchange.replies import ForeignReply
 from threadkeep.exchange.tree import ForeignEntry, read_tree
@@ -89,7 +90,11 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         bool(conversation.is_archived),
     )
     if tree.left_over:
-        yield Flawed(f"{conversation.title or id_!r}", f"{tree.left_over} of its branches exceed the limit")
+        yield Flawed(
+            f"{conversation.title or id_!r}",
+            f"{tree.left_over} of its branches exceed the limit",
+            SkipReason.TOO_MANY_BRANCHES,
+        )
 
 
 def milliseconds(seconds: float | None) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
 from threadkeep.exchange.replies import ForeignReply
@@ -84,6 +85,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         yield Flawed(
             f"{conversation.name or conversation.uuid!r}",
             f"{tree.left_over} of its branches exceed the limit",
+            SkipReason.TOO_MANY_BRANCHES,
         )
 
 

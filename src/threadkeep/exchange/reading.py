@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
@@ -325,7 +326,9 @@ def _foreign(file: BinaryIO, most: int) -> Iterator[ForeignConversation | Flawed
             if isinstance(found, ForeignConversation):
                 if found.id in known:
                     yield Flawed(
-                        _name(item, found.title), f"another item in this file has the same id {found.id!r}"
+                        _name(item, found.title),
+                        f"another item in this file has the same id {found.id!r}",
+                        SkipReason.DUPLICATE,
                     )
                     continue
                 known.add(found.id)
@@ -335,7 +338,7 @@ def _foreign(file: BinaryIO, most: int) -> Iterator[ForeignConversation | Flawed
 def _conversations(item: Item) -> Iterator[ForeignConversation | Flawed]:
     """One element as conversations: itself and its branches, or why it isn't one."""
     if item.problem is not None:
-        yield Flawed(_name(item), item.problem)
+        yield Flawed(_name(item), item.problem, SkipReason.TOO_LARGE)
         return
     title: object = None
     try:
@@ -347,7 +350,9 @@ def _conversations(item: Item) -> Iterator[ForeignConversation | Flawed]:
             yield from list(claude.read(value))
         else:
             yield Flawed(
-                _name(item, title), "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"
+                _name(item, title),
+                "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)",
+                SkipReason.NOT_A_CONVERSATION,
             )
     except (ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as exc:
         yield Flawed(_name(item, title), str(exc))

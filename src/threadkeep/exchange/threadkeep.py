@@ -10,6 +10,7 @@ import msgspec
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError, UnsupportedImport
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, MessageStatus
@@ -71,7 +72,11 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
     for number, line, problem in _lines(file):
         size = len(line) if pending is None else size + len(line)
         turn_ends = pending.turn_ends if pending else {}
-        record = _record(line, number, turn_ends) if problem is None else Flawed(f"line {number}", problem)
+        record = (
+            _record(line, number, turn_ends)
+            if problem is None
+            else Flawed(f"line {number}", problem, SkipReason.TOO_LARGE)
+        )
         if number == 1:
             _check_header(record)
         match record:
@@ -82,17 +87,19 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
                 if pending is None:
                     yield record
                 else:
-                    pending.flaw = pending.flaw or Flawed(pending.name, f"{record.what}: {record.why}")
+                    pending.flaw = pending.flaw or Flawed(
+                        pending.name, f"{record.what}: {record.why}", record.reason
+                    )
             case ExportEnd():
                 ended = True
             case Conversation():
                 if pending is not None:
-                    yield Flawed(pending.name, "it is incomplete")
+                    yield Flawed(pending.name, "it is incomplete", SkipReason.INCOMPLETE)
                 pending, size = _Pending(record, number), len(line)
             case Payload() | KeptTurn() | Message() | Compaction() | Feedback() | ConversationEnd():
                 if pending is None:
                     unreadable = _counted(unreadable)
-                    yield Flawed(f"line {number}", "it belongs to no conversation")
+                    yield Flawed(f"line {number}", "it belongs to no conversation", SkipReason.INCOMPLETE)
                 elif isinstance(record, ConversationEnd):
                     yield pending.whole()
                     pending = None
@@ -100,13 +107,15 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
                     _add(pending, record)
                     if size > most and pending.flaw is None:
                         pending = _Pending(pending.conversation, pending.line)
-                        pending.flaw = Flawed(pending.name, f"it is larger than {most:,} bytes")
+                        pending.flaw = Flawed(
+                            pending.name, f"it is larger than {most:,} bytes", SkipReason.TOO_LARGE
+                        )
             case _:
                 yield record
     if pending is not None:
-        yield Flawed(pending.name, "the file ends before it is complete")
+        yield Flawed(pending.name, "the file ends before it is complete", SkipReason.INCOMPLETE)
     elif not ended:
-        yield Flawed("the file", "it is incomplete: its end is missing")
+        yield Flawed("the file", "it is incomplete: its end is missing", SkipReason.INCOMPLETE)
 
 
 def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction | Feedback) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from threadkeep.domain.exchange.import_run import ImportFailure, ImportRun, ImportStatus
+from threadkeep.domain.exchange.import_run import ImportFailure, ImportRun, ImportStatus, SkipReason
 from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
 
 
@@ -14,6 +14,7 @@ class ImportProblemView(View, frozen=True, kw_only=True):
 
     what: str
     why: str
+    reason: SkipReason
 
 
 class ImportedConversationView(View, frozen=True, kw_only=True):
@@ -88,7 +89,7 @@ def import_view(run: ImportRun) -> ImportView:
         left_out=progress.left_out,
         messages=progress.messages,
         files=progress.files,
-        problems=[ImportProblemView(what=it.what, why=it.why) for it in progress.problems],
+        problems=[ImportProblemView(what=it.what, why=it.why, reason=it.reason) for it in progress.problems],
         notes=progress.notes,
         conversations=[ImportedConversationView(id=it.id, title=it.title) for it in progress.conversations],
         error=_error_view(run.failure) if run.failure else None,

@@ -249,6 +249,7 @@ async def test_import_has_limits(api: Api, alice: httpx.AsyncClient, monkeypatch
     long = numbered(1) | {"title": "x" * 600}
     run = await ended(alice, await begin(alice, "a.json", in_json(long, numbered(2))))
     assert (run["imported"], run["problems"][0]["why"]) == (1, "it is larger than 500 bytes")
+    assert run["problems"][0]["reason"] == "too_large"
     monkeypatch.setattr(runs, "most_bytes", 2_000)
     refusal(await begin(alice, "a.json", b"[" + b" " * 3_000), 413, "PAYLOAD_TOO_LARGE")
     monkeypatch.setattr(runs, "_allowances", LocalAllowances(TurnCaps(uploads_per_minute=1)))
@@ -287,6 +288,7 @@ async def test_text_of_an_import_counts_with_what_the_user_has(api: Api, alice: 
     run = await ended(alice, await begin(alice, "a.json", in_json(long(1), long(2), long(3), numbered(4))))
     assert (run["status"], run["imported"], run["leftOut"]) == ("COMPLETED", 3, 1)
     assert "THREADKEEP_USER_BYTES allows 25,000." in run["problems"][0]["why"]
+    assert run["problems"][0]["reason"] == "over_quota"
     run = await ended(alice, await begin(alice, "b.json", in_json(long(5))))  # counted from what is stored
     assert (run["status"], run["imported"], run["error"]["code"]) == ("FAILED", 0, "LIMIT_NOT_ALLOWED")
     assert "THREADKEEP_USER_BYTES allows 25,000." in run["error"]["message"]

@@ -1,5 +1,6 @@
 /** The texts of importing conversations; they load with its page. */
 
+import { type SkipReason } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
 import { language, type Language } from "../state/preferences";
@@ -44,15 +45,14 @@ const en = {
   titled: (title: string) => `“${title}”`,
   theFile: "The file",
   skipReasons: {
-    sameId: "the file has another conversation with the same id",
-    noConversation: "this isn’t a conversation from ChatGPT or Claude",
-    branches: "it has more branches than can be imported; the others were",
-    tooLarge: "it is too large",
+    duplicate: "the file has another conversation with the same id",
+    not_a_conversation: "this isn’t a conversation from ChatGPT or Claude",
+    too_many_branches: "it has more branches than can be imported; the others were",
+    too_large: "it is too large",
     incomplete: "a part of it is missing",
-    inconsistent: "its messages don’t fit together",
-    full: "there is no storage space left for it",
+    over_quota: "there is no storage space left for it",
     unreadable: "it can’t be read",
-  },
+  } satisfies Record<SkipReason, string>,
   notes: "What is different here",
   more: (shown: string) => `… and ${shown} more`,
   some: "Some of them",
@@ -110,13 +110,12 @@ const zh: typeof en = {
   titled: (title) => `“${title}”`,
   theFile: "文件",
   skipReasons: {
-    sameId: "文件中有另一个编号相同的对话",
-    noConversation: "不是 ChatGPT 或 Claude 的对话",
-    branches: "分支过多，超出的部分没有导入",
-    tooLarge: "太大",
+    duplicate: "文件中有另一个编号相同的对话",
+    not_a_conversation: "不是 ChatGPT 或 Claude 的对话",
+    too_many_branches: "分支过多，超出的部分没有导入",
+    too_large: "太大",
     incomplete: "内容不完整",
-    inconsistent: "其中的消息前后不一致",
-    full: "存储空间不足",
+    over_quota: "存储空间不足",
     unreadable: "无法读取",
   },
   notes: "与原来不同之处",
@@ -138,8 +137,6 @@ const zh: typeof en = {
 
 export const importWords: Record<Language, typeof en> = { en, zh };
 export type ImportWords = typeof en;
-export type SkipReason = keyof ImportWords["skipReasons"];
-
 export function useImportWords(): ImportWords {
   return importWords[useStore(language)];
 }

@@ -26,12 +26,27 @@ class ImportStatus(Choice):
     """Its node ended, on purpose or not."""
 
 
+class SkipReason(Choice):
+    """Why something was left out, for programs; a person reads the sentence."""
+
+    UNREADABLE = "unreadable"
+    INCOMPLETE = "incomplete"
+    TOO_LARGE = "too_large"
+    DUPLICATE = "duplicate"
+    """Another item in the file has the same id."""
+    NOT_A_CONVERSATION = "not_a_conversation"
+    TOO_MANY_BRANCHES = "too_many_branches"
+    """Only those beyond the limit."""
+    OVER_QUOTA = "over_quota"
+
+
 @dataclass(frozen=True, slots=True)
 class ImportProblem:
     """Something that was left out, and why."""
 
     what: str
     why: str
+    reason: SkipReason = SkipReason.UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)

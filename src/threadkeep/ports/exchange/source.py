@@ -6,6 +6,7 @@ from typing import BinaryIO, Protocol
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.document import Document
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.ports.exchange.foreign import ForeignConversation
 from threadkeep.ports.exchange.records import (
     KeptMemory,
@@ -22,6 +23,7 @@ class Flawed:
 
     what: str
     why: str
+    reason: SkipReason = SkipReason.UNREADABLE
 
 
 ImportItem = (

@@ -98,7 +98,8 @@ class _Running:
     def progress(self) -> ImportProgress:
         """How far it is."""
         report = self.report
-        problems = [ImportProblem(_short(it.what), _short(it.why)) for it in report.left_out[:MOST_LISTED]]
+        listed = report.left_out[:MOST_LISTED]
+        problems = [ImportProblem(_short(it.what), _short(it.why), it.reason) for it in listed]
         return ImportProgress(
             found=self.found,
             done=report.done if self.found is None else min(report.done, self.found),

@@ -21,6 +21,7 @@ from threadkeep.domain.errors import (
     StorageError,
     ThreadkeepError,
 )
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.domain.ids import DocumentId, ImportId, MemoryId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
@@ -128,7 +129,7 @@ class Import:
             except StorageError:
                 raise  # the database is unreachable or full: nothing more can be done
             except LimitNotAllowed as exc:  # a smaller one may still fit
-                self.report.leave_out(found, exc.message)
+                self.report.leave_out(found, exc.message, SkipReason.OVER_QUOTA)
                 self.report.limit = exc
             except ThreadkeepError as exc:
                 self.report.leave_out(found, exc.message)

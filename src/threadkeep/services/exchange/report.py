@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import LimitNotAllowed
+from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.ports.exchange.foreign import ForeignConversation
 from threadkeep.ports.exchange.records import (
     KeptMemory,
@@ -34,9 +35,11 @@ class ImportReport:
         """Counts added items."""
         self.added[kind] = self.added.get(kind, 0) + number
 
-    def leave_out(self, found: ImportItem | Flawed, why: str) -> None:
+    def leave_out(
+        self, found: ImportItem | Flawed, why: str, reason: SkipReason = SkipReason.UNREADABLE
+    ) -> None:
         """Records an item that couldn't be imported."""
-        self.left_out.append(Flawed(_name(found), why))
+        self.left_out.append(Flawed(_name(found), why, reason))
 
 
 def _name(found: ImportItem | Flawed) -> str:

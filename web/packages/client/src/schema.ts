@@ -705,6 +705,7 @@ export interface ImportErrorView {
 export interface ImportProblemView {
   what: string;
   why: string;
+  reason: SkipReason;
 }
 
 /** The state of a run. */
@@ -1400,6 +1401,9 @@ export interface SiblingsView {
   ids: string[];
   index: number;
 }
+
+/** Why something was left out, for programs; a person reads the sentence. */
+export type SkipReason = "duplicate" | "incomplete" | "not_a_conversation" | "over_quota" | "too_large" | "too_many_branches" | "unreadable";
 
 /** The conversation that the briefing opened. */
 export interface StartedConversationView {
