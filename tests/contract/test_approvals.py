@@ -55,6 +55,14 @@ async def test_request_that_is_withdrawn_is_neither_listed_nor_decided_nor_expir
     assert decided.held.turn.status is TurnStatus.RUNNING
 
 
+async def test_open_request_names_its_conversation_and_agent(store: Store):
+    begun = await begin(store, LEASE)
+    await ask(store, begun)
+    known = (begun.conversation.agent_id, begun.conversation.title)
+    for turn_id in (None, begun.turn.id):
+        assert [(it.agent_id, it.title) for it in await store.approvals.open_of(ALICE, turn_id)] == [known]
+
+
 async def test_turn_that_ends_closes_its_requests(store: Store, database: Database):
     begun = await begin(store, LEASE)
     request_id = await ask(store, begun, expires_at=NOW)

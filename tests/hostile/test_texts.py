@@ -29,6 +29,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, 
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import TextPart, ToolCallPart
+from threadkeep.domain.plain_text import plain_text
 from threadkeep.domain.text import check_line, check_storable, is_blank, storable
 from threadkeep.engine import json_values as values
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
@@ -44,7 +45,6 @@ from threadkeep.retrieval.extract import Section
 from threadkeep.retrieval.questions import asked_terms
 from threadkeep.retrieval.split import split
 from threadkeep.search import terms
-from threadkeep.search.plain_text import plain_text
 from threadkeep.search.query import read_query
 from threadkeep.search.stem import stem
 from threadkeep.sse import EventReader, frame

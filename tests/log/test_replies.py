@@ -18,7 +18,10 @@ from tests.protocols.recorded import (
     told,
     turn,
 )
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
 from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
     Done,
     EventBody,
     Failed,
@@ -81,9 +84,9 @@ def test_replay_has_the_parts_in_their_order_and_says_that_it_is_one():
         Thought("Let me\nlook."),
         Text('Looking …\n"now"\r\n'),
         ToolCalled("t1", "search", "docs", {"query": "合同"}),
-        ToolResultStored("t1", "search", "ok", {"found": 1}, duration_ms=12),
         Retrieval("合同", BEGINNING[7].hits, "t1"),
         Notice("MCP_SERVER_UNAVAILABLE", "mail is away"),
+        ToolResultStored("t1", "search", "ok", {"found": 1}, duration_ms=12),
         IterationStart(2),
         Text("你好 👋"),
         UsageReported(40, 6, estimated=True, model="scripted"),
@@ -104,6 +107,46 @@ def test_any_replay_shows_the_same_parts(events: list[TurnEvent]):
     reply, once_more = again(turn(*(it.body for it in events), CANCELLED))
     assert without_times(once_more.parts) == without_times(reply.parts)
     assert once_more.content == reply.content
+
+
+def timed(*events: tuple[int, EventBody]) -> list[TurnEvent]:
+    return [TurnEvent(TURN.id, seq, AT + at, body) for seq, (at, body) in enumerate(events, 1)]
+
+
+def test_calls_that_ran_side_by_side_overlap_in_a_replay():
+    log = timed(
+        (0, TurnStart("c1", "m1", "m2", "scripted")),
+        (0, IterationStart(1)),
+        (700, ToolCalled("t1", "weather", "office", {"city": "Oslo"})),
+        (700, ToolCalled("t2", "weather", "office", {"city": "Bergen"})),
+        (700, ToolCalled("t3", "weather", "office", {"city": "Tromsø"})),
+        (2600, ToolResultStored("t2", "weather", "ok", "rain", duration_ms=1900)),
+        (2700, ToolResultStored("t1", "weather", "ok", "sun", duration_ms=2000)),
+        (2700, ToolResultStored("t3", "weather", "ok", "snow", duration_ms=2000)),
+        (2700, IterationStart(2)),
+        (2700, Text("Rain in Bergen.")),
+    )
+    reply = fold(REPLY, [*log, *timed((2900, CANCELLED))])
+    assert [replace(event, seq=0) for event in events_of(replace(TURN, ended_at=AT + 2900), reply)][:10] == [
+        replace(event, seq=0) for event in log
+    ]
+
+
+def test_call_ends_after_the_user_allowed_it_in_a_replay():
+    allowed = ApprovalResponse("r1", ApprovalAction.ALLOW, ApprovalScope.ONCE)
+    log = timed(
+        (0, TurnStart("c1", "m1", "m2", "scripted")),
+        (0, IterationStart(1)),
+        (100, ToolCalled("t1", "remove_file", "office", {}, asks=True)),
+        (100, ApprovalRequest("r1", ApprovalKind.TOOL, "Remove?", AT + 90_000, "t1")),
+        (100, ToolCalled("t2", "weather", "office", {})),
+        (300, ToolResultStored("t2", "weather", "ok", "sun", duration_ms=200)),
+        (60_000, allowed),
+        (60_050, ToolResultStored("t1", "remove_file", "ok", "gone", duration_ms=50)),
+    )
+    reply = fold(REPLY, [*log, *timed((60_100, CANCELLED))])
+    again = [(event.at - AT, event.body) for event in events_of(replace(TURN, ended_at=AT + 60_100), reply)]
+    assert again[:8] == [(event.at - AT, event.body) for event in log]
 
 
 def test_text_of_two_calls_is_apart_in_a_replay_too():

@@ -1,6 +1,7 @@
 """Converts between replies and the logs of their turns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Iterator, Sequence
 from typing import Literal, assert_never, cast
 
 from threadkeep.context.attachments import returned_image
@@ -46,6 +47,7 @@ from threadkeep.log.format import decode_chunk, encode_replayed
 from threadkeep.ports.turn_log import LogChunk, TurnLogStore
 
 Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
+_Timed = tuple[int, EventBody]
 
 
 async def written_so_far(log: TurnLogStore, message: Message) -> Message:
@@ -68,7 +70,7 @@ def events_of(turn: Turn, reply: Message) -> Iterator[TurnEvent]:
         yield TurnEvent(turn.id, seq, at, body)
 
 
-def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
+def _bodies(turn: Turn, reply: Message) -> Iterator[_Timed]:
     yield turn.started_at, TurnStart.of(turn)
     yield from _of_parts(reply.parts, turn.started_at)
     ended_at = turn.ended_at or turn.started_at
@@ -77,65 +79,108 @@ def _bodies(turn: Turn, reply: Message) -> Iterator[tuple[int, EventBody]]:
     yield ended_at, _end(reply)
 
 
-def _of_parts(parts: Parts, now: int) -> Iterator[tuple[int, EventBody]]:
-    """The events of the parts; a text has no time, so it gets the end of the part before it."""
+def _of_parts(parts: Parts, now: int) -> Iterator[_Timed]:
+    """The events of the parts; a text has no time, so it gets the end of what came before it.
+
+    Calls of a round run side by side: their results wait in `open_ends` for what begins before them.
+    """
     iteration = 0
-    images = _images_by_call(parts)
+    calls = _Calls(parts)
+    open_ends: list[_Timed] = []
     for part in parts:
         if part.superseded:
             continue
+        if part.iteration != iteration or isinstance(part, TextPart | ThoughtPart):
+            now = open_ends[-1][0] if open_ends else now
+            yield from open_ends
+            open_ends.clear()
         if part.iteration != iteration:
             iteration = part.iteration
             yield now, IterationStart(iteration)
-        for at, body in _of_part(part, now, images):
-            yield at, body
-            now = at
+        begins, ends = _of_part(part, now, calls)
+        for timed in begins:
+            while open_ends and open_ends[0][0] < timed[0]:
+                yield open_ends.pop(0)
+            yield timed
+            now = timed[0]
+        for timed in ends:
+            insort(open_ends, timed, key=_at)
         if isinstance(part, ThoughtPart):
             now = part.started_at + part.duration_ms
+    yield from open_ends
 
 
-_Images = Mapping[str, Sequence[ReturnedImage]]
+def _at(timed: _Timed) -> int:
+    return timed[0]
 
 
-def _images_by_call(parts: Parts) -> _Images:
-    images: dict[str, list[ReturnedImage]] = {}
-    for part in parts:
-        if isinstance(part, FilePart) and part.tool_call_id and not part.superseded:
-            images.setdefault(part.tool_call_id, []).append(returned_image(part))
-    return images
+class _Calls:
+    """What other parts of a reply know about its calls."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._images: dict[str, list[ReturnedImage]] = {}
+        self._answered_at: dict[str, int] = {}
+        for part in parts:
+            match part:
+                case FilePart(tool_call_id=str(id_), superseded=False):
+                    self._images.setdefault(id_, []).append(returned_image(part))
+                case QuestionPart(tool_call_id=str(id_), decision=Decision(at=at)):
+                    self._answered_at[id_] = max(at, self._answered_at.get(id_, 0))
+                case _:
+                    pass
+
+    def images(self, call: ToolCall) -> Sequence[ReturnedImage]:
+        """The images that a call returned."""
+        return self._images.get(call.tool_call_id, ())
+
+    def ended_at(self, part: ToolCallPart) -> int:
+        """When a call ended: it ran once it was allowed, and not without the answers that it asked for."""
+        call = part.call
+        asked = [it.decision.at for it in (part.approval, part.client_request) if it and it.decision]
+        ran_at = max(call.created_at, *asked) if asked else call.created_at
+        return max(ran_at + (call.duration_ms or 0), self._answered_at.get(call.tool_call_id, 0))
 
 
-def _of_part(part: Part, now: int, images: _Images) -> Iterator[tuple[int, EventBody]]:
+def _of_part(part: Part, now: int, calls: _Calls) -> tuple[Sequence[_Timed], Sequence[_Timed]]:
+    """The events that begin a part, and those that come when their time has come."""
     match part:
         case TextPart():
-            yield now, Text(part.text)
+            return [(now, Text(part.text))], ()
         case ThoughtPart():
-            yield part.started_at, Thought(part.text if part.title is None else _titled(part))
-        case ToolCallPart(call=call):
-            yield call.created_at, _called(call, asks=part.approval is not None)
-            if part.approval is not None:
-                yield from _asked(call, ApprovalKind.TOOL, part.approval)
-            if part.client_request is not None:
-                yield from _asked(call, ApprovalKind.CLIENT_TOOL, part.client_request)
-            if call.status is not ToolCallStatus.RUNNING:
-                yield (
-                    call.created_at + (call.duration_ms or 0),
-                    _resulted(call, images.get(call.tool_call_id, ())),
-                )
+            return [(part.started_at, Thought(part.text if part.title is None else _titled(part)))], ()
+        case ToolCallPart():
+            return _of_call(part, calls)
         case RetrievalPart():
-            yield part.at, Retrieval(part.query, part.hits, part.tool_call_id)
+            return [(part.at, Retrieval(part.query, part.hits, part.tool_call_id))], ()
         case NoticePart():
-            yield part.at, Notice(part.code, part.message)
+            return [(part.at, Notice(part.code, part.message))], ()
         case QuestionPart():
-            yield part.at, _question(part)
-            if part.decision is not None:
-                yield part.decision.at, _response(part.request_id, part.decision)
+            decision = part.decision
+            ends = [(decision.at, _response(part.request_id, decision))] if decision is not None else []
+            return [(part.at, _question(part))], ends
         case UserTextPart():
-            yield part.at, UserMessage(part.message_id, part.text)
+            return [(part.at, UserMessage(part.message_id, part.text))], ()
         case FilePart() | CardPart():  # a call's event has its images; the others have no event
-            return
+            return (), ()
         case _ as never:
             assert_never(never)
+
+
+def _of_call(part: ToolCallPart, calls: _Calls) -> tuple[Sequence[_Timed], Sequence[_Timed]]:
+    call = part.call
+    begins: list[_Timed] = [(call.created_at, _called(call, asks=part.approval is not None))]
+    ends: list[_Timed] = []
+    for kind, asked in (
+        (ApprovalKind.TOOL, part.approval),
+        (ApprovalKind.CLIENT_TOOL, part.client_request),
+    ):
+        if asked is not None:
+            begins.append((call.created_at, _asked(call, kind, asked)))
+            if asked.decision is not None:
+                ends.append((asked.decision.at, _response(asked.request_id, asked.decision)))
+    if call.status is not ToolCallStatus.RUNNING:
+        ends.append((calls.ended_at(part), _resulted(call, calls.images(call))))
+    return begins, ends
 
 
 def _titled(part: ThoughtPart) -> str:
@@ -143,20 +188,14 @@ def _titled(part: ThoughtPart) -> str:
     return f"{part.title}: {part.text}" if part.text else f"{part.title}"
 
 
-def _asked(
-    call: ToolCall, kind: ApprovalKind, asked: CallApproval
-) -> Iterator[tuple[int, ApprovalRequest | ApprovalResponse]]:
-    """A request about a call and, if there is one, the decision."""
-    request = ApprovalRequest(
+def _asked(call: ToolCall, kind: ApprovalKind, asked: CallApproval) -> ApprovalRequest:
+    return ApprovalRequest(
         request_id=asked.request_id,
         kind=kind,
         message=asked.message,
         expires_at=asked.expires_at,
         tool_call_id=call.tool_call_id,
     )
-    yield call.created_at, request
-    if asked.decision is not None:
-        yield asked.decision.at, _response(asked.request_id, asked.decision)
 
 
 def _question(part: QuestionPart) -> ApprovalRequest:

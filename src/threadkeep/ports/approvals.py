@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from threadkeep.domain.approval import ApprovalKind, Decision
-from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import HeldTurn, Lease
 
@@ -30,6 +30,14 @@ class Approval:
     decision: Decision | None = None
     tool_definition: str | None = None
     """The digest of the tool that permission for the conversation would cover."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenApproval(Approval):
+    """A request that waits for a decision, and what its user knows the conversation by."""
+
+    agent_id: AgentId
+    title: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class ApprovalStore(Protocol):
         """One request of a turn."""
         ...
 
-    async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[Approval]:
+    async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[OpenApproval]:
         """The open requests of a user's turns, or of one of them, oldest first."""
         ...
 

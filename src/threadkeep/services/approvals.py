@@ -21,7 +21,7 @@ from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.user_requests import Asking, run_by_client
 from threadkeep.log.writer import persist
-from threadkeep.ports.approvals import AllowedTool, Approval, Decided
+from threadkeep.ports.approvals import AllowedTool, Approval, Decided, OpenApproval
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Grant
@@ -56,7 +56,7 @@ class Approvals:
         self._schemas = schemas
         self._clock = clock
 
-    async def open(self, user: User, turn: Turn | None = None) -> Sequence[Approval]:
+    async def open(self, user: User, turn: Turn | None = None) -> Sequence[OpenApproval]:
         """The open requests of the user's turns, or of one of them, oldest first."""
         found = await self._store.approvals.open_of(user.id, turn.id if turn else None)
         return [it for it in found if await is_within_reach(self._store, user, "turn_id", it.turn_id)]

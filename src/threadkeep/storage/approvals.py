@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.approvals import AllowedTool, Approval, Decided
+from threadkeep.ports.approvals import AllowedTool, Approval, Decided, OpenApproval
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.database.columns import to_json, to_json_or_null
@@ -32,7 +32,7 @@ _GET = Statement(
 )
 # A user has few active turns, and they have their own indexes.
 _OPEN = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_turns AS turn
+    f"""SELECT {_COLUMNS}, conversation.agent_id, conversation.title FROM tk_turns AS turn
     JOIN tk_conversations AS conversation
         ON conversation.id = turn.conversation_id AND conversation.deleted_at IS NULL
     JOIN tk_approvals AS asked ON asked.turn_id = turn.id AND asked.answered_at IS NULL
@@ -40,7 +40,8 @@ _OPEN = Statement(
     ORDER BY asked.created_at, asked.id"""
 )
 _OPEN_OF_TURN = Statement(
-    f"""SELECT {_COLUMNS} FROM tk_approvals AS asked
+    f"""SELECT {_COLUMNS}, conversation.agent_id, conversation.title FROM tk_approvals AS asked
+    JOIN tk_conversations AS conversation ON conversation.id = asked.conversation_id
     WHERE asked.turn_id = :turn_id AND asked.answered_at IS NULL ORDER BY asked.created_at, asked.id"""
 )
 # Includes withdrawn requests, whose decision is that they expired.
@@ -126,10 +127,10 @@ class SqlApprovals:
         rows = await self._database.fetch(_GET(turn_id=turn_id, request_id=request_id))
         return _approval(rows[0]) if rows else None
 
-    async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[Approval]:
+    async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[OpenApproval]:
         """The open requests of a user's turns, or of one turn, oldest first."""
         query = _OPEN(user_id=user_id) if turn_id is None else _OPEN_OF_TURN(turn_id=turn_id)
-        return [_approval(row) for row in await self._database.fetch(query)]
+        return [_open_approval(row) for row in await self._database.fetch(query)]
 
     async def decisions(self, turn_id: TurnId) -> Mapping[str, Decision]:
         """The decisions on a turn's requests, by their ids."""
@@ -207,25 +208,34 @@ def _is_same(one: Decision, other: Decision) -> bool:
     return _encode_sorted(replace(one, at=0)) == _encode_sorted(replace(other, at=0))
 
 
+def _open_approval(row: Row) -> OpenApproval:
+    *columns, agent_id, title = row
+    return OpenApproval(**_fields(tuple(columns)), agent_id=agent_id, title=title)
+
+
 def _approval(row: Row) -> Approval:
+    return Approval(**_fields(row))
+
+
+def _fields(row: Row) -> dict[str, Any]:
     (
         request_id, turn_id, conversation_id, kind, message, created_at, expires_at, tool_call_id, tool_name,
         server, arguments, schema, url, decision, tool_definition,
     ) = row  # fmt: skip
-    return Approval(
-        request_id=request_id,
-        turn_id=turn_id,
-        conversation_id=conversation_id,
-        kind=ApprovalKind(kind),
-        message=message,
-        created_at=created_at,
-        expires_at=expires_at,
-        tool_call_id=tool_call_id,
-        tool_name=tool_name,
-        server=server,
-        arguments=_decode_object(arguments) if arguments else None,
-        schema=_decode_object(schema) if schema else None,
-        url=url,
-        decision=_decode_decision(decision) if decision else None,
-        tool_definition=tool_definition,
-    )
+    return {
+        "request_id": request_id,
+        "turn_id": turn_id,
+        "conversation_id": conversation_id,
+        "kind": ApprovalKind(kind),
+        "message": message,
+        "created_at": created_at,
+        "expires_at": expires_at,
+        "tool_call_id": tool_call_id,
+        "tool_name": tool_name,
+        "server": server,
+        "arguments": _decode_object(arguments) if arguments else None,
+        "schema": _decode_object(schema) if schema else None,
+        "url": url,
+        "decision": _decode_decision(decision) if decision else None,
+        "tool_definition": tool_definition,
+    }

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.ports.approvals import AllowedTool, Approval
+from threadkeep.ports.approvals import AllowedTool, OpenApproval
 from threadkeep.wire.view import Id, T, Time, View, rfc3339
 
 
@@ -16,6 +16,8 @@ class ApprovalView(View, frozen=True, kw_only=True):
     request_id: Id
     turn_id: Id
     conversation_id: Id
+    conversation_title: str | None
+    agent_id: Id
     kind: ApprovalKind
     message: str
     created_at: Time
@@ -57,12 +59,14 @@ def allowed_tools_view(tools: Sequence[AllowedTool]) -> AllowedToolsView:
     )
 
 
-def approval_view(approval: Approval) -> ApprovalView:
+def approval_view(approval: OpenApproval) -> ApprovalView:
     """A turn's request to its user."""
     return ApprovalView(
         request_id=approval.request_id,
         turn_id=approval.turn_id,
         conversation_id=approval.conversation_id,
+        conversation_title=approval.title,
+        agent_id=approval.agent_id,
         kind=approval.kind,
         message=approval.message,
         created_at=rfc3339(approval.created_at),

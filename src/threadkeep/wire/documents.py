@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
+from threadkeep.domain.plain_text import plain_text
 from threadkeep.ports.retriever import Hit
 from threadkeep.wire.view import Id, Time, View, rfc3339
 
@@ -41,6 +42,7 @@ class HitView(View, frozen=True, kw_only=True):
     page: int | None
     heading: str | None
     text: str
+    snippet: Annotated[str, Meta(description="The text for people: without the marks of Markdown.")]
     score: Annotated[float, Meta(description="From 0 to 1.")]
 
 
@@ -109,5 +111,6 @@ def hit_view(hit: Hit) -> HitView:
         page=hit.page,
         heading=hit.heading,
         text=hit.text,
+        snippet=plain_text(hit.text),
         score=hit.score,
     )

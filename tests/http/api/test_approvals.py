@@ -84,6 +84,8 @@ async def test_call_waits_for_permission_and_the_others_run_first(
     assert asked["arguments"] == {"to": "Ada"}
     assert [use.tool_name for use in server.uses] == ["look"]
     assert (await talk.client.get("/api/approvals")).json()["items"] == [asked]
+    conversation = (await talk.client.get(f"/api/conversations/{asked['conversationId']}")).json()
+    assert (asked["conversationTitle"], asked["agentId"]) == (conversation["title"], conversation["agentId"])
     turn = (await talk.client.get(f"/api/turns/{asked['turnId']}")).json()
     assert turn["status"] == "WAITING"
     allowed = await decide(talk, asked, action="allow")

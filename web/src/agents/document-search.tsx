@@ -50,7 +50,7 @@ export function DocumentSearch({ agentId }: { agentId: string }) {
                   <small>{words.score(Math.round(it.score * 100))}</small>
                 </p>
                 <p className="snippet" dir="auto">
-                  {it.text}
+                  {it.snippet}
                 </p>
               </li>
             ))}

@@ -21,8 +21,8 @@ export function Away() {
   const [isOffered, setOffered] = useState(false);
   const tell = ({ conversationId, request, hasFailed }: Happening) => {
     const conversation = conversations.state.get().items.find(({ id }) => id === conversationId);
-    const title = conversation?.title || words.untitled;
-    const asked = request && withoutCode(requestLine(requestWords, request, agentName(agents.get(), conversation?.agentId)));
+    const title = (conversation ?? { title: request?.conversationTitle }).title || words.untitled;
+    const asked = request && withoutCode(requestLine(requestWords, request, agentName(agents.get(), request.agentId)));
     const body = asked ? awayWords.asks(asked) : hasFailed ? awayWords.failed : awayWords.ready;
     const told = { href: hrefOf({ name: "conversation", id: conversationId }), requestId: request?.requestId };
     notify({ title, body, tag: conversationId, told });

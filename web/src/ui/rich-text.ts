@@ -1,6 +1,6 @@
 /** What is shown of a text, as HTML for other programs: its typesetting, without the page's own buttons and classes. */
 
-const KEPT = ["href", "start", "colspan", "rowspan"];
+const KEPT = ["href", "start", "colspan", "rowspan", "align"];
 
 export function richText(shown: ParentNode): string {
   return [...shown.querySelectorAll('[data-kind="text"] > .markdown')].map(cleaned).join("");
@@ -10,6 +10,11 @@ function cleaned(markdown: Element): string {
   const copy = markdown.cloneNode(true) as Element;
   for (const it of copy.querySelectorAll(".katex")) it.replaceWith(it.querySelector("annotation")?.textContent ?? it.textContent);
   for (const it of copy.querySelectorAll("button, svg, .unseen, figcaption, header")) it.remove();
+  for (const it of copy.querySelectorAll('a[href^="#"][href*="fnref-"]')) it.remove();
+  // Elsewhere a link within this page leads nowhere.
+  for (const it of copy.querySelectorAll('a[href^="#"]')) it.replaceWith(...it.childNodes);
+  // Other programs read a column's alignment only there.
+  for (const it of copy.querySelectorAll<HTMLElement>("th, td")) if (it.style.textAlign) it.setAttribute("align", it.style.textAlign);
   // A preview is of this page only.
   for (const it of copy.querySelectorAll<HTMLElement>("[data-code]")) it.replaceWith(asCode(it.dataset["code"]!));
   for (const it of copy.querySelectorAll("pre")) it.replaceWith(asCode(it.textContent));

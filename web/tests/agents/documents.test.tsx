@@ -33,7 +33,7 @@ it("shows what was searched for last, whichever response comes last", async () =
   respond.mockImplementation((url, { signal }) => {
     return new Promise((resolve, reject) => {
       signal?.addEventListener("abort", () => reject(signal.reason as Error));
-      const hit = (text: string) => ({ chunkId: text, documentId: "d", source: "a.txt", page: null, heading: null, text, score: 1 });
+      const hit = (text: string) => ({ chunkId: text, documentId: "d", source: "a.txt", page: null, heading: null, text: `# ${text}`, snippet: text, score: 1 });
       responses.set(url.searchParams.get("q")!, (found) => resolve(Response.json({ items: [hit(found)], notice: null })));
     });
   });

@@ -15,6 +15,8 @@ const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView
   requestId,
   turnId: "t",
   conversationId: "c1",
+  conversationTitle: "Tea, once",
+  agentId: "a1",
   kind: "question",
   message: "Which one?",
   createdAt: "2026-01-01T00:00:00.000Z",
@@ -30,13 +32,14 @@ afterEach(() => {
 });
 
 it("counts what waits, says who asks since when, and leads there", async () => {
-  agents.set([{ id: "a1", name: "Harbour" } as AgentView]);
+  agents.set([{ id: "a1", name: "Harbour" } as AgentView, { id: "a2", name: "Pier", settings: {} } as AgentView]);
   const listed = [{ id: "c1", title: "Tea", agentId: "a1" } as ConversationView];
   conversations.state.update((list) => ({ ...list, items: listed }));
   const drawn = draw(<LazyApprovalsBell />);
   expect(drawn.text).toBe("");
   const createdAt = new Date(minute.get() - 5 * 60_000).toISOString();
-  responds(open("r1", { createdAt }), open("r2", { kind: "tool", toolName: "order", server: "shop", conversationId: "c2" }));
+  const elsewhere = { conversationId: "c2", conversationTitle: "Orders", agentId: "a2" };
+  responds(open("r1", { createdAt }), open("r2", { kind: "tool", toolName: "order", server: "shop", ...elsewhere }));
   await act(approvals.refresh);
   const bell = drawn.named("2 requests are waiting for you");
   expect(bell.textContent).toContain("2");
@@ -45,7 +48,9 @@ it("counts what waits, says who asks since when, and leads there", async () => {
   const [first, second] = [...drawn.place.querySelectorAll("section")];
   expect(first!.textContent).toContain("TeaHarbour · 5 minutes ago");
   expect(first!.textContent).toContain("Which one?");
-  expect(second!.textContent).toContain("Let the agent run order from shop?");
+  expect(second!.textContent).toContain("Let Pier run order from shop?");
+  expect(second!.textContent).toContain("OrdersPier · ");
+  expect(second!.querySelector('a[href*="a2"]')?.textContent).toBe("Change permissions");
   await click(second!.querySelector("a")!);
   expect(drawn.place.querySelectorAll("section")).toHaveLength(0);
 });

@@ -7,7 +7,7 @@ import { draw } from "../draw";
 
 const TEXT = `## Ferries
 
-They leave **at noon** [1], see [the plan](https://example.org/plan).
+They leave **at noon** [1], see [the plan](https://example.org/plan).[^1]
 
 | Boat | Takes |
 |---|--:|
@@ -16,6 +16,8 @@ They leave **at noon** [1], see [the plan](https://example.org/plan).
 \`\`\`python
 leaves = "12:00"
 \`\`\`
+
+[^1]: Not on Sundays.
 `;
 
 test("a reply is copied typeset, without the page's own buttons and classes", async () => {
@@ -31,9 +33,11 @@ test("a reply is copied typeset, without the page's own buttons and classes", as
   expect(html).toContain("<h2>Ferries</h2>");
   expect(html).toContain("<strong>at noon</strong>");
   expect(html).toContain('<a href="https://example.org/plan">the plan</a>');
-  expect(html).toContain("<td>45 min</td>");
+  expect(html).toContain('<td align="right">45 min</td>');
   expect(html).toContain('<pre><code>leaves = "12:00"</code></pre>');
-  expect(html).not.toMatch(/class=|<button|<div|Used plan/);
+  expect(html).toContain("<sup>1</sup>");
+  expect(html).toContain("Not on Sundays.");
+  expect(html).not.toMatch(/class=|<button|<div|Used plan|↩|#/);
 });
 
 test("a preview is copied as its code", () => {

@@ -14,7 +14,7 @@ from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.approvals import Approval
+from threadkeep.ports.approvals import Approval, OpenApproval
 from threadkeep.requests.routing import Call
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
@@ -91,7 +91,7 @@ def _news(event: TurnEvent) -> str:
 
 
 async def turn_view(
-    call: Call, turn: Turn, status: TurnStatus | None, waiting: Sequence[Approval]
+    call: Call, turn: Turn, status: TurnStatus | None, waiting: Sequence[OpenApproval]
 ) -> TurnView:
     """A turn that was followed."""
     reply = await _reply(call, turn)

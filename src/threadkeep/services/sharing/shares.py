@@ -14,6 +14,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, ShareId, TurnId, is_uuid, new_uuid
 from threadkeep.domain.message import ENDS, Message, MessageRole
+from threadkeep.domain.plain_text import plain_text
 from threadkeep.domain.sharing.share import (
     MOST_SHARES,
     Share,
@@ -168,6 +169,11 @@ class Shares:
         except ShareNotFound:
             return None
         messages = await self.messages(share, after_seq=0, limit=2)
-        text = " ".join(" ".join(message.text for message in messages).split())
+        text = " ".join(" ".join(map(_shown_text, messages)).split())
         shortened = text[: MOST_PREVIEW_CHARACTERS - 1].rstrip() + "…"
         return Preview(share.title, text if len(text) <= MOST_PREVIEW_CHARACTERS else shortened)
+
+
+def _shown_text(message: Message) -> str:
+    """What a reader sees: models write Markdown, and what a person writes is shown as it is."""
+    return plain_text(message.text) if message.role is MessageRole.ASSISTANT else message.text

@@ -198,6 +198,8 @@ export interface ApprovalView {
   requestId: string;
   turnId: string;
   conversationId: string;
+  conversationTitle: string | null;
+  agentId: string;
   kind: ApprovalKind;
   message: string;
   createdAt: string;
@@ -685,6 +687,7 @@ export interface HitView {
   page: number | null;
   heading: string | null;
   text: string;
+  snippet: string;
   score: number;
 }
 

@@ -127,9 +127,9 @@ function RequestRow({ request }: { request: ApprovalView }) {
       <a href={hrefOf({ name: "conversation", id: conversationId })} onClick={() => focusRequest(requestId)}>
         <BellRing aria-hidden />
         <span className="title" dir="auto">
-          <WithCode text={requestLine(requestWords, request, agentName(all, conversation?.agentId))} />
+          <WithCode text={requestLine(requestWords, request, agentName(all, request.agentId))} />
         </span>
-        <small dir="auto">{conversation?.title || words.untitled}</small>
+        <small dir="auto">{(conversation ?? { title: request.conversationTitle }).title || words.untitled}</small>
       </a>
     </li>
   );

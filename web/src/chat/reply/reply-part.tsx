@@ -10,7 +10,7 @@ import { LazyRequest } from "../requests/lazy-request";
 import { type Decide } from "../requests/use-decision";
 import { Activity } from "./activity";
 import { NoticeLines } from "./notice-lines";
-import { SupersededOutput } from "./superseded-output";
+import { reasonOf, SupersededOutput } from "./superseded-output";
 
 interface Props {
   agentId?: string;
@@ -24,6 +24,8 @@ interface Props {
   /** The calls that wait for the user. */
   waiting: ReadonlySet<string>;
   progress: Record<string, ToolProgress> | undefined;
+  /** How many parts there were each time its turn was continued, if that is known. */
+  resumedAt?: readonly number[];
   /** How many sources a mark `[1]` may name. */
   sources: number;
   onSource: (index: number) => void;
@@ -34,7 +36,7 @@ interface Props {
 
 /** One piece of a reply, where it arrived. */
 export function ReplyPart({ segment, ...props }: Props) {
-  const { agentId, growing, live, running, waiting, progress, sources, onSource, onDecide, isPassage } = props;
+  const { agentId, growing, live, running, waiting, progress, resumedAt, sources, onSource, onDecide, isPassage } = props;
   const words = useWords();
   switch (segment.kind) {
     case "text":
@@ -57,7 +59,7 @@ export function ReplyPart({ segment, ...props }: Props) {
       );
     case "superseded":
       return (
-        <SupersededOutput>
+        <SupersededOutput reason={reasonOf(segment, resumedAt)}>
           {segment.segments.map((it) => (
             <ReplyPart key={segmentKey(it)} {...props} segment={it} growing={false} live={false} running={false} />
           ))}

@@ -71,6 +71,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
               running={running}
               waiting={waiting}
               progress={live?.progress}
+              resumedAt={live?.resumedAt}
               sources={hits}
               onSource={setSource}
               onDecide={onDecide}

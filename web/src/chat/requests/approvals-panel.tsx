@@ -69,9 +69,9 @@ function OpenRequest({ request, onLeave }: { request: ApprovalView; onLeave: () 
   const words = useWords();
   const { items } = useStore(conversations.state);
   const all = useStore(agents);
-  const { conversationId, requestId, turnId, createdAt } = request;
+  const { conversationId, requestId, turnId, createdAt, agentId } = request;
   const conversation = items.find(({ id }) => id === conversationId);
-  const asker = agentName(all, conversation?.agentId);
+  const asker = agentName(all, agentId);
   return (
     <section>
       <p className="from">
@@ -83,7 +83,7 @@ function OpenRequest({ request, onLeave }: { request: ApprovalView; onLeave: () 
             focusRequest(requestId);
           }}
         >
-          {conversation?.title || words.untitled}
+          {(conversation ?? { title: request.conversationTitle }).title || words.untitled}
         </a>
         <small>
           {asker && <span dir="auto">{asker} · </span>}
@@ -91,7 +91,7 @@ function OpenRequest({ request, onLeave }: { request: ApprovalView; onLeave: () 
         </small>
       </p>
       <Request
-        agentId={conversation?.agentId}
+        agentId={agentId}
         segment={segmentOf(request)}
         running
         onDecide={(id, body) => outbox.deliver({ kind: "answer", conversationId, turnId, requestId: id, body })}

@@ -60,6 +60,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
               running={false}
               waiting={waiting}
               progress={reply.progress}
+              resumedAt={reply.resumedAt}
               sources={0}
               onSource={ignored}
               onDecide={ignored}

@@ -351,13 +351,15 @@ it("folds what was superseded, and says once that it was continued", () => {
   const text = (said: string) => ({ type: "text", text: said });
   const turn = new Turn(text("I loo"), { type: "turn_resumed", attempt: 1 }, { type: "iteration_restart", iteration: 1, from_seq: 3 });
   const drawn = draw(reply(turn.state));
-  expect(drawn.named<HTMLDetailsElement>("Interrupted · answer resumed").open).toBe(false);
+  expect(drawn.named<HTMLDetailsElement>("Server restarted · answer resumed").open).toBe(false);
   expect(drawn.text).not.toContain("Continued after");
   expect(drawn.find(".waiting").isConnected).toBe(true);
   turn.happen(text("I look."), { type: "usage", input_tokens: 1, output_tokens: 1, estimated: false }, called("t1"), { type: "turn_resumed", attempt: 1 });
   drawn.again(reply(turn.state));
-  expect(drawn.find(".ending[data-kind=continued]").textContent).toContain("Interrupted · answer resumed");
+  expect(drawn.find(".ending[data-kind=continued]").textContent).toContain("Server restarted · answer resumed");
   expect([...drawn.place.querySelectorAll(".part > .markdown")].map((it) => it.textContent)).toEqual(["I look."]);
+  const failed = new Turn(text("I loo"), { type: "iteration_restart", iteration: 1, from_seq: 3 });
+  expect(draw(reply(failed.state)).named("Connection to the model lost · answer resumed").isConnected).toBe(true);
 });
 
 it("shows what the user said meanwhile where the turn took it in", () => {

@@ -1,5 +1,7 @@
 """Markdown as the text that a reader sees, for excerpts: without marks, link targets and table rules.
 
+A formula keeps its source without its signs; a footnote is a line, and nothing refers to it.
+
 Line by line and with patterns that never go back over what they have read, so that it costs the same for
 any text. What it doesn't know stays as it is.
 """
@@ -8,14 +10,23 @@ import re
 from collections.abc import Iterator
 
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-# A line across the page, or the one below a table's head.
-_RULE = re.compile(r"(?:[ \t:]*+[-*_|]){3}[ \t|:*_-]*+")
+# A line across the page, one below a table's head or a heading, or one that only begins or ends a formula.
+_RULE = re.compile(r"(?:[ \t:]*+[-*_|]){3}[ \t|:*_-]*+|[ \t]*+(?:=++|\$\$|\\[\[\]])[ \t]*+")
 _QUOTE = re.compile(r"\A[ \t]*+>[ \t>]*+")
-_HEADING = re.compile(r"\A {0,3}#{1,6}[ \t]++")
+_HEADING = re.compile(r"\A {0,3}#{1,6}[ \t]++|\A {0,3}#{1,6}\Z")
+_HEADING_END = re.compile(r"(?<=[ \t])#++[ \t]*+\Z")
+_FOOTNOTE = re.compile(r"\A {0,3}\[\^[^\[\]\s]++\]:[ \t]*+")
 _BULLET = re.compile(r"\A[ \t]*+[-*+][ \t]++(?:\[[ xX]\][ \t]++)?")
 _CELL_END = re.compile(r"(?<!\\)\|")
-# What no other mark counts in: code, and a sign after a backslash.
-_LITERAL = re.compile(r"`{1,3}([^`]++)`{1,3}|\\([!-/:-@\[-`{-~])")
+# What no other mark counts in: code, a formula, and a sign after a backslash. Money is no formula: there is
+# no blank after a formula's first sign and none before its last, and no digit follows.
+_LITERAL = re.compile(
+    r"`{1,3}([^`]++)`{1,3}"
+    r"|\\\(((?:[^\\]|\\[^()])++)\\\)|\\\[((?:[^\\]|\\[^\[\]])++)\\\]"
+    r"|\$\$((?:[^$\\]|\\.)++)\$\$|\$(?![\s$])((?:[^$\\]|\\.)++)(?<=\S)\$(?![\d$])"
+    r"|\\([!-/:-@\[-`{-~])"
+)
+_REFERENCE = re.compile(r"\[\^[^\[\]\s]++\]")
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()\s\0]*+(?:[ \t]+\"[^\"\0]*+\")?\)")
 _EMPHASIS = re.compile(
     r"(?:\*{1,3}(?=\S)([^*]++)(?<=\S)\*{1,3}|~~(?=\S)([^~]++)(?<=\S)~~"
@@ -41,7 +52,9 @@ def _lines(markdown: str) -> Iterator[str]:
 
 
 def _without_block_marks(line: str) -> str:
-    line = _HEADING.sub("", _QUOTE.sub("", line))
+    line = _FOOTNOTE.sub("", _QUOTE.sub("", line))
+    if heading := _HEADING.match(line):
+        return _HEADING_END.sub("", line[heading.end() :]).rstrip()
     if line.lstrip().startswith("|"):
         return " · ".join(cell.strip() for cell in _CELL_END.split(line.strip(" \t|")))
     return _BULLET.sub("• ", line)
@@ -51,10 +64,10 @@ def _inline(line: str) -> str:
     literals: list[str] = []
 
     def put_aside(match: re.Match[str]) -> str:
-        literals.append(match[1] or match[2])
+        literals.append(match[match.lastindex or 0].strip() or match[0])
         return "\0"
 
-    line = _LITERAL.sub(put_aside, line)
+    line = _REFERENCE.sub("", _LITERAL.sub(put_aside, line))
     line = _LINK.sub(r"\1", _LINK.sub(r"\1", line))  # a link may be around an image
     for _ in range(2):  # bold around italic
         line = _EMPHASIS.sub(lambda match: match[1] or match[2] or match[3], line)
