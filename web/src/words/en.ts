@@ -200,6 +200,7 @@ export const en = {
   ran: (names: string) => `ran ${names}`,
   deniedTools: (names: string) => `denied ${names}`,
   notRun: (names: string) => `didn’t run ${names}`,
+  notAllowed: (names: string) => `wasn’t allowed to run ${names}`,
   andMore: (names: string, more: number, _all: number) => `${names} and ${more} more`,
   runningTools: (names: string) => `Running ${names}`,
   withValues: (text: string, values: string) => `${text}: ${values}`,
