@@ -381,6 +381,7 @@ it("regenerates, edits and forks the message that the user clicks", async () => 
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
   expect(regenerate).toHaveBeenCalledExactlyOnceWith(message, undefined);
+  await vi.waitFor(() => reply.named("Branch from here"));
   await click(reply.named("Branch from here"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };
