@@ -114,7 +114,7 @@ export function tookOf(words: Words, steps: readonly Step[]): string {
 export function outcomeOf(words: Words, steps: readonly Step[]): string {
   const [call, ...more] = callsOf(steps);
   // The summary says that it was denied.
-  return call && !more.length && (hasRun(call) || hindranceOf(call) !== "deniedTools") ? decisionOn(words, call) : "";
+  return call && !more.length && (hasRun(call) || hindranceOf(call) !== "denied") ? decisionOn(words, call) : "";
 }
 
 /** How the request about a call ended; empty if nobody was asked. */
@@ -145,7 +145,8 @@ function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | nu
   if (!hasRun(step)) {
     const why = hindranceOf(step);
     const same = calls.filter((it) => !hasRun(it) && hindranceOf(it) === why);
-    return words[why](withValues(words, same));
+    const say = { denied: words.deniedTools, unanswered: words.notRun, forbidden: words.notAllowed }[why];
+    return say(withValues(words, same));
   }
   const own = words.toolsUsed[step.toolName];
   if (own) return withOwnValues(words, own, calls.filter((it) => hasRun(it) && it.toolName === step.toolName));
@@ -167,10 +168,10 @@ function hasRun({ approval, clientRequest, status }: Call): boolean {
 }
 
 /** Why it didn't run: the user denied it, nobody answered, or a rule doesn't allow it. */
-function hindranceOf({ approval, clientRequest }: Call): "deniedTools" | "notRun" | "notAllowed" {
+function hindranceOf({ approval, clientRequest }: Call): "denied" | "unanswered" | "forbidden" {
   const request = clientRequest ?? approval;
-  if (!request) return "notAllowed";
-  return request.action === "deny" ? "deniedTools" : "notRun";
+  if (!request) return "forbidden";
+  return request.action === "deny" ? "denied" : "unanswered";
 }
 
 /** The called tools and, if there is only one, what tells its calls apart: “`weather`: Oslo, Lima and 4 more”. */

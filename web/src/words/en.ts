@@ -2,7 +2,8 @@ import { grouped } from "./format";
 
 /** Everything the page says, in English. */
 export const en = {
-  locale: "en",
+  /** The English of the browser: times and dates are written as people there do. */
+  locale: globalThis.navigator?.languages.find((it) => /^en\b/.test(it)) ?? "en",
   language: "Language",
   darkMode: "Dark mode",
   lightMode: "Light mode",

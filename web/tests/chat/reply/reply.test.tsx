@@ -126,7 +126,7 @@ it("shows what calls made together gave below their line", () => {
     "It grew [1].",
     "Sources",
   ]);
-  expect(lines(drawn)).toEqual(["Ran sales: 2025, 2026, searched documents · 1 failed"]);
+  expect(lines(drawn)).toEqual(["Ran sales: 2025, 2026, searched documents: growth · 1 failed"]);
 });
 
 it("says what happens now, in the line of the activity where there is one", () => {
