@@ -59,7 +59,7 @@ def test_fingers_find_the_buttons_below_every_message(browser: Browser, server: 
         box = copy.nth(number).bounding_box()
         assert box and box["height"] >= 44
     reply = page.get_by_role("article", name="Reply").first
-    more = reply.get_by_role("button", name="More actions")
+    more = reply.get_by_role("button", name="More for this answer")
     boxes = [it.bounding_box() for it in (copy.nth(1), more, reply.locator("time"))]
     assert len({box["y"] + box["height"] / 2 for box in boxes if box}) == 1, "they are in one row"
     assert max(page.evaluate(GAPS)) < 64
