@@ -27,6 +27,7 @@ def test_user_instructs_every_agent_and_corrects_what_one_remembers(page: Page, 
     page.get_by_role("button", name="Save").last.press("Enter")
     expect(remembered.filter(has_text="Lives in Nice.")).to_be_visible()
     page.get_by_role("button", name="Forget “Likes tea.”").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Forget").click()
     expect(remembered).to_have_count(1)
     page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
     assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]

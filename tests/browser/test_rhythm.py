@@ -58,6 +58,14 @@ def test_fingers_find_the_buttons_below_every_message(browser: Browser, server: 
         expect(copy.nth(number)).to_have_css("opacity", "1")
         box = copy.nth(number).bounding_box()
         assert box and box["height"] >= 44
+    reply = page.get_by_role("article", name="Reply").first
+    more = reply.get_by_role("button", name="More for this answer")
+    boxes = [it.bounding_box() for it in (copy.nth(1), more, reply.locator("time"))]
+    assert len({box["y"] + box["height"] / 2 for box in boxes if box}) == 1, "they are in one row"
+    assert max(page.evaluate(GAPS)) < 64
+    more.tap()
+    page.get_by_role("menuitem", name="Details").tap()
+    expect(page.get_by_role("dialog")).to_be_visible()
     context.close()
 
 

@@ -94,6 +94,9 @@ def test_conversation_is_shared_read_by_its_link_and_revoked(
     expect(dialog).to_contain_text("up to the answer you chose")
     for _ in range(2):
         dialog.get_by_role("button", name="Revoke").first.click()
+        asked = page.get_by_role("alertdialog")
+        expect(asked).to_contain_text("Revoke this link?")
+        asked.get_by_role("button", name="Revoke").click()
     expect(dialog.get_by_role("listitem")).to_have_count(0)
     revoked = page.get_by_text("The link no longer works.").last
     expect(revoked).to_be_visible()

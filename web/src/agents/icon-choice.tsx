@@ -2,6 +2,7 @@ import { type AgentColor, type AgentIcon } from "@threadkeep/client";
 import { useId } from "react";
 
 import { AgentFace, type Face } from "../ui/agent-face";
+import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 
 interface Props {
@@ -13,20 +14,22 @@ interface Props {
 /** An agent's icon and its colour, each shown as it will look. */
 export function IconChoice({ agent, onIcon, onColor }: Props) {
   const agentWords = useAgentWords();
+  const words = useWords();
+  const face = { ...agent, name: agent.name.trim() || words.agent };
   return (
     <div className="icon-choices">
       <Tiles
         legend={agentWords.icon}
         names={agentWords.icons}
         chosen={agent.icon}
-        faceOf={(icon) => ({ ...agent, icon })}
+        faceOf={(icon) => ({ ...face, icon })}
         onChoose={onIcon}
       />
       <Tiles
         legend={agentWords.color}
         names={agentWords.colors}
         chosen={agent.color}
-        faceOf={(color) => ({ ...agent, color })}
+        faceOf={(color) => ({ ...face, color })}
         onChoose={onColor}
       />
     </div>

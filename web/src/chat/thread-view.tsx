@@ -166,7 +166,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         </p>
       )}
       {isLost && (
-        <p className="banner lost" role="status">
+        <p className="banner lost" role="status" data-running={running || undefined}>
           {words.connectionLost}
         </p>
       )}

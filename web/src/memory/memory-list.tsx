@@ -60,12 +60,16 @@ export function MemoryList({ agent }: { agent: AgentView }) {
     const question = { title: memoryWords.forgetAllOf(agent.name), text: memoryWords.forgetAllText, action: memoryWords.forgetAll };
     if (await confirmed(question)) await change(api.send("DELETE", path), memoryWords.forgotten);
   };
+  const forget = async ({ id, content }: MemoryView) => {
+    const question = { title: memoryWords.forgetOne, text: memoryWords.forgetOneText(content), action: memoryWords.forget };
+    if (await confirmed(question)) await change(api.send("DELETE", `${path}/${id}`), memoryWords.forgotten);
+  };
   return (
     <>
       <Memories
         all={loaded.value}
         onChange={({ id }, content) => change(api.send("PATCH", `${path}/${id}`, { content }))}
-        onForget={({ id }) => void change(api.send("DELETE", `${path}/${id}`), memoryWords.forgotten)}
+        onForget={(memory) => void forget(memory)}
       />
       <button type="button" className="danger" onClick={() => void forgetAll()}>
         {memoryWords.forgetAll}

@@ -8,7 +8,7 @@ import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { token } from "../api/api";
 import { useSearch } from "../hooks/use-search";
 import { useSignOut } from "../hooks/use-sign-out";
-import { agents, inOrder, listedAgentName } from "../state/agents";
+import { agents, inOrder, isGuide, listedAgentName } from "../state/agents";
 import { conversations } from "../state/front-end";
 import { minute } from "../state/minute";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
@@ -159,7 +159,7 @@ export function Palette() {
         ))}
       </div>
       <p className={choices.length ? "unseen" : "nothing"} role="status">
-        {!choices.length ? (hindrance ?? searchWords.nothing(/\s/.test(wanted), isFiltered)) : hits.length && !isSearching ? searchWords.resultCount(countOf(hits)) : ""}
+        {!choices.length ? (hindrance ?? searchWords.nothing(/\s/.test(wanted), isFiltered)) : hits.length && !isSearching ? searchWords.resultCount(countOf(hits), hasMore) : ""}
       </p>
       {!choices.length && hindrance === null && isFiltered && (
         <button
@@ -229,8 +229,10 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
 
   function actions(): Choice[] {
     const isDark = worn === "dark";
+    const guide = all.find(isGuide);
     return [
       { id: "new", label: words.newConversation, hint: `${COMMAND} ⇧ O`, run: () => go({ name: "new", agentId: null }) },
+      ...(guide ? [{ id: "tour", label: words.takeTour, run: () => go({ name: "new", agentId: guide.id }) }] : []),
       { id: "agents", label: words.agents, run: () => go({ name: "agents" }) },
       { id: "newAgent", label: words.newAgent, run: () => go({ name: "agent", id: "new" }) },
       { id: "briefings", label: words.briefings, run: () => go({ name: "briefings" }) },

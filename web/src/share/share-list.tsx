@@ -1,6 +1,7 @@
 import { type ShareView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
+import { confirmed } from "../state/confirmation";
 import { minute } from "../state/minute";
 import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
@@ -20,6 +21,7 @@ export function ShareList({ shares, onRevoke }: Props) {
   const now = useStore(minute);
   if (!shares.length) return null;
   const revoke = async (share: ShareView) => {
+    if (!(await confirmed({ title: shareWords.revokeSure, text: shareWords.revokeText, action: shareWords.revoke }))) return;
     try {
       await onRevoke(share);
       toast(shareWords.revoked);
@@ -33,7 +35,7 @@ export function ShareList({ shares, onRevoke }: Props) {
     const isOver = expiresAt !== null && Date.parse(expiresAt) <= now;
     return [
       shareWords.messages(share.messageCount),
-      share.tools ? "" : shareWords.onlyText,
+      share.tools ? shareWords.toolsToo : shareWords.onlyText,
       isOver ? shareWords.expired : expiresAt && shareWords.expiresAt(dateTime(expiresAt, words.locale)),
     ];
   };

@@ -30,7 +30,12 @@ export function ConversationList({ openId }: { openId: string | null }) {
   const groups = useMemo(() => groupedByDay(items, new Date(today)), [items, today]);
   const rows = useMemo(() => groups.flatMap(({ members }) => members), [groups]);
   const search = useRef<HTMLButtonElement>(null);
-  const { list, windows, look } = useRowWindow(groups);
+  const { list, windows, look, show } = useRowWindow(groups);
+  /** The conversation that was scrolled to, when it was opened. */
+  const shownId = useRef<string>(null);
+  useEffect(() => {
+    if (openId === null || (openId !== shownId.current && show(openId))) shownId.current = openId;
+  });
   useRowFocus(list);
   /** The row that had the focus last stays mounted, however far the user scrolls. */
   const [focusedId, setFocusedId] = useState<string>();

@@ -55,7 +55,16 @@ export function useRowWindow(groups: readonly RowGroup[]) {
     before.current = tops;
     look();
   }, [look, groups, heading, row]);
-  return { list, windows: rowsNear(groups, view), look };
+  /** Scrolls to a row that is out of sight; false if it isn't in the list. */
+  const show = (id: string) => {
+    const box = list.current!;
+    const top = topsOf(groups, heading, row).get(id);
+    if (top === undefined) return false;
+    if (top < box.scrollTop) box.scrollTop = top - heading;
+    else if (top + row > box.scrollTop + box.clientHeight) box.scrollTop = top + 2 * row - box.clientHeight;
+    return true;
+  };
+  return { list, windows: rowsNear(groups, view), look, show };
 }
 
 function isSame(one: View, other: View): boolean {

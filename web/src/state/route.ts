@@ -30,7 +30,7 @@ export function parseRoute(hash: string): Route {
     return { name: "conversation", id, seq: Number(seq), ...(branchId && { branchId }) };
   }
   if (name === "agents" && id) {
-    const tab = AGENT_TABS.find((it) => it === seq);
+    const tab = AGENT_TABS.find((it) => it === (seq === "advanced" ? "limits" : seq)); // as the tab is called
     return { name: "agent", id, ...(tab && { tab }) };
   }
   const plain = PLAIN.find((it) => it === name);

@@ -113,7 +113,8 @@ export function tookOf(words: Words, steps: readonly Step[]): string {
 /** How the request about the only call ended; several have it in their own lines. */
 export function outcomeOf(words: Words, steps: readonly Step[]): string {
   const [call, ...more] = callsOf(steps);
-  return call && !more.length ? decisionOn(words, call) : "";
+  // The summary says that it was denied.
+  return call && !more.length && (hasRun(call) || hindranceOf(call) !== "denied") ? decisionOn(words, call) : "";
 }
 
 /** How the request about a call ended; empty if nobody was asked. */
@@ -142,12 +143,22 @@ function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | nu
   if (step.type === "notice") return null;
   const calls = callsOf(steps);
   if (!hasRun(step)) {
-    const isDenied = wasDenied(step);
-    const same = calls.filter((it) => !hasRun(it) && wasDenied(it) === isDenied);
-    return (isDenied ? words.deniedTools : words.notRun)(withValues(words, same));
+    const why = hindranceOf(step);
+    const same = calls.filter((it) => !hasRun(it) && hindranceOf(it) === why);
+    const say = { denied: words.deniedTools, unanswered: words.notRun, forbidden: words.notAllowed }[why];
+    return say(withValues(words, same));
   }
+  const own = words.toolsUsed[step.toolName];
+  if (own) return withOwnValues(words, own, calls.filter((it) => hasRun(it) && it.toolName === step.toolName));
   const others = calls.filter((it) => hasRun(it) && !words.toolsUsed[it.toolName]);
-  return words.toolsUsed[step.toolName] ?? words.ran(withValues(words, others));
+  return words.ran(withValues(words, others));
+}
+
+/** What one of our own tools did: for what it searched, or how often it did something. */
+function withOwnValues(words: Words, done: string, calls: readonly Call[]): string {
+  const values = calls[0]!.toolName === "search_documents" ? valuesOf(words, calls) : "";
+  if (values) return words.withValues(done, values);
+  return calls.length > 1 ? `${done} ×${calls.length}` : done;
 }
 
 /** Whether its tool received it: nobody denied it, and it doesn't wait for a decision that never came. */
@@ -156,19 +167,26 @@ function hasRun({ approval, clientRequest, status }: Call): boolean {
   return status !== "denied" && action !== undefined && action !== "expire";
 }
 
-/** Whether the user denied it; otherwise a rule did, or nobody answered. */
-function wasDenied({ approval, clientRequest }: Call): boolean {
-  return (clientRequest ?? approval)?.action === "deny";
+/** Why it didn't run: the user denied it, nobody answered, or a rule doesn't allow it. */
+function hindranceOf({ approval, clientRequest }: Call): "denied" | "unanswered" | "forbidden" {
+  const request = clientRequest ?? approval;
+  if (!request) return "forbidden";
+  return request.action === "deny" ? "denied" : "unanswered";
 }
 
 /** The called tools and, if there is only one, what tells its calls apart: “`weather`: Oslo, Lima and 4 more”. */
 function withValues(words: Words, calls: readonly Call[]): string {
   const names = new Set(calls.map((it) => it.toolName));
-  const values = names.size === 1 ? [...new Set(previewsOf(calls).filter(Boolean))] : [];
-  if (!values.length) return named(words, calls);
+  const values = names.size === 1 && valuesOf(words, calls);
+  return values ? words.withValues(`\`${[...names][0]}\``, values) : named(words, calls);
+}
+
+/** What tells the calls of one tool apart; empty if nothing does. */
+function valuesOf(words: Words, calls: readonly Call[]): string {
+  const values = [...new Set(previewsOf(calls).filter(Boolean))];
   const shown = values.slice(0, MOST_VALUES).join(words.comma);
   const more = calls.length - Math.min(values.length, MOST_VALUES);
-  return words.withValues(`\`${[...names][0]}\``, more > 0 ? words.andMore(shown, more, calls.length) : shown);
+  return values.length && more > 0 ? words.andMore(shown, more, calls.length) : shown;
 }
 
 /** The names of the called tools, each once. */
@@ -180,8 +198,14 @@ function named(words: Words, calls: readonly Call[]): string {
   return names.length > MOST_NAMES ? words.andMore(shown, names.length - MOST_NAMES, names.length) : shown;
 }
 
+/** A call as far as its preview needs it; edited arguments are those that its tool received. */
+export interface Previewed {
+  arguments: Record<string, unknown>;
+  approval?: { arguments?: Record<string, unknown> | null } | null;
+}
+
 /** For each call of one tool, the argument that tells it from the others; of a single one, the first that can be read. */
-export function previewsOf(calls: readonly Call[]): string[] {
+export function previewsOf(calls: readonly Previewed[]): string[] {
   const all = calls.map((it) => it.approval?.arguments ?? it.arguments);
   const keys = [...new Set(all.flatMap(Object.keys))].filter((key) => all.some((it) => shortened(it[key])));
   const differs = (key: string) => new Set(all.map((it) => shortened(it[key]))).size === all.length;

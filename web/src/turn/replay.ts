@@ -33,6 +33,15 @@ export function replayOf(events: readonly TurnEvent[]): Replay {
   return { events, times, positions, duration: position, leftOut: time - position };
 }
 
+/** A crash is played with what came just before it. */
+const BEFORE_CRASH_MS = 1500;
+
+/** Just before the server was first gone; null if it never was. */
+export function crashIn({ events, positions }: Replay): number | null {
+  const resumed = events.findIndex(({ type }) => type === "turn_resumed");
+  return resumed < 1 ? null : Math.max(0, positions[resumed - 1]! - BEFORE_CRASH_MS);
+}
+
 /** How many events have been played at a position. */
 export function playedAt({ positions }: Replay, position: number): number {
   let [from, to] = [0, positions.length];

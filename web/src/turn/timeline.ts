@@ -5,9 +5,13 @@ Where the log is gone, the server makes the events from the reply's parts (a rep
 
 import { type TurnEvent } from "@threadkeep/client";
 
+import { previewsByCall, type Named } from "./previews";
+
 export interface Span {
   kind: "model" | "tool" | "retrieval" | "waiting";
   title: string;
+  /** What tells a tool's call from its others. */
+  preview?: string;
   /** Milliseconds from the turn's start. */
   from: number;
   to: number;
@@ -27,6 +31,9 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
   const spans: Span[] = [];
   const openTools = new Map<string, Span>();
   const openRequests = new Map<string, Span>();
+  const calls = new Map<Span, Named>();
+  /** The calls that wait for a decision, which may change their arguments. */
+  const asking = new Map<string, Named>();
   let call: Span | null = null;
   /** The call that was cut off, until it is made again. */
   let cutOff: Span | null = null;
@@ -60,11 +67,15 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         const span: Span = { kind: "waiting", title: "", from: at, to: end, ok: true };
         openRequests.set(event.request_id, span);
         spans.push(span);
+        const about = calls.get(openTools.get(event.tool_call_id ?? "")!);
+        if (about) asking.set(event.request_id, about);
         break;
       }
       case "approval_response": {
         const span = openRequests.get(event.request_id);
         if (span) span.to = at;
+        const about = asking.get(event.request_id);
+        if (about) about.approval = { arguments: event.arguments };
         break;
       }
       case "usage":
@@ -85,6 +96,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
         }
         const span: Span = { kind: "tool", title: event.tool_name, from: at, to: end, ok: true };
         openTools.set(event.tool_call_id, span);
+        calls.set(span, { toolName: event.tool_name, server: event.server, arguments: event.arguments ?? {} });
         spans.push(span);
         break;
       }
@@ -104,5 +116,7 @@ export function timelineOf(events: readonly TurnEvent[]): Timeline {
     }
     lastAt = at;
   }
+  const previews = previewsByCall([...calls.values()]);
+  for (const [span, call] of calls) if (previews.get(call)) span.preview = previews.get(call);
   return { spans, duration: end };
 }

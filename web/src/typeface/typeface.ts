@@ -9,7 +9,9 @@ const KEPT = "threadkeep.typeface";
 /** How long the first paint waits for a typeface that the browser has kept. */
 const MOST_WAIT_MS = 100;
 /** Where a text is read: other letters would break its lines elsewhere. */
-const READ = ".messages .entry, .shared-conversation";
+const READ = ".messages .entry";
+/** Whoever reads a share goes nowhere else: it gets its letters before it is read on, or never. */
+const SHARED = ".shared-conversation";
 
 const weight = `${WEIGHTS.min} ${WEIGHTS.max}`;
 const faceOf = (url: string, unicodeRange: string) => new FontFace("Inter", `url(${url})`, { weight, unicodeRange });
@@ -43,8 +45,14 @@ export async function bringTypeface(): Promise<void> {
   if (document.readyState !== "complete") await new Promise((resolve) => window.addEventListener("load", resolve, { once: true }));
   const faces = await load().catch(() => null); // then it stays the system's
   if (!faces) return;
-  if (document.querySelector(READ)) await nextChange();
+  if (document.querySelector(READ) || isReadOn(document.querySelector(SHARED))) await nextChange();
   show(faces);
+}
+
+/** Whether somebody has begun to scroll or to select: until then, letters that are as wide move next to nothing. */
+function isReadOn(shared: Element | null): boolean {
+  const scroller = shared?.closest(".scroller") ?? document.scrollingElement;
+  return shared !== null && ((scroller?.scrollTop ?? 0) > 0 || getSelection()?.isCollapsed === false);
 }
 
 /** Until the user goes elsewhere, on the page or to another tab. */

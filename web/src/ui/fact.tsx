@@ -1,8 +1,10 @@
 import "../styles/facts.css";
 
+import { type ReactNode } from "react";
+
 interface Props {
   name: string;
-  value: string;
+  value: ReactNode;
   /** Said of the value in small letters. */
   note?: string;
   /** Whether it has a line of its own. */

@@ -2,7 +2,8 @@ import { grouped } from "./format";
 
 /** Everything the page says, in English. */
 export const en = {
-  locale: "en",
+  /** The English of the browser: times and dates are written as people there do. */
+  locale: globalThis.navigator?.languages.find((it) => /^en\b/.test(it)) ?? "en",
   language: "Language",
   darkMode: "Dark mode",
   lightMode: "Light mode",
@@ -201,6 +202,7 @@ export const en = {
   ran: (names: string) => `ran ${names}`,
   deniedTools: (names: string) => `denied ${names}`,
   notRun: (names: string) => `didn’t run ${names}`,
+  notAllowed: (names: string) => `wasn’t allowed to run ${names}`,
   andMore: (names: string, more: number, _all: number) => `${names} and ${more} more`,
   runningTools: (names: string) => `Running ${names}`,
   withValues: (text: string, values: string) => `${text}: ${values}`,

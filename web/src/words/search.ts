@@ -11,7 +11,8 @@ const en = {
   recent: "Recent",
   toChoose: "to choose",
   toOpen: "to open",
-  resultCount: (count: number) => (count === 1 ? "1 conversation found" : `${grouped(count)} conversations found`),
+  resultCount: (count: number, hasMore: boolean) =>
+    count === 1 && !hasMore ? "1 conversation found" : `${grouped(count)}${hasMore ? "+" : ""} conversations found`,
   /** There are at least so many where older messages haven’t been searched yet. */
   moreHere: (count: number, isAtLeast: boolean) => `${grouped(count)}${isAtLeast ? "+" : ""} more in this conversation`,
   moreResults: "Show older results",
@@ -48,7 +49,7 @@ const zh: typeof en = {
   recent: "最近",
   toChoose: "选择",
   toOpen: "打开",
-  resultCount: (count: number) => `找到 ${grouped(count)} 个对话`,
+  resultCount: (count: number, hasMore: boolean) => `找到 ${grouped(count)}${hasMore ? "+" : ""} 个对话`,
   moreHere: (count, isAtLeast) => `此对话中还有 ${grouped(count)}${isAtLeast ? "+" : ""} 条`,
   moreResults: "显示更早的结果",
   anyAgent: "所有智能体",

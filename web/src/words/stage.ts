@@ -7,13 +7,13 @@ import { language, type Language } from "../state/preferences";
 const en = {
   there: "Server connected",
   gone: "Server gone · resuming…",
-  back: "Server back · continued from the log",
+  back: "Server back · steps kept, text written again",
 };
 
 const zh: typeof en = {
   there: "服务器已连接",
   gone: "服务器中断 · 正在恢复…",
-  back: "服务器已恢复 · 从日志继续",
+  back: "服务器已恢复 · 步骤已保留，文字重新生成",
 };
 
 export const stageWords: Record<Language, typeof en> = { en, zh };

@@ -198,6 +198,7 @@ export const zh: Words = {
   ran: (names: string) => `运行了 ${names}`,
   deniedTools: (names: string) => `已拒绝 ${names}`,
   notRun: (names: string) => `未运行 ${names}`,
+  notAllowed: (names: string) => `未获准运行 ${names}`,
   andMore: (names: string, _more: number, all: number) => `${names} 等 ${all} 个`,
   runningTools: (names: string) => `正在运行 ${names}`,
   withValues: (text: string, values: string) => `${text}：${values}`,

@@ -31,9 +31,12 @@ it.each<[string, Step[], string, string]>([
   ["a short thought", [thought("Hm.", 7)], "Thought", "已思考"],
   ["a thought before a tool", [thought("Hm.", 3200), call("get_sales")], "Ran `get_sales`", "运行了 `get_sales`"],
   ["a search and tools", [search("growth"), call("sales"), call("sales"), call("read")], "Searched for “growth”, ran `sales` ×2, `read`", "搜索了“growth”、运行了 `sales` ×2、`read`"],
-  ["our own tools", [call("search_documents"), call("promptx_recall"), call("search_documents")], "Searched documents, checked memory", "查阅了文档、查阅了记忆"],
+  ["our own tools", [call("search_documents"), call("promptx_recall"), call("search_documents")], "Searched documents ×2, checked memory", "查阅了文档 ×2、查阅了记忆"],
+  ["searches with a query", ["growth", "prices", "stock"].map((query) => call("search_documents", { arguments: { query } })), "Searched documents: growth, prices and 1 more", "查阅了文档：growth、prices 等 3 个"],
+  ["two memories", ["tea", "Lyon"].map((content) => call("promptx_remember", { arguments: { content } })), "Saved to memory ×2", "更新了记忆 ×2"],
   ["a call that the user denied", [call("read"), call("send_mail", { status: "denied", approval: { requestId: "r", message: "", expiresAt: "", action: "deny" } })], "Ran `read`, denied `send_mail`", "运行了 `read`、已拒绝 `send_mail`"],
-  ["a call that a rule denied", [call("send_mail", { status: "denied" })], "Didn’t run `send_mail`", "未运行 `send_mail`"],
+  ["a call that a rule denied", [call("send_mail", { status: "denied" })], "Wasn’t allowed to run `send_mail`", "未获准运行 `send_mail`"],
+  ["a call that nobody decided about", [call("send_mail", { status: "denied", approval: { requestId: "r", message: "", expiresAt: "", action: "expire" } })], "Didn’t run `send_mail`", "未运行 `send_mail`"],
   ["one call", [call("weather", { arguments: { days: 3, place: "Oslo" } })], "Ran `weather`: 3", "运行了 `weather`：3"],
   ["calls of one tool", ["Oslo", "Lima", "Bonn", "Rome", "Cairo", "Quito"].map((place) => call("weather", { arguments: { unit: "C", place } })), "Ran `weather`: Oslo, Lima and 4 more", "运行了 `weather`：Oslo、Lima 等 6 个"],
   ["an argument with marks", [call("run", { arguments: { command: "echo `date`\n\u202e now" } })], "Ran `run`: echo 'date' now", "运行了 `run`：echo 'date' now"],
@@ -56,6 +59,7 @@ it("tells how the request about the only call ended", () => {
   expect(outcomeOf(en, [asked({ action: "allow", scope: "conversation" })])).toBe("allowed for this conversation");
   expect(outcomeOf(en, [asked({ action: "edit" })])).toBe("allowed with changes");
   expect(outcomeOf(en, [asked({}, "denied")])).toBe("not answered");
+  expect(outcomeOf(en, [asked({ action: "deny" }, "denied")])).toBe(""); // the summary says so
   expect(outcomeOf(en, [call("b")])).toBe("");
   expect(outcomeOf(en, [asked({ action: "allow" }), call("b")])).toBe("");
 });

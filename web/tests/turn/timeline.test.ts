@@ -79,3 +79,20 @@ it("shows a model call that was cut off beside the one that was made again, and 
     ["waiting", 610, 900, false],
   ]);
 });
+
+it("tells the calls of a tool apart by what they were about, as the user allowed them", () => {
+  const called = (seq: number, id: string, city: string) =>
+    at(seq, seq, { type: "tool_call", tool_call_id: id, tool_name: "weather", server: "office", arguments: { unit: "C", city } });
+  const { spans } = timelineOf([
+    called(1, "a", "Oslo"),
+    called(2, "b", "Lima"),
+    at(3, 3, { type: "approval_request", request_id: "r", kind: "tool", message: "", expires_at: 0, tool_call_id: "b" }),
+    at(4, 4, { type: "approval_response", request_id: "r", action: "edit", arguments: { unit: "C", city: "Cusco" } }),
+    at(5, 5, { type: "tool_call", tool_call_id: "c", tool_name: "now", server: "office", arguments: {} }),
+  ]);
+  expect(spans.filter(({ kind }) => kind === "tool").map(({ title, preview }) => [title, preview])).toEqual([
+    ["weather", "Oslo"],
+    ["weather", "Cusco"],
+    ["now", undefined],
+  ]);
+});

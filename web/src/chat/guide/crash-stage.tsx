@@ -4,6 +4,7 @@ import { contentOf, type Part, type Thread } from "@threadkeep/client";
 import { useSelected } from "@threadkeep/react";
 import { useEffect, useState } from "react";
 
+import { replayCrashOf } from "../../state/crash-replay";
 import { openTurn, route } from "../../state/route";
 import { useStageWords } from "../../words/stage";
 
@@ -32,7 +33,9 @@ export function CrashStage({ thread }: { thread: Thread }) {
       // It has ended.
       setTimeout(() => {
         const at = route.get();
-        if (at.name === "conversation" && at.id === thread.id && !thread.state.get().live) openTurn(turnId);
+        if (at.name !== "conversation" || at.id !== thread.id || thread.state.get().live) return;
+        replayCrashOf(turnId);
+        openTurn(turnId);
       }, REPLAY_AFTER_MS);
     };
   }, [turnId, isBack, thread]);

@@ -7,6 +7,7 @@ import { BellRing, Plus } from "lucide-react";
 import { agentName, agents, inOrder, isGuide, listedAgentName } from "../../state/agents";
 import { approvals, conversations } from "../../state/front-end";
 import { minute } from "../../state/minute";
+import { isReached as reached } from "../../state/reachability";
 import { hrefOf } from "../../state/route";
 import { AgentFace } from "../../ui/agent-face";
 import { focusRequest } from "../../ui/focus-request";
@@ -18,6 +19,8 @@ import { useHomeWords } from "../../words/home";
 import { useRequestWords } from "../../words/requests";
 
 const MOST_CARDS = 6;
+/** Beside so many cards there is no room for another one. */
+const IN_A_ROW = 3;
 const MOST_STARTERS = 2;
 const MOST_RECENT = 6;
 const MOST_REQUESTS = 4;
@@ -31,7 +34,10 @@ interface Props {
 export function HomeSections({ agent, onStart }: Props) {
   const words = useWords();
   const homeWords = useHomeWords();
-  const others = inOrder(useStore(agents)).filter((it) => it.id !== agent?.id);
+  const all = useStore(agents);
+  const isReached = useStore(reached);
+  const others = inOrder(all).filter((it) => it.id !== agent?.id);
+  const hasRoom = others.length < IN_A_ROW;
   const open = useStore(approvals.items);
   const { items, state } = useStore(conversations.state);
   const recent = items.slice(0, MOST_RECENT);
@@ -42,32 +48,37 @@ export function HomeSections({ agent, onStart }: Props) {
           <header>
             <h2 id="home-requests">{homeWords.requests}</h2>
           </header>
-          <ul className="home-rows">
+          <ul className="home-rows requests">
             {open.slice(0, MOST_REQUESTS).map((it) => (
               <RequestRow key={it.requestId} request={it} />
             ))}
           </ul>
         </section>
       )}
-      <section aria-labelledby="home-agents">
-        <header>
-          <h2 id="home-agents">{words.agents}</h2>
-          <a href={hrefOf({ name: "agents" })}>{homeWords.allAgents}</a>
-        </header>
-        <ul className="home-cards">
-          {others.slice(0, MOST_CARDS).map((it) => (
-            <AgentCard key={it.id} agent={it} onStart={onStart} />
-          ))}
-          {others.length < MOST_CARDS && (
-            <li className="home-card add">
-              <a href={hrefOf({ name: "agent", id: "new" })}>
-                <Plus aria-hidden /> {words.newAgent}
-              </a>
-              <p>{homeWords.newAgentAbout}</p>
-            </li>
-          )}
-        </ul>
-      </section>
+      {(isReached || all.length > 0) && (
+        <section aria-labelledby="home-agents">
+          <header>
+            <h2 id="home-agents">{words.agents}</h2>
+            <span>
+              {!hasRoom && <a href={hrefOf({ name: "agent", id: "new" })}>{words.newAgent}</a>}
+              <a href={hrefOf({ name: "agents" })}>{homeWords.allAgents}</a>
+            </span>
+          </header>
+          <ul className="home-cards">
+            {others.slice(0, MOST_CARDS).map((it) => (
+              <AgentCard key={it.id} agent={it} onStart={onStart} />
+            ))}
+            {hasRoom && (
+              <li className="home-card add">
+                <a href={hrefOf({ name: "agent", id: "new" })}>
+                  <Plus aria-hidden /> {words.newAgent}
+                </a>
+                <p>{homeWords.newAgentAbout}</p>
+              </li>
+            )}
+          </ul>
+        </section>
+      )}
       {recent.length > 0 && (
         <section aria-labelledby="home-recent">
           <header>
@@ -148,7 +159,8 @@ function RecentRow({ conversation: { id, title, agentId, updatedAt } }: { conver
           {title || words.untitled}
         </span>
         <small>
-          {listedAgentName(all, agentId, words.deletedAgent)} · {relativeTime(updatedAt, words.locale, now) || words.justNow}
+          {all.length > 0 && `${listedAgentName(all, agentId, words.deletedAgent)} · `}
+          {relativeTime(updatedAt, words.locale, now) || words.justNow}
         </small>
       </a>
     </li>

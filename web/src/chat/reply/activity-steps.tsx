@@ -2,7 +2,8 @@ import { type PartOf } from "@threadkeep/client";
 import { Ban, Check, CircleAlert, CircleHelp, Lightbulb, RotateCw, Search, type LucideIcon } from "lucide-react";
 import { type ReactNode } from "react";
 
-import { previewsOf, type Now } from "../../turn/activity";
+import { type Now } from "../../turn/activity";
+import { previewsByCall } from "../../turn/previews";
 import { type Step } from "../../turn/segments";
 import { useWords, type Words } from "../../words";
 import { capitalized, duration } from "../../words/format";
@@ -45,17 +46,6 @@ export function ActivitySteps({ steps, waiting, progress }: Props) {
         </li>
       ))}
     </ol>
-  );
-}
-
-/** For each call what tells it from others of its tool. */
-export function previewsByCall(calls: readonly Call[]): ReadonlyMap<Call, string> {
-  const isSame = (one: Call, other: Call) => one.toolName === other.toolName && one.server === other.server;
-  return new Map(
-    calls.map((call) => {
-      const same = calls.filter((it) => isSame(it, call));
-      return [call, previewsOf(same)[same.indexOf(call)]!];
-    }),
   );
 }
 

@@ -33,10 +33,12 @@ export const Activity = memo(
       >
         <summary onPointerEnter={() => setNear(true)} onFocus={() => setNear(true)}>
           {live ? <i className={isWaitingForUser(steps, now.waiting) ? "beat asks" : "beat"} aria-hidden /> : <Icon aria-hidden />}
-          <span className="summary-text" dir="auto">
-            <WithCode text={live ? latest(words, steps, now) : summary(words, steps)} />
+          <span className="line">
+            <span className="summary-text" dir="auto">
+              <WithCode text={live ? latest(words, steps, now) : summary(words, steps)} />
+            </span>
+            {!live && <Remarks steps={steps} />}
           </span>
-          {!live && <Remarks steps={steps} />}
           <ChevronRight aria-hidden className="fold" />
         </summary>
         {isOpen && list && <list.ActivitySteps steps={steps} {...now} />}

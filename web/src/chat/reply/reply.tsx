@@ -1,12 +1,11 @@
 import { citationsOf, contentOf, hitsOf, isBlank, waitingCalls, waitsForUser, type FeedbackBody, type LiveReply, type Message, type Part } from "@threadkeep/client";
-import { GitFork, History, Info } from "lucide-react";
+import { History } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { useChunk } from "../../hooks/use-chunk";
 import { isLive, liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { CopyButton } from "../../ui/copy-button";
-import { IconButton } from "../../ui/icon-button";
 import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import { type Decide } from "../requests/use-decision";
@@ -45,7 +44,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
   const [source, setSource] = useState<number | null>(null);
   const [judged, setJudged] = useState<"rating" | "trying" | null>(null);
   const judging = useChunk(loadJudging, !running);
-  const { parts, turnId } = message;
+  const { parts } = message;
   const segments = useMemo(() => shownSegments(parts, running), [parts, running]);
   const liveAt = running ? liveActivity(segments) : -1;
   const citations = useMemo(() => citationsOf(parts), [parts]);
@@ -104,9 +103,9 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
           {children}
           {hasText && <CopyButton text={contentOf(parts)} shown={article} />}
           {!(isLast && isIncomplete(message)) && regenerate()}
-          {judging && <judging.JudgingButtons agentId={agentId} message={message} onOpen={setJudged} onRate={onRate} />}
-          {onFork && <IconButton icon={GitFork} label={words.fork} onClick={onFork} />}
-          {turnId && <IconButton icon={Info} label={words.details} onClick={() => onDetails(turnId)} />}
+          {judging && (
+            <judging.ReplyButtons agentId={agentId} message={message} onOpen={setJudged} onRate={onRate} onFork={onFork} onDetails={onDetails} />
+          )}
           <MessageTime at={message.completedAt ?? message.createdAt} />
         </div>
       )}

@@ -33,7 +33,7 @@ export function Receipt({ receipt, conversationId, usage }: Props) {
         {prefixShare !== null && (
           <Fact name={turnWords.prefixShare} value={prefixShare.toLocaleString(words.locale, { style: "percent" })} />
         )}
-        {tools.length > 0 && <Fact wide name={turnWords.contextTools} value={tools.join(", ")} />}
+        {tools.length > 0 && <Fact wide name={turnWords.contextTools} value={<Tools names={tools} />} />}
         {files.length > 0 && <Fact wide name={turnWords.contextFiles} value={files.map((it) => it.fileName).join(", ")} />}
       </dl>
       {usage && cached > 0 && (
@@ -57,6 +57,23 @@ export function Receipt({ receipt, conversationId, usage }: Props) {
       )}
       {messageIds.length > 0 && <SentMessages conversationId={conversationId} ids={messageIds} />}
     </>
+  );
+}
+
+/** The tools that the model could call, by their own names; those of other servers come to it as `server__tool`. */
+function Tools({ names }: { names: readonly string[] }) {
+  return (
+    <ul className="named-tools">
+      {names.map((name) => {
+        const [server, ...tool] = name.split("__");
+        return (
+          <li key={name}>
+            <code>{tool.length ? tool.join("__") : name}</code>
+            {tool.length > 0 && <small>{server}</small>}
+          </li>
+        );
+      })}
+    </ul>
   );
 }
 

@@ -2,7 +2,7 @@ import { type LiveReply, type TurnEvent } from "@threadkeep/client";
 import { Pause, Play, RotateCcw } from "lucide-react";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-import { nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../turn/replay";
+import { crashIn, nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../turn/replay";
 import { type Timeline } from "../../turn/timeline";
 import { useWords } from "../../words";
 import { duration } from "../../words/format";
@@ -23,14 +23,16 @@ interface Props {
   timeline: Timeline;
   /** What a replay without the event log is made from. */
   source?: string;
+  /** Whether it plays at once, from where the server crashed. */
+  fromCrash?: boolean;
 }
 
 /** Replays a turn: the growing reply, and the step at each moment. */
-export function ReplayPlayer({ dialog, before, events, timeline, source }: Props) {
+export function ReplayPlayer({ dialog, before, events, timeline, source, fromCrash = false }: Props) {
   const words = useWords();
   const turnWords = useTurnWords();
   const replay = useMemo(() => replayOf(events), [events]);
-  const player = usePlayer(replay.duration);
+  const player = usePlayer(replay.duration, fromCrash ? crashIn(replay) : null);
   const { isPlaying, isAtEnd, speed, setSpeed } = player;
   const box = useRef<HTMLDivElement>(null);
   // The whole reply is the tallest: reserving its height keeps what is below in place.

@@ -35,10 +35,12 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
           >
             {onSeek ? (
               <button type="button" className="title" title={turnWords.goToStep(title)} onClick={() => onSeek(span.from)}>
-                {span.kind === "tool" ? <code>{title}</code> : title}
+                <Title span={span} title={title} />
               </button>
             ) : (
-              <span className="title">{span.kind === "tool" ? <code>{title}</code> : title}</span>
+              <span className="title">
+                <Title span={span} title={title} />
+              </span>
             )}
             <small>{duration(span.to - span.from)}</small>
             <span className="track" aria-hidden>
@@ -56,11 +58,23 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
   );
 }
 
-export function titleOf(words: Words, turnWords: TurnWords, { kind, title, superseded }: Span): string {
+/** A tool's name is code; what its call was about is not. */
+function Title({ span: { kind, title: name, preview }, title }: { span: Span; title: string }) {
+  if (kind !== "tool") return title;
+  return (
+    <>
+      <code>{name}</code>
+      {preview && title.slice(name.length)}
+    </>
+  );
+}
+
+export function titleOf(words: Words, turnWords: TurnWords, { kind, title, preview, superseded }: Span): string {
   if (kind === "waiting") return turnWords.waitedForYou;
   if (kind === "model") {
     const name = turnWords.modelCall(Number(title));
     return superseded ? turnWords.supersededCall(name) : name;
   }
-  return kind === "retrieval" ? capitalized(words.searchedFor(title)) : title;
+  if (kind === "retrieval") return capitalized(words.searchedFor(title));
+  return preview ? words.withValues(title, preview) : title;
 }

@@ -4,8 +4,9 @@ import "../../styles/turn.css";
 
 import { waitsForUser, type UsageView } from "@threadkeep/client";
 import { Link, X } from "lucide-react";
-import { useLayoutEffect, useMemo, useRef, type RefObject } from "react";
+import { useLayoutEffect, useMemo, useRef, useState, type RefObject } from "react";
 
+import { takesCrash } from "../../state/crash-replay";
 import { hrefOf } from "../../state/route";
 import { modelCallsOf, unpricedModels } from "../../turn/model-calls";
 import { replyBefore } from "../../turn/replay";
@@ -38,6 +39,7 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const watched = useTurn(conversationId, turnId);
+  const [fromCrash] = useState(() => takesCrash(turnId));
   useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
@@ -72,12 +74,17 @@ export function TurnDrawer({ conversationId, turnId, onClose }: Props) {
           {describeProblem(words, watched.problem)}
         </p>
       )}
-      {watched.state === "there" && <Story dialog={dialog} {...watched} />}
+      {watched.state === "there" && <Story dialog={dialog} fromCrash={fromCrash} {...watched} />}
     </dialog>
   );
 }
 
-function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn & { dialog: RefObject<HTMLDialogElement | null> }) {
+interface StoryProps extends WatchedTurn {
+  dialog: RefObject<HTMLDialogElement | null>;
+  fromCrash: boolean;
+}
+
+function Story({ dialog, fromCrash, turn, receipt, events, reply, isRunning }: StoryProps) {
   const words = useWords();
   const turnWords = useTurnWords();
   const timeline = useMemo(() => timelineOf(events), [events]);
@@ -116,7 +123,7 @@ function Story({ dialog, turn, receipt, events, reply, isRunning }: WatchedTurn 
           <TimelineView timeline={timeline} />
         </section>
       ) : events.length ? (
-        <ReplayPlayer dialog={dialog} before={before} events={events} timeline={timeline} />
+        <ReplayPlayer dialog={dialog} before={before} events={events} timeline={timeline} fromCrash={fromCrash} />
       ) : (
         <p className="hint about">{turnWords.noEvents}</p>
       )}

@@ -1,7 +1,7 @@
 import { waitingCalls, type Part, type PartOf, type ToolProgress } from "@threadkeep/client";
 
+import { previewsByCall } from "../../turn/previews";
 import { useTurnWords } from "../../words/turn";
-import { previewsByCall } from "../reply/activity-steps";
 import { ToolStep } from "../reply/tool-step";
 
 interface Props {

@@ -5,11 +5,11 @@ export const SPEEDS = [1, 2, 4, 8, Infinity];
 /** The maximum update rate: each update renders a page of Markdown. */
 const FRAME_MS = 33;
 
-/** Plays a timeline. It starts at the end, where everything is visible, and never plays by itself. */
-export function usePlayer(duration: number) {
-  const [position, setPosition] = useState(duration);
+/** Plays a timeline. It starts at the end, where everything is visible, or plays from a given position. */
+export function usePlayer(duration: number, from: number | null) {
+  const [position, setPosition] = useState(from ?? duration);
   const [speed, setSpeed] = useState(1);
-  const [isPlaying, setPlaying] = useState(false);
+  const [isPlaying, setPlaying] = useState(from !== null);
   const isAtEnd = position >= duration;
   useEffect(() => {
     if (!isPlaying) return;

@@ -126,7 +126,7 @@ it("shows what calls made together gave below their line", () => {
     "It grew [1].",
     "Sources",
   ]);
-  expect(lines(drawn)).toEqual(["Ran sales: 2025, 2026, searched documents · 1 failed"]);
+  expect(lines(drawn)).toEqual(["Ran sales: 2025, 2026, searched documents: growth · 1 failed"]);
 });
 
 it("says what happens now, in the line of the activity where there is one", () => {
@@ -381,6 +381,7 @@ it("regenerates, edits and forks the message that the user clicks", async () => 
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
   expect(regenerate).toHaveBeenCalledExactlyOnceWith(message, undefined);
+  await vi.waitFor(() => reply.named("Branch from here"));
   await click(reply.named("Branch from here"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };
