@@ -101,6 +101,12 @@ def test_conversation_can_be_had_with_the_keyboard_alone(page: Page, model: Scri
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(shortcuts).to_be_hidden()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("settings")
+    expect(palette.get_by_role("option", selected=True)).to_have_text("Settings")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(page.get_by_role("main")).to_be_focused()  # so that Tab goes on there
 
 
 # What a screen reader would say: each new text of a region that is announced.

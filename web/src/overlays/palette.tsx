@@ -68,7 +68,10 @@ export function Palette() {
   const run = (choice: Choice | undefined) => {
     if (!choice) return;
     if (!choice.more) dialog.current?.close();
+    const from = location.hash;
     choice.run();
+    // The next Tab goes on in the page, not where the palette was opened.
+    if (location.hash !== from) document.getElementById("main")?.focus({ preventScroll: true });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
