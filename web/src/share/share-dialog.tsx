@@ -6,6 +6,7 @@ import { EyeOff, X } from "lucide-react";
 import { useEffect, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../api/api";
+import { isLocal } from "../state/session";
 import { sharing, type ToShare } from "../state/sharing";
 import { Field } from "../ui/field";
 import { IconButton } from "../ui/icon-button";
@@ -16,6 +17,7 @@ import { NewLink } from "./new-link";
 import { ShareList } from "./share-list";
 import { useShares } from "./use-shares";
 
+const isThisComputer = () => isLocal && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(location.hostname);
 const DAYS = [1, 7, 30];
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -116,7 +118,7 @@ function Choices({ isWhole, onCreate }: { isWhole: boolean; onCreate: (tools: bo
       <p className="hidden-parts">
         <EyeOff aria-hidden />
         <span>
-          {sharing === "anyone" ? shareWords.whoAnyone : shareWords.whoUsers} {shareWords.hidden}
+          {isThisComputer() ? shareWords.whoHere : sharing === "anyone" ? shareWords.whoAnyone : shareWords.whoUsers} {shareWords.hidden}
         </span>
       </p>
       <footer>
