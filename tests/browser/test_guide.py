@@ -28,7 +28,11 @@ def test_tour_goes_from_one_thing_to_the_next(browser: Browser, shared_model: Sc
         done(page)
         page.get_by_role("button", name="Show me a crash").click()
         stage = page.locator(".crash-stage")
-        for said in ("Server connected", "Server gone · resuming…", "Server back · steps kept, text written again"):
+        for said in (
+            "Server connected",
+            "Server gone · resuming…",
+            "Server back · steps kept, text written again",
+        ):
             expect(stage).to_have_text(said)
         expect(log(page)).to_contain_text("The turn's details show the fragment.")
         expect(page.get_by_role("dialog", name="Turn details")).to_contain_text("Replay")

@@ -110,3 +110,12 @@ it("selects several with Shift, and archives them together", async () => {
   await vi.waitFor(() => expect(drawn.allNamed("Archive")).toEqual([]));
   expect(linkTo(drawn, "c0").textContent).toBe("c0");
 });
+
+it("scrolls to the conversation that is opened, once", async () => {
+  const far = draw(<ConversationList openId="c200" />);
+  const { scrollTop } = far.find(".list");
+  expect(scrollTop).toBeGreaterThan(HEADING + 200 * ROW - HEIGHT);
+  await scroll(far, 10);
+  show(["new", ...Array.from({ length: COUNT }, (_, nth) => `c${nth}`)]);
+  expect(far.find(".list").scrollTop).toBeLessThan(20 * ROW);
+});

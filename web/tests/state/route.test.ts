@@ -26,6 +26,10 @@ it.each(["#/nowhere", "#/c"])("knows that %s leads nowhere", (hash) => {
   expect(parseRoute(hash)).toEqual({ name: "missing" });
 });
 
+it("finds the tab for advanced settings by the name that the page gives it", () => {
+  expect(parseRoute("#/agents/a/advanced")).toEqual({ name: "agent", id: "a", tab: "limits" });
+});
+
 it("takes what is no turn for the conversation", () => {
   expect(parseRoute("#/c/1/turn")).toEqual({ name: "conversation", id: "1" });
 });

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 
 import { begun, RECORDINGS } from "../../packages/client/tests/recordings";
 import { modelCallsOf } from "../../src/turn/model-calls";
-import { MOST_IDLE_MS, nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../src/turn/replay";
+import { crashIn, MOST_IDLE_MS, nextStop, playedAt, positionOf, replayOf, Rewind, stepAt, stopAt, stopsOf, timeAt } from "../../src/turn/replay";
 import { timelineOf } from "../../src/turn/timeline";
 
 const at = (seq: number, ms: number, body: object) => ({ turn_id: "t", seq, at: 1000 + ms, ...body }) as TurnEvent;
@@ -75,4 +75,12 @@ it("counts the tokens of each model call", () => {
   ]);
   const gone = TURN.map((it) => ({ ...it, replayed: true }));
   expect(modelCallsOf(gone).map((it) => it.usage)).toEqual([null, null]);
+});
+
+it("finds the moment before a crash, if there was one", () => {
+  expect(crashIn(replayOf(TURN))).toBeNull();
+  const [first, ...rest] = TURN;
+  expect(crashIn(replayOf([first!, at(2, 4000, { type: "text", text: "a" }), at(3, 4100, { type: "turn_resumed", attempt: 2 }), ...rest]))).toBe(0);
+  const written = [1000, 2000, 3000].map((ms, index) => at(index + 2, ms, { type: "text", text: "a" }));
+  expect(crashIn(replayOf([first!, ...written, at(9, 9000, { type: "turn_resumed", attempt: 2 })]))).toBe(1500);
 });
