@@ -26,10 +26,10 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound
 from threadkeep.domain.events import Done, Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MemoryId, MessageId, TurnId, new_uuid
+from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.domain.memory import MOST_CHARACTERS, Memory
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import TextPart, ToolCallPart
-from threadkeep.domain.plain_text import plain_text
 from threadkeep.domain.text import check_line, check_storable, is_blank, storable
 from threadkeep.engine import json_values as values
 from threadkeep.engine.large_values import safe_file_name, safe_media_type

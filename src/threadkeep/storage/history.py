@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
+from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.domain.message import MessageRole
-from threadkeep.domain.plain_text import plain_text
 from threadkeep.ports.history import EVERYTHING, SaidHit, SearchFilter
 from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of

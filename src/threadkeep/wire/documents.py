@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
-from threadkeep.domain.plain_text import plain_text
+from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.ports.retriever import Hit
 from threadkeep.wire.view import Id, Time, View, rfc3339
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from threadkeep.http.reports.markdown_html import MOST_CHARACTERS, markdown_html
 
-ALLOWED = "p|h[3-6]|strong|em|s|a|ul|ol|li|blockquote|pre|code|table|thead|tbody|tr|th|td|hr|br"
+ALLOWED = "p|h[3-6]|strong|em|s|a|ul|ol|li|blockquote|pre|code|table|thead|tbody|tr|th|td|hr|br|sup"
 TAG = re.compile(rf"</?(?:{ALLOWED})(?: (?:href|class|rel|style|start)=\"[^\"<>]*\")*(?: /)?>")
 
 
@@ -18,6 +18,13 @@ def test_markdown_is_typeset():
     assert "<h3>Ferries</h3>" in html  # below the report's own headings
     assert "<strong>At noon</strong>, <s>not</s> <code>12:00</code>." in html
     assert html.count("<li>") == 2 and html.count("<td") == 2
+
+
+def test_footnotes_tasks_and_formulas_are_set():
+    html = markdown_html("Tides[^m] at $E=mc^2$, for $5 or $6.\n\n- [ ] go\n- [x] see\n\n[^m]: The *moon*.\n")
+    assert 'Tides<sup>1</sup> at <code class="math">E=mc^2</code>, for $5 or $6.' in html
+    assert '<li class="task">☐ go</li>' in html and '<li class="task">☑ see</li>' in html
+    assert html.endswith('<ol class="footnotes"><li>The <em>moon</em>.</li></ol>')
 
 
 def test_images_are_links_and_nothing_loads():

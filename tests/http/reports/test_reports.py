@@ -184,8 +184,8 @@ async def test_report_as_html_stands_alone_with_its_charts_drawn_and_everything_
     assert len(links) == 3
     for words in (
         "返工率",
-        "<code>draw</code> from test (ok",
-        "<code>fails</code> from test (error",
+        "<code>draw</code>",
+        " · test · failed · ",
         "No.",
         "So <strong>be</strong> it.",
         "合同 v1.pdf",

@@ -47,10 +47,12 @@ export function useConversationActions(
       words.deleted(title),
       () => conversations.restore(id),
     );
+  /** Who an HTML report is for. */
+  const reader = { lang: words.locale.slice(0, 2), timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone };
   const file = (label: string, view: "report" | "export", format: string): MenuItem => ({
     label,
     icon: Download,
-    run: run(() => download(`/api/conversations/${id}/${view}`, { format }, `${title}.${format}`)),
+    run: run(() => download(`/api/conversations/${id}/${view}`, { format, ...(format === "html" && reader) }, `${title}.${format}`)),
   });
   return [
     {

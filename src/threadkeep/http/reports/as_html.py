@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from html import escape
-from typing import assert_never
+from typing import assert_never, cast
+
+import msgspec
 
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message, MessageRole
@@ -17,30 +19,27 @@ from threadkeep.domain.parts import (
     UserTextPart,
 )
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.chart_svg import draw
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.markdown_html import markdown_html
 from threadkeep.http.reports.text import (
+    MOST_BYTES_LAID_OUT,
     ShownPart,
     answer_text,
     chart_of,
     file_parts,
     file_text,
     shown_parts,
-    thought_heading,
     value_text,
     words_of,
 )
+from threadkeep.http.reports.words import Reader, Words, duration
 from threadkeep.services.reports import Exchange, Report
 from threadkeep.wire.view import rfc3339
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
+MOST_PREVIEW = 60
 _STYLE = """
 :root { color-scheme: light dark; --ink: #23211d; --soft: #5b574f; --line: #e3dfd7; --ground: #fdfcfa;
   --sunk: #f6f4f0; --pine: #24604f; --wrong: #a3271c; }
@@ -76,6 +75,11 @@ th, td { padding: .45rem .7rem; text-align: left; border-bottom: 1px solid var(-
 th { border-bottom-width: 2px; }
 hr { margin: 2rem 0; border: 0; border-top: 1px solid var(--line); }
 summary { cursor: pointer; } summary code { font-size: 1em; }
+.math { font-size: .9em; font-style: italic; }
+.math.block { display: block; padding: .6rem 1rem; white-space: pre-wrap; }
+.question { padding-left: 1rem; border-left: 3px solid var(--pine); }
+.footnotes { padding-top: .5rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .9rem; }
+li.task { list-style: none; margin-left: -1.2rem; }
 .sources { font-size: .9rem; } .sources p, .files p { margin-bottom: .2rem; font-weight: 600; }
 .failed { color: var(--wrong); }
 svg { width: 100%; max-width: 640px; } .chart { break-inside: avoid; color: #23211d; background: #fdfcfa; }
@@ -101,18 +105,20 @@ img { display: block; max-width: 100%; max-height: 30rem; border-radius: 8px; }
 """
 
 
-async def html_report(report: Report, images: ReportImages) -> AsyncIterator[str]:
+async def html_report(report: Report, images: ReportImages, reader: Reader) -> AsyncIterator[str]:
     """The document, an exchange at a time."""
-    title = escape(report.conversation.title or "Conversation")
+    words = reader.words
+    title = escape(report.conversation.title or words.conversation)
     about = [
         escape(report.agent_name),
-        _day(report.conversation.created_at),
+        reader.day(report.conversation.created_at),
         *([escape(report.tool_name)] if report.tool_name is not None else []),
-        f"exported {_day(report.made_at)}",
+        f"{words.exported} {reader.day(report.made_at)}",
     ]
     yield "".join(
         [
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+            f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">',
+            f"<title>{title}</title>",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
             f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1>",
@@ -122,40 +128,32 @@ async def html_report(report: Report, images: ReportImages) -> AsyncIterator[str
     async for exchange in report.exchanges:
         shown = await images.of(exchange)
         # In a thread: tools' results may be large, and would block others here.
-        yield await asyncio.to_thread(_section, report.agent_name, exchange, shown)
+        yield await asyncio.to_thread(_section, report.agent_name, exchange, shown, reader)
     yield "</main></body></html>"
 
 
-def _section(agent_name: str, exchange: Exchange, images: Mapping[PayloadId, str]) -> str:
-    branch = "" if exchange.on_path else "another branch"
+def _section(agent_name: str, exchange: Exchange, images: Mapping[PayloadId, str], reader: Reader) -> str:
+    words = reader.words
+    branch = "" if exchange.on_path else words.other_branch
     parts = ["<section>"]
     if (asked := exchange.asked) is not None:
         is_card = asked.role is MessageRole.SYSTEM
-        parts.append(_who("Briefing" if is_card else "You", asked.created_at, branch))
-        if words := words_of(asked):
-            parts.append(f'<div class="asked">{escape(words)}</div>')
+        parts.append(_who(words.briefing if is_card else words.you, asked.created_at, branch, reader))
+        if text := words_of(asked):
+            parts.append(f'<div class="asked">{escape(text)}</div>')
         parts += [_file(file, images.get(file.file_id)) for file in file_parts(asked)]
     if (reply := exchange.reply) is not None:
-        parts.append(_who(agent_name or "Agent", reply.completed_at or reply.created_at, branch))
+        parts.append(_who(agent_name or words.agent, reply.completed_at or reply.created_at, branch, reader))
         shown = [file for file in file_parts(reply) if file.file_id in images]
         parts += [_file(file, images[file.file_id]) for file in shown]
-        parts += _reply(reply, exchange.files)
+        parts += _reply(reply, exchange.files, words)
     return "".join([*parts, "</section>"])
 
 
-def _who(name: str, at: int, branch: str) -> str:
+def _who(name: str, at: int, branch: str, reader: Reader) -> str:
     """Who wrote what follows, and when."""
-    moment = f'<time datetime="{rfc3339(at)}">{_moment(at)}</time>'
+    moment = f'<time datetime="{rfc3339(at)}">{reader.moment(at)}</time>'
     return f'<h2 class="who">{escape(name)} {moment}{f" <small>{branch}</small>" if branch else ""}</h2>'
-
-
-def _day(at: int) -> str:
-    day = time_in(at)
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
-
-
-def _moment(at: int) -> str:
-    return f"{_day(at)}, {time_in(at):%H:%M} UTC"
 
 
 def _file(file: FilePart, image: str | None) -> str:
@@ -167,20 +165,20 @@ def _file(file: FilePart, image: str | None) -> str:
     return f'<figure><img src="{image}" alt="{alt}"><figcaption>{line}</figcaption></figure>'
 
 
-def _reply(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:
+def _reply(message: Message, files: Mapping[PayloadId, Payload], words: Words) -> Iterator[str]:
     for part in shown_parts(message):
-        yield from _part(part)
+        yield from _part(part, words)
     if message.error is not None:
         yield f'<p class="failed">{escape(message.status)}: {escape(message.error.message)}</p>'
     if message.citations:
-        yield '<div class="sources"><p>Sources</p><ol>'
+        yield f'<div class="sources"><p>{words.sources}</p><ol>'
         for citation in message.citations:
-            page = f", p. {citation.page}" if citation.page is not None else ""
+            page = f", {words.page} {citation.page}" if citation.page is not None else ""
             source = f"<b>{escape(citation.title)}</b>{page}"
             yield f'<li value="{citation.index}">{source}: {escape(citation.snippet)}</li>'
         yield "</ol></div>"
     if message.artifact_ids:
-        yield '<div class="files"><p>Files</p><ul>'
+        yield f'<div class="files"><p>{words.files}</p><ul>'
         for id_ in message.artifact_ids:
             if file := files.get(id_):
                 name = escape(file.file_name or id_)
@@ -190,17 +188,18 @@ def _reply(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str
         yield "</ul></div>"
 
 
-def _part(part: ShownPart) -> Iterator[str]:
+def _part(part: ShownPart, words: Words) -> Iterator[str]:
     match part:
         case TextPart():
             yield markdown_html(part.text)
         case ThoughtPart():
-            yield f"<details><summary>{escape(thought_heading(part))}</summary>"
+            yield f"<details><summary>{escape(_thought_line(part, words))}</summary>"
             yield f'<div class="thought">{escape(part.text)}</div></details>'
         case ToolCallPart(call=call):
-            yield from _call(call)
+            yield from _call(call, words)
         case QuestionPart():
-            yield f'<p class="notice">{escape(part.message)} → {escape(answer_text(part))}</p>'
+            answer = words.no_answer if part.decision is None else answer_text(part)
+            yield f'<div class="question">{markdown_html(part.message)}<p>→ {escape(answer)}</p></div>'
         case UserTextPart():
             yield f'<div class="asked">{escape(part.text)}</div>'
         case NoticePart():
@@ -209,8 +208,8 @@ def _part(part: ShownPart) -> Iterator[str]:
             assert_never(never)
 
 
-def _call(call: ToolCall) -> Iterator[str]:
-    yield f"<details><summary><code>{escape(call.tool_name)}</code> {escape(_about_call(call))}</summary>"
+def _call(call: ToolCall, words: Words) -> Iterator[str]:
+    yield f"<details><summary>{_call_line(call, words)}</summary>"
     yield f"<pre>{escape(value_text(call.arguments))}</pre>"
     failed = ' class="failed"' if call.error is not None else ""
     given = value_text(call.result if call.error is None else call.error)
@@ -224,7 +223,32 @@ def _call(call: ToolCall) -> Iterator[str]:
         )
 
 
-def _about_call(call: ToolCall) -> str:
-    """Where it was called, how it ended, and how long that took."""
-    took = "" if call.duration_ms is None else f", {call.duration_ms} ms"
-    return f"{f'from {call.server} ' if call.server else ''}({call.status}{took})"
+def _thought_line(part: ThoughtPart, words: Words) -> str:
+    name = words.thought if part.title is None else part.title
+    return f"{name} · {duration(part.duration_ms)}" if part.duration_ms else name
+
+
+def _call_line(call: ToolCall, words: Words) -> str:
+    """Which call it is, how it ended if not well, and how long that took."""
+    name = f"<code>{escape(call.tool_name)}</code>"
+    if shown := _preview(call.arguments):
+        name += f"{words.between}{escape(shown)}"
+    about = [call.server, words.statuses.get(call.status, "")]
+    if call.duration_ms is not None:
+        about.append(duration(call.duration_ms))
+    return " · ".join([name, *(escape(it) for it in about if it)])
+
+
+def _preview(arguments: object) -> str:
+    """The values that tell calls of one tool apart, in a line."""
+    if isinstance(arguments, msgspec.Raw):
+        if len(bytes(arguments)) > MOST_BYTES_LAID_OUT:
+            return ""
+        arguments = msgspec.json.decode(arguments)
+    if not isinstance(arguments, Mapping):
+        return ""
+    values = [
+        it for it in cast("Mapping[str, object]", arguments).values() if isinstance(it, str | int | float)
+    ]
+    text = " ".join(", ".join(str(it)[:MOST_PREVIEW] for it in values[:3]).split())
+    return text if len(text) <= MOST_PREVIEW else f"{text[: MOST_PREVIEW - 1]}…"

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
+from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.http.reports.as_html import POLICY, html_report
@@ -14,6 +15,7 @@ from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
+from threadkeep.http.reports.words import Reader, reader_of
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
 from threadkeep.requests.moments import Moment, milliseconds
 from threadkeep.requests.paging import PageQuery, Pager
@@ -27,6 +29,11 @@ from threadkeep.wire.view import PageView, rfc3339
 _ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
 
 ToolName = Annotated[str, Meta(max_length=200)]
+Language = Annotated[Literal["en", "zh"], Meta(description="The language of an HTML report's own words.")]
+TimeZone = Annotated[
+    Annotated[str, Meta(max_length=64)] | None,
+    Meta(description="The time zone of an HTML report, such as `Europe/Oslo`; UTC if none is given."),
+]
 
 
 class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -48,12 +55,16 @@ class ReportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 
     format: Literal["md", "html", "json"] = "md"
     tool_name: Annotated[ToolName | None, Meta(description="Only this tool's calls.")] = None
+    lang: Language = "en"
+    time_zone: TimeZone = None
 
 
-class ExportQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The format."""
 
     format: Literal["json", "md", "html"] = "json"
+    lang: Language = "en"
+    time_zone: TimeZone = None
 
 
 async def list_tool_results(call: Call, *, query: ToolResultQuery) -> PageView[ToolResultView]:
@@ -74,7 +85,7 @@ async def get_report(call: Call, *, conversation_id: str, query: ReportQuery) ->
     report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
     if query.format == "json":
         return Document(json_report(report), media_type="application/json")
-    return _document(report, query.format, call.services.files)
+    return _document(report, query.format, call.services.files, _reader(query))
 
 
 async def export_conversation(
@@ -84,7 +95,7 @@ async def export_conversation(
     report = await call.services.reports.export(call.user, conversation_id)
     if query.format == "json":
         return Document(json_export(report), media_type="application/json")
-    return _document(report, query.format, call.services.files)
+    return _document(report, query.format, call.services.files, _reader(query))
 
 
 async def get_artifact(call: Call, *, artifact_id: str) -> Attachment:
@@ -147,8 +158,15 @@ def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:
     ]
 
 
-def _document(report: Report, form: Literal["md", "html"], files: Files) -> Document:
+def _reader(query: ReportQuery | ExportQuery) -> Reader:
+    try:
+        return reader_of(query.lang, query.time_zone)
+    except ValueError as error:
+        raise InvalidRequest(str(error), param="timeZone") from error
+
+
+def _document(report: Report, form: Literal["md", "html"], files: Files, reader: Reader) -> Document:
     if form == "md":
         return Document(markdown_report(report), media_type="text/markdown")
     headers = {"Content-Security-Policy": f"{POLICY}; sandbox"}
-    return Document(html_report(report, ReportImages(files)), media_type="text/html", headers=headers)
+    return Document(html_report(report, ReportImages(files), reader), media_type="text/html", headers=headers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 MOST_CHARACTERS = 200_000
@@ -15,6 +16,16 @@ MOST_CHARACTERS = 200_000
 HIGHEST_HEADING = 3
 """The report itself has the headings above."""
 
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_NOTE = re.compile(r" {0,3}\[\^([^\[\]\s]++)\]:[ \t]*+")
+_REFERENCE = re.compile(r"\[\^([^\[\]\s]++)\]")
+_TASK = re.compile(r"\[([ xX])\][ \t]")
+# As search shows them: money is no formula.
+_FORMULA = re.compile(
+    r"\$\$((?:[^$\\]|\\.)++)\$\$|\\\[((?:[^\\]|\\[^\[\]])++)\\\]|\\\(((?:[^\\]|\\[^()])++)\\\)"
+    r"|\$(?![\s$])((?:[^$\\]|\\.)++)(?<=\S)\$(?![\d$])",
+    re.DOTALL,
+)
 _OPENED = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
 
@@ -23,11 +34,77 @@ def markdown_html(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
         return f'<pre class="plain">{escape(text)}</pre>'
     parser = _parser()
-    tokens = parser.parse(text)
-    for token in tokens:
+    text, notes = _footnotes(text)
+    env: dict[str, Any] = {"notes": list(notes)}
+    tokens = parser.parse(text, env)
+    for index, token in enumerate(tokens):
+        if token.type == "inline" and index > 1 and tokens[index - 2].type == "list_item_open":
+            _mark_task(tokens[index - 2], token)
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + HIGHEST_HEADING - 1)}"
-    return parser.renderer.render(tokens, parser.options, {})
+    html = parser.renderer.render(tokens, parser.options, env)
+    if not notes:
+        return html
+    items = "".join(f"<li>{parser.renderInline(note, env)}</li>" for note in notes.values())
+    return f'{html}<ol class="footnotes">{items}</ol>'
+
+
+def _footnotes(text: str) -> tuple[str, dict[str, str]]:
+    """The text without its footnotes, and those by their names."""
+    kept: list[str] = []
+    notes: dict[str, str] = {}
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1] == fence):
+            fence = "" if fence else mark[1]
+        note = None if fence else _NOTE.match(line)
+        if note:
+            notes.setdefault(note[1], line[note.end() :])
+        else:
+            kept.append(line)
+    return "\n".join(kept), notes
+
+
+def _mark_task(item: "Token", inline: "Token") -> None:
+    """An item `[x] done` shows its box as a sign."""
+    first = inline.children[0] if inline.children else None
+    if first and first.type == "text" and (box := _TASK.match(first.content)):
+        first.content = ("☐ " if box[1] == " " else "☑ ") + first.content[box.end() :]
+        item.attrSet("class", "task")
+
+
+def _reference(state: "StateInline", silent: bool) -> bool:
+    names: list[str] = state.env.get("notes", [])
+    found = _REFERENCE.match(state.src, state.pos)
+    if not found or found[1] not in names:
+        return False
+    if not silent:
+        token = state.push("footnote_reference", "", 0)
+        token.content = str(names.index(found[1]) + 1)
+    state.pos = found.end()
+    return True
+
+
+def _formula(state: "StateInline", silent: bool) -> bool:
+    found = _FORMULA.match(state.src, state.pos)
+    if not found:
+        return False
+    if not silent:
+        token = state.push("formula", "", 0)
+        token.content = found[found.lastindex or 0].strip()
+        token.info = "math block" if found[1] or found[2] else "math"
+    state.pos = found.end()
+    return True
+
+
+def _formula_html(renderer: object, tokens: Sequence["Token"], index: int, options: Any, env: Any) -> str:
+    """Its source, set apart: a report has no scripts that could typeset it."""
+    return f'<code class="{tokens[index].info}">{escape(tokens[index].content)}</code>'
+
+
+def _reference_html(renderer: object, tokens: Sequence["Token"], index: int, options: Any, env: Any) -> str:
+    return f"<sup>{tokens[index].content}</sup>"
 
 
 @cache
@@ -36,6 +113,10 @@ def _parser() -> "MarkdownIt":
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.validateLink = lambda url: bool(_OPENED.match(url))
+    parser.inline.ruler.before("escape", "formula", _formula)
+    parser.inline.ruler.before("link", "footnote_reference", _reference)
+    parser.add_render_rule("formula", _formula_html)
+    parser.add_render_rule("footnote_reference", _reference_html)
     parser.add_render_rule("image", _image)
     parser.add_render_rule("link_open", _link)
     return parser

@@ -13,8 +13,8 @@ from threadkeep.domain.errors import (
     TurnInProgress,
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, ShareId, TurnId, is_uuid, new_uuid
+from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.domain.message import ENDS, Message, MessageRole
-from threadkeep.domain.plain_text import plain_text
 from threadkeep.domain.sharing.share import (
     MOST_SHARES,
     Share,

@@ -208,7 +208,7 @@ function untaken(queued: readonly PendingMessage[], { message }: LiveReply): rea
 }
 
 function takenIn({ parts }: Message): string[] {
-  return parts.flatMap((part) => (part.type === "user_text" && part.messageId !== undefined ? [part.messageId] : []));
+  return parts.flatMap((part) => (part.type === "user_text" && part.messageId ? [part.messageId] : []));
 }
 
 /** What is shown from the click on. */

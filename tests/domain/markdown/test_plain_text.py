@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.domain.plain_text import plain_text
+from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.search.terms import terms
 
 
