@@ -31,4 +31,6 @@ async def test_report_is_in_the_readers_language(api: Api, alice: httpx.AsyncCli
     asked = {"format": "html", "lang": "zh", "timeZone": "Asia/Shanghai"}
     text = (await alice.get(path, params=asked)).text
     assert '<html lang="zh-CN">' in text and "导出于" in text and "2027年1月15日 16:00</time>" in text
-    refusal(await alice.get(path, params={**asked, "timeZone": "Nowhere"}), 422, "INVALID_REQUEST")
+    refusal(
+        await alice.get(path, params={**asked, "timeZone": "Nowhere"}), 422, "INVALID_REQUEST", "timeZone"
+    )
