@@ -19,7 +19,7 @@ CHANGING = [
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "<id>"),
     (re.compile(r"(?<!level=)\d[\d.,:]*"), "#"),
     (re.compile(r"[Jj]ust now|# (minutes?|seconds?) ago"), "<ago>"),
-    (re.compile(r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* # # #\s[AP]M"), "<date>"),
+    (re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*( #)*"), "<date>"),
     (re.compile(r"# (ms|s|min)\b"), "# s"),
     # A line of tools says how long they took, unless nobody would notice.
     (re.compile(r"^ *- text: · # s\n|(?<=:) · # s(?= ·)| · # s$", re.MULTILINE), ""),

@@ -31,7 +31,8 @@ class Person:
 def request(kind: ApprovalKind, **fields: Any) -> ApprovalView:
     at = "2026-11-16T12:00:00.000Z"
     return ApprovalView(
-        request_id="r", turn_id="t", conversation_id="c", kind=kind, message="?", created_at=at,
+        request_id="r", turn_id="t", conversation_id="c", conversation_title="Tea", agent_id="a",
+        kind=kind, message="?", created_at=at,
         expires_at=at, **fields,
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ class Listening:
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         return await self._database.read(lambda: self._overhear(plan()))
 
-    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False) -> T:
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         return await self._database.write(lambda: self._overhear(plan()))
 
     def listen(self, channel: str) -> AsyncGenerator[str]:
