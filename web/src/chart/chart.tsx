@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { theme } from "../state/preferences";
 import { LongText } from "../ui/long-text";
 import { useWords } from "../words";
-import { planOf } from "./option";
+import { describe, planOf } from "./option";
 
 /** A chart that a tool returned; one that cannot be drawn is shown as its data. */
 export function Chart({ data }: { data: unknown }) {
@@ -34,5 +34,5 @@ export function Chart({ data }: { data: unknown }) {
         <LongText text={JSON.stringify(data, null, 2) ?? ""} />
       </div>
     );
-  return <div ref={place} className="chart" role="img" aria-label={plan.title || words.chart} />;
+  return <div ref={place} className="chart" role="img" aria-label={describe(plan, words.chart)} />;
 }

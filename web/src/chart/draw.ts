@@ -1,7 +1,7 @@
 /** Draws a chart; loaded with the first one. */
 
 import { BarChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
-import { AriaComponent, GridComponent, LegendComponent, TitleComponent, TooltipComponent } from "echarts/components";
+import { GridComponent, LegendComponent, TitleComponent, TooltipComponent } from "echarts/components";
 import { init, use as register, type EChartsType } from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 
@@ -9,7 +9,6 @@ import { type ChartPlan } from "./option";
 import { COLOURS } from "./palette";
 
 register([
-  AriaComponent,
   BarChart,
   CanvasRenderer,
   GridComponent,
@@ -32,7 +31,6 @@ export function draw(place: HTMLElement, plan: ChartPlan, theme: "light" | "dark
   const axis = { axisLabel: { color: ink }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line } } };
   chart.setOption({
     animation: false,
-    aria: { enabled: true },
     backgroundColor: "transparent",
     color: COLOURS[theme],
     textStyle: { fontFamily: style.getPropertyValue("--sans"), color: ink },

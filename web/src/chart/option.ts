@@ -13,6 +13,24 @@ export interface ChartPlan {
   series: Series[];
 }
 
+/** How many values of a series are read out. */
+const MOST_SAID = 12;
+
+/** What a chart shows, for those who don't see it: `name` is what it is called without a title. */
+export function describe({ title, categories, series }: ChartPlan, name: string): string {
+  const said = (value: Series["data"][number], index: number) => {
+    if (Array.isArray(value)) return `(${value.join(", ")})`;
+    if (value !== null && typeof value === "object") return `${value.name}: ${value.value}`;
+    return (categories?.[index] ? `${categories[index]}: ` : "") + (value ?? "–");
+  };
+  const lines = series.map((it) => {
+    const rest = it.data.length - MOST_SAID;
+    const values = it.data.slice(0, MOST_SAID).map(said).join("; ");
+    return (it.name ? `${it.name}. ` : "") + values + (rest > 0 ? `; … (+${rest})` : "");
+  });
+  return `${[title || name, ...lines].join(". ")}.`;
+}
+
 const TYPES = ["bar", "line", "pie", "scatter"] as const;
 const MOST_SERIES = 24;
 const MOST_POINTS = 5000;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { planOf } from "../../src/chart/option";
+import { describe, planOf } from "../../src/chart/option";
 
 it("reads ECharts' options", () => {
   const plan = planOf({
@@ -54,4 +54,12 @@ it("reads rows with a kind", () => {
       { name: "returned", type: "line", stack: false, data: [1, null] },
     ],
   });
+});
+
+it("says what it shows to those who don't see it", () => {
+  const days = Array.from({ length: 14 }, (_, index) => `${index + 1} Oct`);
+  const bars = planOf({ type: "bar", title: "Turns", labels: days, series: [{ name: "Advisor", data: days.map((_, index) => index), stack: true }] });
+  expect(describe(bars!, "Chart")).toMatch(/^Turns\. Advisor\. 1 Oct: 0; 2 Oct: 1; .*; 12 Oct: 11; … \(\+2\)\.$/);
+  const pie = planOf({ type: "pie", labels: ["a", "b"], data: [1, 2] });
+  expect(describe(pie!, "Chart")).toBe("Chart. a: 1; b: 2.");
 });
