@@ -118,6 +118,7 @@ def shoot(page: Page, name: str, *, size: ViewportSize | None = None) -> None:
     before = page.viewport_size
     if size:
         page.set_viewport_size(size)
+    page.mouse.move(0, 0)  # not over anything that shows it
     page.evaluate("document.fonts.ready")
     page.wait_for_timeout(1000)
     page.screenshot(path=FOLDER / f"{name}.png")
