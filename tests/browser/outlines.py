@@ -22,7 +22,7 @@ CHANGING = [
     (re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*( #)*"), "<date>"),
     (re.compile(r"# (ms|s|min)\b"), "# s"),
     # A line of tools says how long they took, unless nobody would notice.
-    (re.compile(r"^ *- text: · # s\n|(?<=:) · # s(?= ·)| · # s$", re.MULTILINE), ""),
+    (re.compile(r"^ *- text: · # s\n|(?<=:) · # s(?= ·)| · # s(?=\"?$)", re.MULTILINE), ""),
 ]
 
 

@@ -53,7 +53,7 @@ def test_export_of_chatgpt_is_imported_followed_and_found(page: Page):
     expect(main.get_by_text("我的 export.zip · 1 skipped · 11 messages")).to_be_visible()
     assert violations(page) == []
     main.get_by_text("What was skipped").press("Enter")
-    expect(main.get_by_text("“Broken”, conversation 4: a part of it is missing")).to_be_visible()
+    expect(main.get_by_text("“Broken”, conversation 4: it can’t be read")).to_be_visible()
     # The sidebar knows them, and so does the search.
     expect(page.get_by_role("navigation").get_by_text("Talk 2")).to_be_visible()
     main.get_by_role("link", name="Talk 1").press("Enter")

@@ -250,7 +250,7 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
         done(page)
         expect_order(page, shown)
         spans = _timeline(page)
-        assert spans == ["Model call 1", "note", "Model call 2", "draw", "Model call 3"]
+        assert spans == ["Model call 1", "note: one", "Model call 2", "draw", "Model call 3"]
     # The server trims logs when it starts, too.
     with Server(tmp_path, "--port", str(server.port), turn_log_ttl_hours="0", **settings):
         _until_trimmed(page)

@@ -31,6 +31,7 @@ def queue(page: Page, text: str) -> None:
     box(page).fill(text)
     box(page).press("Enter")
     expect(queued(page).filter(has_text=text)).to_be_visible()
+    expect(queued(page).filter(has_text="Sending…")).to_have_count(0)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 _RULE = re.compile(r"(?:[ \t:]*+[-*_|]){3}[ \t|:*_-]*+|[ \t]*+(?:=++|\$\$|\\[\[\]])[ \t]*+")
 _QUOTE = re.compile(r"\A[ \t]*+>[ \t>]*+")
 _HEADING = re.compile(r"\A {0,3}#{1,6}[ \t]++|\A {0,3}#{1,6}\Z")
-_HEADING_END = re.compile(r"(?<=[ \t])#++[ \t]*+\Z")
 _FOOTNOTE = re.compile(r"\A {0,3}\[\^[^\[\]\s]++\]:[ \t]*+")
 _BULLET = re.compile(r"\A[ \t]*+[-*+][ \t]++(?:\[[ xX]\][ \t]++)?")
 _CELL_END = re.compile(r"(?<!\\)\|")
@@ -54,10 +53,15 @@ def _lines(markdown: str) -> Iterator[str]:
 def _without_block_marks(line: str) -> str:
     line = _FOOTNOTE.sub("", _QUOTE.sub("", line))
     if heading := _HEADING.match(line):
-        return _HEADING_END.sub("", line[heading.end() :]).rstrip()
+        return _without_closing_marks(line[heading.end() :].rstrip())
     if line.lstrip().startswith("|"):
         return " · ".join(cell.strip() for cell in _CELL_END.split(line.strip(" \t|")))
     return _BULLET.sub("• ", line)
+
+
+def _without_closing_marks(heading: str) -> str:
+    text = heading.rstrip("#")
+    return text.rstrip() if not text or text[-1] in " \t" else heading
 
 
 def _inline(line: str) -> str:
