@@ -110,7 +110,7 @@ it("shows text, thoughts and tools in the order in which they arrived", () => {
   expect(order(drawn)).toEqual([
     "I look at the numbers first.",
     "Activity",
-    "Chart",
+    "Chart. 1: 1; 2: 2.",
     "Activity",
     "Revenue grew.",
   ]);
@@ -122,7 +122,7 @@ it("shows what calls made together gave below their line", () => {
   expect(order(drawn)).toEqual([
     "All three.",
     "Activity",
-    "Chart",
+    "Chart. 1: 1; 2: 2.",
     "It grew [1].",
     "Sources",
   ]);
