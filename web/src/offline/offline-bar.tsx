@@ -14,7 +14,7 @@ import { isAway, watchConnection } from "./watch-connection";
 import { setKept } from "./keeping";
 import { isForOfflineUse } from "./shell";
 
-/** Says calmly that the server is away, and what is shown meanwhile. */
+/** Says that the server does not respond, and what is shown meanwhile. */
 export function OfflineBar({ me }: { me: MeView }) {
   const offlineWords = useOfflineWords();
   const isOffline = useStore(isAway);

@@ -18,7 +18,7 @@ import { useShareWords } from "../words/shares";
 import { SharedMessage } from "./shared-message";
 import { useShared, type Shared } from "./use-shared";
 
-/** The page of a share: a conversation to read, for whoever has the link. */
+/** The page of a share: a read-only conversation. */
 export function SharedPage() {
   const shareWords = useShareWords();
   const { shared, readMore, retry } = useShared();

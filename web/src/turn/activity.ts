@@ -64,7 +64,7 @@ export function isWaitingForUser(steps: readonly Step[], waiting: ReadonlySet<st
   return running.length > 0 && running.every((it) => waiting.has(it.toolCallId));
 }
 
-/** What happens now: the latest thought, the tools at work, whom they wait for, or that the model thinks. */
+/** What happens now: the latest thought, the tools that run, the person they wait for, or that the model is thinking. */
 export function latest(words: Words, steps: readonly Step[], { waiting, progress }: Now): string {
   const last = steps.at(-1);
   if (last?.type === "thought") return unmarked(lastLine(last.text) || last.title || words.thinking);

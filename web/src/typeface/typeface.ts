@@ -10,7 +10,7 @@ const KEPT = "threadkeep.typeface";
 const MOST_WAIT_MS = 100;
 /** Where a text is read: other letters would break its lines elsewhere. */
 const READ = ".messages .entry";
-/** Whoever reads a share goes nowhere else: it gets its letters before it is read on, or never. */
+/** A reader of a share opens no other page: the typeface loads before they scroll or select, or not at all. */
 const SHARED = ".shared-conversation";
 
 const weight = `${WEIGHTS.min} ${WEIGHTS.max}`;
