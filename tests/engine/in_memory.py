@@ -83,6 +83,9 @@ class InMemoryGateway:
         finally:
             self.open_streams -= 1
 
+    async def retire(self) -> None:
+        """There is nothing to let go of."""
+
     async def close(self) -> None:
         """There is nothing to let go of."""
 

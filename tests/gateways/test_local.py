@@ -294,6 +294,17 @@ async def test_closed_gateway_stops_its_reply_and_refuses_more(weights: Path):
             await refused
 
 
+async def test_replaced_gateway_frees_its_model_when_its_reply_has_ended(weights: Path):
+    gateway = LocalGateway(weights, context_tokens=512)
+    question = asking("What is the capital of France?")
+    stream = gateway.stream(question)
+    await first_piece(stream)
+    await gateway.retire()
+    assert [event async for event in stream]
+    with pytest.raises(GatewayError, match="shut down"):
+        await listen(gateway, question)
+
+
 async def test_model_can_be_freed_as_soon_as_it_is_loaded(weights: Path):
     for _ in range(2):
         gateway = LocalGateway(weights, context_tokens=256)

@@ -20,9 +20,13 @@ class NamedGateway(InMemoryGateway):
         super().__init__()
         self.name = name
         self.is_closed = False
+        self.is_retired = False
 
     def describe(self, model: str) -> Model:
         return Model(gateway=self.name, name=model, context_tokens=1000)
+
+    async def retire(self) -> None:
+        self.is_retired = True
 
     async def close(self) -> None:
         self.is_closed = True
@@ -68,17 +72,30 @@ def test_model_is_reached_by_its_id_or_by_a_name_that_only_one_gateway_lists(wan
     assert registry.get(wanted).id == found
 
 
-def test_gateway_that_is_gone_is_not_replaced_by_another_unless_that_takes_any_name():
-    free = registry_of(config_of("default", default="main"))
-    assert free.get("nowhere/fast").id == "default/nowhere/fast"
-    for default in (config_of("default", "main"), DEMONSTRATION):
-        with pytest.raises(ModelNotFound, match="nowhere/fast"):
-            registry_of(default).get("nowhere/fast")
+@pytest.mark.parametrize(
+    "default", [config_of("default", default="main"), config_of("default", "main"), DEMONSTRATION]
+)
+async def test_conversation_for_a_removed_gateway_never_goes_to_another(default: GatewayConfig):
+    registry = registry_of(default)
+    await registry.replace_added([config_of("brief", "fast")])
+    assert registry.get("brief/fast").id == "brief/fast"
+    await registry.replace_added([])
+    for find in (registry.get, registry.choose):
+        with pytest.raises(ModelNotFound, match="brief"):
+            find("brief/fast")
 
 
-def test_model_of_a_gateway_that_cannot_be_used_says_why():
+def test_default_gateway_has_models_with_a_slash_under_its_own_name_or_as_its_default():
+    registry = registry_of(config_of("default", default="vendor/main"))
+    assert registry.get("vendor/main").id == "default/vendor/main"
+    assert registry.get("default/vendor/other").id == "default/vendor/other"
+    with pytest.raises(ModelNotFound, match="choose 'default/vendor/other'"):
+        registry.choose("vendor/other")
+
+
+async def test_model_of_a_gateway_that_cannot_be_used_says_why():
     registry = registry_of(config_of("default", "main"))
-    registry.replace_added([config_of("work", "fast", url="http://bad")])
+    await registry.replace_added([config_of("work", "fast", url="http://bad")])
     with pytest.raises(ModelNotFound, match="This address can't be used"):
         registry.get("work/fast")
 
@@ -105,13 +122,13 @@ def test_once_a_gateway_lists_models_only_listed_ones_can_be_chosen():
     assert registry.get("default/other").id == "default/other"
 
 
-def test_demonstration_model_replies_only_until_another_gateway_is_connected():
+async def test_demonstration_model_replies_only_until_another_gateway_is_connected():
     registry = registry_of(DEMONSTRATION)
     assert registry.get(None).id == "default/usual"
-    registry.replace_added([config_of("work", "fast", "slow")])
+    await registry.replace_added([config_of("work", "fast", "slow")])
     assert registry.get(None).id == "work/fast"
     assert [it.id for it in registry.listed()] == ["work/fast", "work/slow"]
-    registry.replace_added([])
+    await registry.replace_added([])
     assert registry.get(None).id == "default/usual"
 
 
@@ -127,9 +144,9 @@ def test_without_a_gateway_there_is_no_model_but_the_guide():
 
 async def test_unchanged_gateway_keeps_its_connections_and_a_running_turn_ends_on_the_old_one():
     registry = registry_of(config_of("default"))
-    registry.replace_added([config_of("a", "m"), config_of("b", "m")])
+    await registry.replace_added([config_of("a", "m"), config_of("b", "m")])
     a, b = registry.get("a/m"), registry.get("b/m")
-    registry.replace_added(
+    await registry.replace_added(
         [
             config_of("a", "m"),
             config_of("b", "m", "n"),
@@ -141,7 +158,10 @@ async def test_unchanged_gateway_keeps_its_connections_and_a_running_turn_ends_o
     assert registry.get("b/m").gateway is not b.gateway
     failing = {name for name, it in registry.health().items() if it.state is GatewayState.FAILING}
     assert failing == {"c", "default"}
+    assert isinstance(a.gateway, NamedGateway)
     assert isinstance(b.gateway, NamedGateway)
+    assert not a.gateway.is_retired
+    assert b.gateway.is_retired
     assert not b.gateway.is_closed  # a turn may run on it
     await registry.close()
-    assert b.gateway.is_closed
+    assert a.gateway.is_closed

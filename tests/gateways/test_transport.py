@@ -168,6 +168,33 @@ async def test_calls_one_after_another_share_a_connection(wire: str):
         assert model.connections == 1
 
 
+class CountingTransport(StreamTransport):
+    """Counts how often it was closed."""
+
+    closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
+        await super().aclose()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_replaced_gateway_closes_its_connections_when_its_last_call_ends(wire: str):
+    with ScriptedModel() as model:
+        model.script([Say("Still"), Say(" here.")], [Say("Again.")])
+        transport = CountingTransport()
+        gateway = make_gateway(wire, model.url, transport=transport)
+        call = gateway.stream(QUESTION)
+        begun = await anext(call)
+        await gateway.retire()
+        assert transport.closed == 0  # a turn reads from it
+        assert text_of([begun, *[event async for event in call]]) == "Still here."
+        assert transport.closed == 1
+        # The same turn goes on after its tools.
+        assert text_of([event async for event in gateway.stream(QUESTION)]) == "Again."
+        assert (transport.closed, model.connections) == (2, 2)
+
+
 def make_certificate(folder: Path) -> tuple[Path, Path]:
     """A certificate that nobody but the test trusts."""
     key = ec.generate_private_key(ec.SECP256R1())

@@ -269,6 +269,7 @@ class Conversation:
         if self.active_turn_id != turn.id or reply.id != turn.assistant_message_id:
             raise IllegalTransition("This turn is not the one running in this conversation.")
         ended = turn.end(ENDS[reply.status], now, usage=reply.usage, error=reply.error)
+        ended = replace(ended, model=reply.model)  # another than was asked for, after a fallback
         conversation = replace(self, active_turn_id=None, updated_at=now, last_message_at=now)
         return EndedTurn(conversation, ended, reply)
 

@@ -74,6 +74,9 @@ class GuideGateway:
             yield ToolUse("", call.use, call.arguments or {})
         yield ModelStopped("tool_use" if call.use else "end_turn")
 
+    async def retire(self) -> None:
+        """Nothing to close."""
+
     async def close(self) -> None:
         """Nothing to close."""
 

@@ -7,6 +7,7 @@ import secrets
 import time
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -112,8 +113,16 @@ class Provider:
         self._patience = patience
         # No client on top: a model's address needs no redirects, cookies and the like.
         self._transport = transport or open_transport(self._url)
+        self._calls = 0
+        self._is_retired = False
         self.health = UNKNOWN
         """What the last request has shown."""
+
+    async def retire(self) -> None:
+        """Closes connections once its last call has ended; a turn that runs on it may still call again."""
+        self._is_retired = True
+        if self._calls == 0:
+            await self.close()
 
     async def close(self) -> None:
         """Closes connections."""
@@ -185,53 +194,68 @@ class Provider:
         raise error
 
     async def _ask_once(self, body: bytes, reply: ReplyReader) -> AsyncGenerator[ModelEvent]:
-        response = await self._respond("POST", self._url, body)
+        responding = self._responding("POST", self._url, body)
         del body
         try:
-            reader, size = EventReader(), 0
-            has_events, opening = False, b""
-            pieces = _pieces(response)
-            async for piece in pieces:
-                size += len(piece)
-                if size > MOST_REPLY_BYTES:
-                    raise GatewayError("The model's response is too long.", retryable=True)
-                events = reader.feed(piece)
-                if not has_events:
-                    has_events = bool(events)
-                    opening = (opening + piece)[:MOST_ERROR_BYTES]
-                for meaning in _read_piece(events, reply):
+            async with responding as response:
+                reader, size = EventReader(), 0
+                has_events, opening = False, b""
+                pieces = _pieces(response)
+                async for piece in pieces:
+                    size += len(piece)
+                    if size > MOST_REPLY_BYTES:
+                        raise GatewayError("The model's response is too long.", retryable=True)
+                    events = reader.feed(piece)
+                    if not has_events:
+                        has_events = bool(events)
+                        opening = (opening + piece)[:MOST_ERROR_BYTES]
+                    for meaning in _read_piece(events, reply):
+                        yield meaning
+                    if reply.is_complete:
+                        await _read_last_bytes(pieces)
+                        return
+                if not has_events and (error := no_stream(opening, secret=self._secret)):
+                    raise error
+                for meaning in _read_end(reader, reply):
                     yield meaning
-                if reply.is_complete:
-                    await _read_last_bytes(pieces)
-                    return
-            if not has_events and (error := no_stream(opening, secret=self._secret)):
-                raise error
-            for meaning in _read_end(reader, reply):
-                yield meaning
         except EventTooLong as exc:
             raise UnreadableReply from exc
         except httpx2.ReadTimeout as exc:
             raise self._silent() from exc
         except httpx2.HTTPError as exc:
             raise broke_off() from exc
-        finally:
-            await response.aclose()
 
     async def get(self, url: str) -> bytes:
         """The document at one of the provider's addresses; raises GatewayError."""
-        response = await self._respond("GET", httpx2.URL(url), b"")
         document = bytearray()
         try:
-            async with asyncio.timeout(self._patience.silence_s):
+            async with (
+                self._responding("GET", httpx2.URL(url), b"") as response,
+                asyncio.timeout(self._patience.silence_s),
+            ):
                 async for piece in response.aiter_bytes():
                     document += piece
                     if len(document) > MOST_DOCUMENT_BYTES:
                         raise GatewayError("The model provider's response is too long.")
         except (httpx2.HTTPError, TimeoutError) as exc:
             raise broke_off() from exc
-        finally:
-            await response.aclose()
         return bytes(document)
+
+    @asynccontextmanager
+    async def _responding(self, method: str, url: httpx2.URL, body: bytes) -> AsyncGenerator[httpx2.Response]:
+        """A successful response while it is read; the last one of a retired address closes connections."""
+        self._calls += 1
+        try:
+            response = await self._respond(method, url, body)
+            del body  # contains the whole context
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        finally:
+            self._calls -= 1
+            if self._is_retired and self._calls == 0:
+                await self.close()
 
     async def _respond(self, method: str, url: httpx2.URL, body: bytes) -> httpx2.Response:
         """A successful response; remembers how it went. One that rejects only this request is an answer."""

@@ -77,6 +77,8 @@ class LocalGateway:
         self._loading: asyncio.Future[Llama] | None = None
         self._free = asyncio.Lock()
         self._reply: _Reply | None = None
+        self._calls = 0
+        self._is_retired = False
         self._is_closed = False
 
     def describe(self, model: str) -> Model:
@@ -102,6 +104,20 @@ class LocalGateway:
             raise GatewayError(
                 f"The request is too long for this model, which accepts {self._window} tokens."
             )
+        self._calls += 1
+        try:
+            replying = self._reply_to(body)
+            try:
+                async for event in replying:
+                    yield event
+            finally:
+                await replying.aclose()
+        finally:
+            self._calls -= 1
+            if self._is_retired and self._calls == 0:
+                await self.close()
+
+    async def _reply_to(self, body: bytes) -> AsyncGenerator[ModelEvent]:
         llama = await self._llama()
         await self._free.acquire()
         if self._is_closed:
@@ -117,6 +133,12 @@ class LocalGateway:
                 yield event
         finally:
             reply.stop()
+
+    async def retire(self) -> None:
+        """Frees the model once its last reply has ended."""
+        self._is_retired = True
+        if self._calls == 0:
+            await self.close()
 
     async def close(self) -> None:
         """Stops the current reply, refuses those that wait, and frees the model."""

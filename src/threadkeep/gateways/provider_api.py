@@ -95,6 +95,10 @@ class ProviderGateway:
             url = url.removesuffix(end)
         return model_names(await self._provider.get(f"{url}/models?limit=1000"))
 
+    async def retire(self) -> None:
+        """Closes connections once its last call has ended."""
+        await self._provider.retire()
+
     async def close(self) -> None:
         """Closes connections."""
         await self._provider.close()

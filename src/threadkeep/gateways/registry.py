@@ -49,7 +49,6 @@ class GatewayRegistry:
         self._own = own or {}
         self._fixed = {config.name: connect(config) for config in fixed}
         self._added: dict[str, ConfiguredGateway] = {}
-        self._replaced: list[Gateway] = []
         self._problems: Mapping[str, str] = {}
         self.gateways: Mapping[str, ConfiguredGateway] = self._fixed
         """All gateways, those of the settings first."""
@@ -59,7 +58,7 @@ class GatewayRegistry:
         """The configurations of those in the settings."""
         return [it.config for it in self._fixed.values()]
 
-    def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
+    async def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
         """Replaces the gateways that admins added; `health` says why some can't be used.
 
         Unchanged ones keep their connections. Turns that run on others end on them.
@@ -69,19 +68,18 @@ class GatewayRegistry:
             if config.name in self._fixed:
                 problems[config.name] = "The settings have a gateway of the same name."
                 continue
-            known = before.pop(config.name, None)
+            known = before.get(config.name)
             if known is not None and known.config == config:
-                self._added[config.name] = known
+                self._added[config.name] = before.pop(config.name)
                 continue
-            if known is not None:
-                self._replaced.append(known.gateway)
             try:
                 self._added[config.name] = self._connect(config)
             except ThreadkeepError as exc:
                 log.warning("can't use the gateway %s: %s", config.name, exc.message)
                 problems[config.name] = exc.message
-        self._replaced += (it.gateway for it in before.values())
         self.gateways, self._problems = self._fixed | self._added, problems
+        for replaced in before.values():
+            await replaced.gateway.retire()
 
     def health(self) -> Mapping[str, GatewayHealth]:
         """What is known about each gateway, by name."""
@@ -123,8 +121,8 @@ class GatewayRegistry:
 
     async def close(self) -> None:
         """Closes the connections of all gateways."""
-        for gateway in (*(it.gateway for it in self.gateways.values()), *self._replaced):
-            await gateway.close()
+        for it in self.gateways.values():
+            await it.gateway.close()
 
     def _all_listed(self) -> Iterator[ConnectedModel]:
         for gateway in self.gateways.values():
@@ -142,7 +140,11 @@ class GatewayRegistry:
         return next(others, default) or next(iter(self.gateways.values()))
 
     def _find(self, model: str) -> tuple[ConfiguredGateway, str]:
-        """The gateway of a model, and the model's name there."""
+        """The gateway of a model, and the model's name there.
+
+        What begins with a gateway's name belongs to that gateway, also after it was removed: another one must
+        not receive the conversation.
+        """
         default = self._default()
         named, _, name = model.partition("/")
         if name and named in self.gateways:
@@ -151,15 +153,23 @@ class GatewayRegistry:
         if len(having) == 1:
             return having[0], model
         # None or several list it: then it is the default gateway's, unless only others list it.
-        if default in having or (not having and not (name and default.config.is_closed)):
+        if default in having or not (having or name):
             return default, model
         if not having:
-            problem = self._problems.get(named)
-            reason = f"The gateway {named!r} can't be used: {problem}" if problem else "Choose another."
-            raise ModelNotFound(f"No gateway has the model {model!r}. {reason}", param="model")
+            raise ModelNotFound(self._nobody_has(model, named, default), param="model")
         ids = ", ".join(f"{it.config.name}/{model}" for it in having)
         raise ModelNotFound(
             f"Several gateways have the model {model!r}. Choose one of: {ids}.", param="model"
+        )
+
+    def _nobody_has(self, model: str, named: str, default: ConfiguredGateway) -> str:
+        if problem := self._problems.get(named):
+            return f"No gateway has the model {model!r}. The gateway {named!r} can't be used: {problem}"
+        if default.config.is_closed:
+            return f"No gateway has the model {model!r}. Choose another."
+        own = f"{default.config.name}/{model}"
+        return (
+            f"There is no gateway {named!r}. If the gateway {default.config.name!r} has it, choose {own!r}."
         )
 
 

@@ -252,6 +252,10 @@ class Gateway(Protocol):
         """Calls the model; raises GatewayError, ends with ModelStopped. Closing it cancels the call."""
         ...
 
+    async def retire(self) -> None:
+        """Nobody new uses it: closes its connections as soon as its last call has ended."""
+        ...
+
     async def close(self) -> None:
         """Closes the connections."""
         ...

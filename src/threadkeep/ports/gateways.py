@@ -102,7 +102,7 @@ class RunningGateways(Protocol):
         """Those of the settings."""
         ...
 
-    def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
+    async def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
         """Uses these beside those of the settings; `health` says why some can't be used.
 
         Unchanged ones keep their connections; replies in progress finish on those that they began with.

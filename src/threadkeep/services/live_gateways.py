@@ -70,7 +70,7 @@ class LiveGateways:
         async with self._applying:  # what is read first is also used first
             self._have_changed.clear()
             saved = await self._store.all()
-            self._running.replace_added([it.config for it in saved])
+            await self._running.replace_added([it.config for it in saved])
 
     async def close(self) -> None:
         """Stops following."""

@@ -80,7 +80,7 @@ _BEGIN_IN_ONE = Statement(
 
 # A turn and its reply end with the same status, usage and error. A completed turn has seen what is queued
 # behind it; PostgreSQL checks that again if it had to wait for a message being added.
-_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, error = :error,
+_UPDATE_TURN = """UPDATE tk_turns SET status = :status, usage = :usage, error = :error, model = :model,
         ended_at = :now, last_event_seq = :last_event_seq, lease_until = NULL
     WHERE id = :turn_id AND status IN ('RUNNING', 'WAITING') AND fence = :fence
         AND (:status <> 'COMPLETED' OR queue_version = :queue_version)"""
@@ -332,7 +332,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
         "now": turn.ended_at,
         **to_columns(reply),
         "token_count": reply.token_count,
-        "model": reply.model,
+        "model": turn.model,
         "completed_at": reply.completed_at,
         **_chunk_values(chunk),
     }

@@ -61,11 +61,13 @@ async def test_the_next_model_replies_if_the_agents_own_is_busy(
     )
     model.script([BUSY])
     other.script([Say("Here."), Usage(5, 2)])
-    events = await talk.events(await talk.begin(conversation))
+    turn_id = await talk.begin(conversation)
+    events = await talk.events(turn_id)
     assert notices(events) == ["MODEL_FALLBACK"]
     assert [it["model"] for it in events if it["type"] == "usage"] == ["second/second"]
     reply = (await talk.messages(conversation))[-1]
     assert (reply["content"], reply["model"], reply["status"]) == ("Here.", "second/second", "COMPLETED")
+    assert (await talk.client.get(f"/api/turns/{turn_id}")).json()["model"] == "second/second"
 
 
 async def test_turn_stays_with_its_fallback_even_if_the_failed_gateway_is_deleted_while_it_waits(
