@@ -14,7 +14,13 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from threadkeep.domain.errors import MethodNotAllowed, RouteNotFound, ThreadkeepError
+from threadkeep.domain.errors import (
+    Forbidden,
+    MethodNotAllowed,
+    RouteNotFound,
+    ThreadkeepError,
+    Unauthenticated,
+)
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
@@ -133,6 +139,12 @@ def _endpoints(
     async def nobody(request: Request) -> User:
         return _NOBODY
 
+    async def anybody(request: Request) -> User:
+        try:
+            return await presence.user(request)
+        except (Unauthenticated, Forbidden):
+            return _NOBODY
+
     def still_signed_in(request: Request, user: User) -> Check:
         return presence.checking(lambda: request, user.id)
 
@@ -144,7 +156,7 @@ def _endpoints(
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in (*ROUTES, *FOREIGN_ROUTES):
         is_open = not route.signed_in or (route.opens_share and settings.sharing == Sharing.ANYONE)
-        who = nobody if is_open else presence.user
+        who = anybody if route.says_more_to_admins else nobody if is_open else presence.user
         respond = endpoint(route, who, services, limits, still_signed_in, shape_at(route.path))
         if route.path == MCP_PATH and settings.issuer_url is not None:
             respond = with_challenge(respond)

@@ -827,7 +827,15 @@ _TABLE = (
     ),
     Route("POST", "/api/admin/gateways/{gateway}/test", gateways.test_gateway, "Operating", errors=_GATEWAY),
     Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
-    Route("GET", "/readyz", operations.get_readiness, "Operating", signed_in=False, errors=(ShuttingDown,)),
+    Route(
+        "GET",
+        "/readyz",
+        operations.get_readiness,
+        "Operating",
+        signed_in=False,
+        says_more_to_admins=True,
+        errors=(ShuttingDown,),
+    ),
 )
 
 

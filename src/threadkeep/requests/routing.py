@@ -101,6 +101,7 @@ class Route:
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
     `scope` is what an API key needs for it: by default `read` for GET, and `admin` for anything else.
     `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
+    `says_more_to_admins` recognizes who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
@@ -117,6 +118,7 @@ class Route:
     scope: Scope | None = None
     within_agents: bool | None = None
     signed_in: bool = True
+    says_more_to_admins: bool = False
     opens_share: bool = False
     most_body_bytes: int | None = SMALL_BODY_BYTES
     body_has_files: bool = False

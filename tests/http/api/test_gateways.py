@@ -290,16 +290,18 @@ async def test_readiness_tells_each_gateway_without_the_providers_words_and_with
     anybody = api.client()
     await connect(admin, provider, apiKey="sk-wrong")
     await connect(admin, provider, name="good")
-    assert {it["status"] for it in (await states(anybody)).values()} == {"unknown"}
+    assert {it["status"] for it in (await states(admin)).values()} == {"unknown"}
 
     async def are_looked_at() -> bool:
-        return "unknown" not in {it["status"] for it in (await states(anybody)).values()}
+        return "unknown" not in {it["status"] for it in (await states(admin)).values()}
 
     await eventually(are_looked_at)
-    assert (await states(anybody))["good"]["status"] == "connected"
-    response = await anybody.get("/readyz")
-    assert (response.status_code, response.json()["status"]) == (200, "degraded")
-    assert (await states(anybody))["work"] == {
+    assert (await states(admin))["good"]["status"] == "connected"
+    for stranger in (anybody, api.as_user("alice")):
+        response = await stranger.get("/readyz")
+        assert (response.status_code, response.json()["status"]) == (200, "degraded")
+        assert response.json()["gateways"] == []
+    assert (await states(admin))["work"] == {
         "name": "work",
         "status": "failing",
         "reason": "The model provider rejected the API key.",

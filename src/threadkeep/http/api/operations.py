@@ -21,8 +21,8 @@ async def get_readiness(call: Call) -> ReadinessView:
     """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown.
 
     While background work such as search indexing keeps failing, or the last request to a model provider
-    failed, the status is `degraded`; `failing` and `gateways` say which. Requests are still served, so the
-    response is 200. What is known about gateways comes from turns, and from a look at most once a minute, for
+    failed, the status is `degraded`; `failing` and, for admins, `gateways` say which. Requests are still
+    served, so the response is 200. What is known about gateways comes from turns, and from a look at most once a minute, for
     which this doesn't wait.
     """
     if call.services.turns.is_draining:
@@ -36,7 +36,10 @@ async def get_readiness(call: Call) -> ReadinessView:
     ]
     is_degraded = failing or any(it.status is GatewayState.FAILING for it in states)
     return ReadinessView(
-        status="degraded" if is_degraded else "ready", version=__version__, failing=failing, gateways=states
+        status="degraded" if is_degraded else "ready",
+        version=__version__,
+        failing=failing,
+        gateways=states if call.user.is_admin else (),
     )
 
 
