@@ -45,7 +45,8 @@ async def get_model(call: Call, *, model: str) -> Model:
 async def asked_of(call: Call, model: str) -> tuple[Agent, str | None]:
     """The agent that a client names, and the model that it is to use, if the client names one.
 
-    If several agents have the name, the user's own comes first.
+    If several agents have the name, it is the user's own, then ours, then the oldest: whoever publishes an
+    agent under the name of another neither gets its messages nor keeps them from it.
     """
     whole = await _found(call, model)
     if whole is not None:
@@ -65,7 +66,14 @@ async def _found(call: Call, name: str) -> Agent | None:
     if is_uuid(name):
         return await call.services.agents.get(call.user, name)
     named = [it async for it in _agents(call) if it.name.casefold() == name.casefold()]
-    return min(named, key=lambda it: it.owner_id != call.user.id, default=None)
+    if sum(it.owner_id == call.user.id for it in named) > 1:
+        raise AgentNotFound(
+            f"Several of your agents are called `{name[:100]}`. Use an id of `/v1/models` instead.",
+            param="model",
+        )
+    return min(
+        named, key=lambda it: (it.owner_id != call.user.id, it.owner_id is not None, it.id), default=None
+    )
 
 
 async def _models(call: Call) -> Sequence[Model]:
