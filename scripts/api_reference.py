@@ -80,9 +80,10 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     also = ""
     if path.startswith("/api/agents"):
         also = f"Also `{path.replace('/api/agents', '/api/domains', 1)}`. "
-    free = "" if operation["security"] else "No sign-in needed. "
+    scopes = {name for scheme in operation["security"] for names in scheme.values() for name in names}
+    needs = f"Scope: `{scopes.pop()}`. " if scopes else "No sign-in needed. "
     summary = operation["summary"].rstrip(".") + "."
-    parts = [f"\n### `{method} {path}`\n\n{summary} {also}{free}".rstrip() + "\n"]
+    parts = [f"\n### `{method} {path}`\n\n{summary} {also}{needs}".rstrip() + "\n"]
     described = [it for it in operation["parameters"] if it["in"] != "path"]
     if described:
         rows = [
@@ -140,7 +141,7 @@ def _type(schema: Schema, media: str = "application/json") -> str:
                 return f"page of [{page[1]}](#{page[1].lower()})"
             return f"[{name}](#{name.lower()})"
         case {"enum": values}:
-            return " or ".join(f"`{value}`" for value in values)
+            return " or ".join(f"`{it if isinstance(it, str) else json.dumps(it)}`" for it in values)
         case {"anyOf": options} | {"oneOf": options}:
             return " or ".join(dict.fromkeys(map(_type, options)))
         case {"type": "array", **rest}:

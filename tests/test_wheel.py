@@ -42,6 +42,7 @@ def test_wheel_carries_the_page_and_records_its_bill_of_materials(wheel: Path) -
         names = archive.namelist()
         (record,) = (name for name in names if name.endswith(".dist-info/RECORD"))
         assert "threadkeep/page/index.html" in names
+        assert "threadkeep/py.typed" in names
         assert (
             "threadkeep/page/assets/inter-license.txt" in names
         )  # the typeface's, which comes with its pieces

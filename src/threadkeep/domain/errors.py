@@ -331,7 +331,7 @@ class Conflict(ThreadkeepError):
 
 
 class TurnInProgress(Conflict):
-    """A turn is running in the conversation; `details.turnId` is its id."""
+    """A turn is running in the conversation, or it is changing too quickly; `details.turnId` is the turn."""
 
     code = "TURN_IN_PROGRESS"
 

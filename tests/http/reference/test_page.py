@@ -75,6 +75,8 @@ def test_every_operation_has_its_place(page: Page, method: str, path: str, spec:
     assert f"#{spec['operationId']}" in page.links
     assert spec["summary"].replace("`", "") in text
     assert "curl " in text
+    scopes = {name for scheme in spec["security"] for names in scheme.values() for name in names}
+    assert (f"Scope: {scopes.pop()}." if scopes else "No sign-in needed.") in text
     for parameter in spec["parameters"]:
         assert parameter["name"] in text
     for status, response in spec["responses"].items():

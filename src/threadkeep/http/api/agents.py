@@ -118,7 +118,7 @@ async def delete_agent(call: Call, *, agent_id: str) -> None:
 
 
 async def list_audit(call: Call, *, query: PageQuery) -> PageView[AuditEntryView]:
-    """List who changed which agent, newest first. For admins."""
+    """List who changed agents, gateways and keys or stopped turns, newest first. For admins."""
     pager = Pager(call.cursors, call.user, "audit", query)
     found = await call.services.agents.audit(
         call.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit

@@ -22,8 +22,8 @@ async def get_readiness(call: Call) -> ReadinessView:
 
     While background work such as search indexing keeps failing, or the last request to a model provider
     failed, the status is `degraded`; `failing` and, for admins, `gateways` say which. Requests are still
-    served, so the response is 200. What is known about gateways comes from turns, and from a look at most once a minute, for
-    which this doesn't wait.
+    served, so the response is 200. What is known about gateways comes from turns, and from a look at most
+    once a minute, for which this doesn't wait.
     """
     if call.services.turns.is_draining:
         raise ShuttingDown("This process is shutting down. Try another node.")

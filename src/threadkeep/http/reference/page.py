@@ -99,12 +99,12 @@ class _Page:
         also = "".join(_alias(alias, operation) for alias in self._aliases.get(anchor, []))
         parameters = table(self._schemas.parameters(spec.get("parameters", [])))
         response = self._examples.response(spec)
-        free = "" if spec.get("security") else '<p class="note">No sign-in needed.</p>'
+        needs = f'<p class="note">{marked(_needs(spec))}</p>'
         return (
             f'<article id="{anchor}" aria-labelledby="{anchor}-name"><div class="description">'
             f'<h3 id="{anchor}-name"><a href="#{anchor}">{name}</a></h3>'
             f'<p class="call">{operation.call}</p>{also}'
-            f"<p>{marked(spec['summary'])}</p><p>{marked(spec.get('description', ''))}</p>{free}"
+            f"<p>{marked(spec['summary'])}</p><p>{marked(spec.get('description', ''))}</p>{needs}"
             f"{parameters and f'<h4>Parameters</h4>{parameters}'}{self._body(spec)}{self._responses(spec)}"
             f'<h4>Errors</h4>{code_list(operation.codes())}</div><div class="shown">'
             f"{sample('Request', _curl(operation, self._examples.body(spec)))}"
@@ -135,6 +135,12 @@ class _Page:
 def _navigation(tag: str, group: list[_Operation]) -> str:
     links = "".join(f'<li><a href="#{each.id}">{each.badge} {each.name}</a></li>' for each in group)
     return f'<li><a href="#tag-{escape(tag)}">{escape(tag)}</a><ul>{links}</ul></li>'
+
+
+def _needs(spec: dict[str, Any]) -> str:
+    """Who may call an operation."""
+    scopes = {name for scheme in spec.get("security", []) for names in scheme.values() for name in names}
+    return f"Scope: `{scopes.pop()}`." if scopes else "No sign-in needed."
 
 
 def _alias(alias: _Operation, original: _Operation) -> str:
