@@ -27,6 +27,7 @@ from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 
 HOUR_MS = 60 * 60 * 1000
+DAY_MS = 24 * HOUR_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,7 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         files_without_a_message=services.files.sweep,
         unreferenced_payloads=store.payloads.collect,
         abandoned_reservations=lambda: store.ledger.charge_abandoned(clock() - HOUR_MS),
+        repeatable_requests=lambda: store.repeats.forget_old(clock() - DAY_MS),
         past_spending=lambda: store.ledger.forget_spending(month_before(services.spending.today)),
     )
     return Hourly(hourly.by_name, services.loops)

@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.errors import (
+    Conflict,
     Forbidden,
     HeadersTooLarge,
+    IdempotencyMismatch,
     InvalidRequest,
     PayloadTooLarge,
     RequestTimeout,
@@ -92,6 +94,10 @@ def _security(route: Route) -> list[dict[str, list[str]]]:
     return [{scheme: [route.needed_scope.value]} for scheme in ("bearer", "apiKey")]
 
 
+_REPEATABLE = {
+    "Idempotency-Key": "A key for this request. For a day, a retry with the same key returns the same "
+    "response and creates nothing twice."
+}
 _FILES = {
     "type": "object",
     "properties": {
@@ -144,7 +150,7 @@ def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[
     ]
     in_header = [
         {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
-        for name, description in route.headers.items()
+        for name, description in {**route.headers, **(_REPEATABLE if route.creates else {})}.items()
     ]
     return in_path + in_query + in_header
 
@@ -186,6 +192,8 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
         errors.append(Unauthenticated)
     if shape.query or shape.body or shape.files or "If-Match" in route.headers:
         errors.append(InvalidRequest)
+    if route.creates:
+        errors += [IdempotencyMismatch, Conflict]
     if route.method != "GET":
         errors += [PayloadTooLarge, RequestTimeout]
     return [*errors, StorageUnavailable]

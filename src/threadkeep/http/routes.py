@@ -152,7 +152,7 @@ _TABLE = (
     Route("GET", "/api/me/instructions", memories.get_instructions, "Users"),
     Route("PUT", "/api/me/instructions", memories.put_instructions, "Users"),
     # Keys
-    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed)),
+    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed), creates=True),
     Route("GET", "/api/keys", keys.list_keys, "Keys"),
     Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
@@ -165,6 +165,7 @@ _TABLE = (
         (*_SAVING, Forbidden),
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
+        creates=True,
     ),
     Route("GET", "/api/agents", agents.list_agents, "Agents"),
     Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT, gives=_ETAG),
@@ -188,6 +189,7 @@ _TABLE = (
         (*_AGENT, *_SAVING, Forbidden),
         within_agents=False,
         gives=_ETAG,
+        creates=True,
     ),
     Route(
         "GET",
@@ -238,6 +240,7 @@ _TABLE = (
         "Documents",
         202,
         (*_AGENT, Forbidden, UnsupportedDocument, LimitNotAllowed),
+        creates=True,
     ),
     Route(
         "GET",
@@ -374,6 +377,7 @@ _TABLE = (
         (AgentNotFound, ImportInProgress, UnsupportedImport, RateLimited, ShuttingDown),
         scope=Scope.CHAT,
         within_agents=False,
+        creates=True,
     ),
     Route("GET", "/api/imports", imports.list_imports, "Imports", within_agents=False),
     Route(
@@ -522,6 +526,7 @@ _TABLE = (
         errors=(*_CONVERSATION, AgentNotFound, MessageNotFound, Conflict, TurnInProgress),
         gives=_CONVERSATION_LOCATION,
         scope=Scope.CHAT,
+        creates=True,
     ),
     Route(
         "POST",
@@ -599,6 +604,7 @@ _TABLE = (
             GatewayNotConfigured,
         ),
         scope=Scope.CHAT,
+        creates=True,
     ),
     Route(
         "GET",
@@ -626,6 +632,7 @@ _TABLE = (
         (AgentNotFound, UserNotFound, Forbidden, RateLimited),
         within_agents=True,
         most_body_bytes=MEDIUM_BODY_BYTES,
+        creates=True,
     ),
     Route("GET", "/api/briefings", briefings.list_briefings, "Briefings"),
     Route(
@@ -705,6 +712,7 @@ _TABLE = (
         201,
         (UnsupportedFile, LimitNotAllowed, RateLimited),
         scope=Scope.CHAT,
+        creates=True,
     ),
     Route(
         "GET",
@@ -725,6 +733,7 @@ _TABLE = (
         201,
         (*_CONVERSATION, MessageNotFound, TurnInProgress, Conflict, Forbidden, LimitNotAllowed),
         scope=Scope.CHAT,
+        creates=True,
     ),
     Route(
         "GET",
@@ -791,6 +800,7 @@ _TABLE = (
         201,
         (Forbidden, Conflict, SecretKeyRequired),
         gives=_GATEWAY_ETAG,
+        creates=True,
     ),
     Route(
         "POST",

@@ -51,6 +51,8 @@ class HourlyJobs:
     """Deletes contents that no payload refers to, as a crash may leave them."""
     abandoned_reservations: HourlyJob
     """Charges in full what was reserved for model calls that nobody is left to charge."""
+    repeatable_requests: HourlyJob
+    """Forgets how requests with an `Idempotency-Key` were answered, a day later."""
     past_spending: HourlyJob
     """Forgets what budgets have spent in months long past; the ledger still knows."""
 

@@ -30,6 +30,7 @@ from threadkeep.ports.outside_ids import OutsideIds
 from threadkeep.ports.payloads import PayloadStore
 from threadkeep.ports.queue import QueueStore
 from threadkeep.ports.receipts import ReceiptStore
+from threadkeep.ports.repeats import RepeatStore
 from threadkeep.ports.retriever import ChunkIndex
 from threadkeep.ports.sharing.shares import ShareStore
 from threadkeep.ports.turn_log import TurnLogStore
@@ -59,6 +60,7 @@ class Store:
     keys: KeyStore
     feedback: FeedbackStore
     outside_ids: OutsideIds
+    repeats: RepeatStore
     shares: ShareStore
     users: UserStore
     documents: DocumentStore

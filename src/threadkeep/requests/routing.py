@@ -27,6 +27,7 @@ from threadkeep.requests.addresses import own_path
 from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.requests.cursors import Cursors
 from threadkeep.requests.errors import ErrorShape, error_response, our_shape
+from threadkeep.requests.idempotency import idempotency_key, respond_once
 from threadkeep.requests.stream import EventStream, LastingResponse
 from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
@@ -101,6 +102,7 @@ class Route:
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
     `scope` is what an API key needs for it: by default `read` for GET, and `admin` for anything else.
     `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
+    `creates` says that it makes something new, so that it takes an `Idempotency-Key`.
     `says_more_to_admins` recognizes who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
@@ -117,6 +119,7 @@ class Route:
     also: tuple[int, ...] = ()
     scope: Scope | None = None
     within_agents: bool | None = None
+    creates: bool = False
     signed_in: bool = True
     says_more_to_admins: bool = False
     opens_share: bool = False
@@ -238,9 +241,17 @@ def endpoint(
             arguments["body"] = await decode_body_aside(raw, body_decoder)
         if handled.files:
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
+        key = idempotency_key(request) if route.creates else None
+        if key is None:
+            return await handle(call, arguments)
+        # Files are not compared: who repeats an upload may cut it into other parts.
+        where = f"{request.url.path}?{request.url.query}"
+        return await respond_once(call.services, user, key, (where, raw), lambda: handle(call, arguments))
+
+    async def handle(call: Call, arguments: dict[str, Any]) -> Response:
         result = await route.handler(call, **arguments)
         if isinstance(result, LastingResponse):
-            result.end_when_refused(still_signed_in(request, user), check_every_s(user))
+            result.end_when_refused(still_signed_in(call.request, call.user), check_every_s(call.user))
         if isinstance(result, Response):
             return result
         status, headers = route.status, None

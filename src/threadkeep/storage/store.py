@@ -39,6 +39,7 @@ from threadkeep.storage.payloads.database import SqlPayloads, TableContents
 from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
+from threadkeep.storage.repeats import SqlRepeats
 from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
@@ -175,6 +176,7 @@ async def store_reading(
         keys=SqlKeys(database),
         feedback=SqlFeedback(database),
         outside_ids=SqlOutsideIds(database, rows),
+        repeats=SqlRepeats(database),
         shares=SqlShares(database),
         users=SqlUsers(database, file_contents, key),
         documents=SqlDocuments(database),
