@@ -25,6 +25,7 @@ from tests.serving import Server
 from bench import results
 from bench.attacks import ATTACKS, SECRET, Caller
 from bench.table import render
+from threadkeep.testing import ScriptedModel
 
 HEADINGS = ("during", "asks", "quiet P50 ms", "quiet most ms", "P50 ms", "P99 ms", "most ms")
 MESSAGES = 40
@@ -86,9 +87,9 @@ def _figures(quiet: list[float], during: list[float]) -> tuple[str, ...]:
 @contextmanager
 def served(database: str) -> Generator[Server]:
     """`threadkeep serve` with sign-in on an empty database."""
-    settings = {"jwt_secret": SECRET, "embedding_url": "off", "log_level": "error", "gateway": "openai"}
-    settings |= {"sharing": "anyone", "user_turns_per_minute": "0"}
-    with TemporaryDirectory(prefix="threadkeep-bench-") as folder:
+    settings = {"jwt_secret": SECRET, "embedding_url": "off", "log_level": "error", "sharing": "anyone"}
+    with TemporaryDirectory(prefix="threadkeep-bench-") as folder, ScriptedModel() as model:
+        settings |= {"gateway": "openai", "gateway_url": model.url, "gateway_api_key": "sk-scripted"}
         if database == "sqlite":
             with Server(Path(folder), **settings) as server:
                 yield server
