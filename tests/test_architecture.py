@@ -142,6 +142,7 @@ SHORT_LIVED = {
     # One thing each; the caller waits for it.
     "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
     "threadkeep.http.server.server._Stopping._begin": "the end of the process",
+    "threadkeep.storage.database.postgres._cancelled_once.call": "one operation; its caller waits for it",
     "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
     "threadkeep.workers.process.start_worker": "the start of a worker",
     "threadkeep.workers.process.end_process": "the end of a worker",
