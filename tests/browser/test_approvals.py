@@ -12,7 +12,7 @@ from tests.browser.conftest import NARROW, settings_for
 from tests.browser.test_access import violations
 from tests.browser.test_parts import EASEL, TOOLS
 from tests.browser.test_talking import done, reply, say
-from tests.serving import Server
+from tests.serving import Server, lasting_port
 from threadkeep.testing import Reply, Say, ScriptedModel, UseTool
 
 ASK = {"easel.note": {"access": "ask"}}
@@ -317,7 +317,7 @@ def test_approval_survives_a_restart_and_the_turn_goes_on(
 ):
     model.script(note("buy tea"), [Say("It is noted.")])
     settings = {**settings_for(model), **TOOLS}
-    with Server(tmp_path, **settings) as server:
+    with Server(tmp_path, *lasting_port(), **settings) as server:
         page = browser.new_page(locale="en-GB", base_url=server.url, extra_http_headers=server.headers)
         page.goto("/")
         new_conversation(page)

@@ -15,7 +15,7 @@ from tests.browser.going import choose
 from tests.browser.test_approvals import asked, new_conversation, note
 from tests.browser.test_sign_in import SECRET, sign_in
 from tests.browser.test_talking import done, log, reply, say
-from tests.serving import Server
+from tests.serving import Server, lasting_port
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 UNSENT = "Not sent yet. We’ll keep trying."
@@ -57,7 +57,7 @@ def test_message_survives_a_killed_server_and_a_killed_browser(
     profile = tmp_path / "profile"
     kind = browser.browser_type
     options: dict[str, Any] = {"executable_path": chromium(), "args": QUIET, "locale": "en-GB"}
-    with Server(tmp_path, **settings_for(model)) as server:
+    with Server(tmp_path, *lasting_port(), **settings_for(model)) as server:
         person = kind.launch_persistent_context(profile, base_url=server.url, **options)
         page = person.new_page()
         page.goto("/")

@@ -13,7 +13,7 @@ from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.browser.conftest import PATIENCE_MS, WIDE, settings_for
 from tests.browser.test_talking import done, log, say
-from tests.serving import Server
+from tests.serving import Server, lasting_port
 from threadkeep.testing import Gate, Say, ScriptedModel, Think, UseTool, Wait
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -237,7 +237,7 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
         "Here it is.",
     ]
     settings = {**settings_for(model), **TOOLS}
-    with Server(tmp_path, **settings) as server:
+    with Server(tmp_path, *lasting_port(), **settings) as server:
         page = browser.new_page(
             viewport=WIDE,  # pyright: ignore[reportArgumentType]
             base_url=server.url,

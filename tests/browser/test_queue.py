@@ -10,7 +10,7 @@ from tests.browser.conftest import settings_for
 from tests.browser.test_access import violations
 from tests.browser.test_parts import Drawing, drawing, new_conversation
 from tests.browser.test_talking import done, log, reply, say
-from tests.serving import Server
+from tests.serving import Server, lasting_port
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 __all__ = ["drawing"]
@@ -144,7 +144,7 @@ def test_killed_server_continues_and_folds_what_it_had_said(
     tmp_path: Path, model: ScriptedModel, browser: Browser
 ):
     model.script([Say("Once upon a ti"), Wait(Gate())], [Say("Once there was a fox.")])
-    with Server(tmp_path, **settings_for(model)) as server:
+    with Server(tmp_path, *lasting_port(), **settings_for(model)) as server:
         page = browser.new_page(locale="en-GB")
         page.goto(server.url)
         say(page, "A story")

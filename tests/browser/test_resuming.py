@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.conftest import settings_for
 from tests.browser.test_talking import done, log, reply, say
-from tests.serving import Server
+from tests.serving import Server, lasting_port
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 
 
@@ -91,7 +91,7 @@ def test_agent_that_does_not_continue_keeps_the_text_and_one_click_continues(
     tmp_path: Path, model: ScriptedModel, browser: Browser
 ):
     model.script([Say("Once upon a time"), Wait(Gate())], [Say("there was a fox.")])
-    with Server(tmp_path, **settings_for(model)) as server:
+    with Server(tmp_path, *lasting_port(), **settings_for(model)) as server:
         page = browser.new_page(locale="en-GB", base_url=server.url)
         body = {"name": "Teller", "settings": {"onCrash": "interrupt"}}
         agent = page.request.post("/api/agents", data=body).json()["id"]

@@ -15,7 +15,7 @@ from tests.faults.balancing import balancing
 from tests.faults.scene import look, stage_of, subject_of
 from tests.faults.test_killed_servers import settings_for
 from tests.postgres import Postgres
-from tests.serving import Server
+from tests.serving import Server, lasting_port
 from threadkeep import Settings
 from threadkeep.client import Client
 from threadkeep.domain.events import Done, IterationRestart, Notice, ToolResultStored, TurnEvent, TurnResumed
@@ -134,7 +134,7 @@ class Nodes:
     def start(self) -> None:
         """Starts both."""
         for _ in range(2):
-            self._running.append(Server(self._folder, **self._settings))
+            self._running.append(Server(self._folder, *lasting_port(), **self._settings))
 
     def close(self) -> None:
         """Ends those that run, in whatever state."""

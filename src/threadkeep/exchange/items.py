@@ -16,11 +16,14 @@ from typing import BinaryIO
 PART_BYTES = 256 * 1024
 BYTES_PER_BRACKET = 16
 """Of the largest element allowed: one with more brackets would take many times its size in memory."""
-# Possessive, so that each takes linear time whatever a file contains.
-_IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_WHOLE_STRINGS = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+# Linear whatever a file contains: a byte fits in one way only, so that going back ends at once.
+_STRING = rb'[^"\\]*+(?:\\.[^"\\]*+)*'
+_IN_STRING = re.compile(_STRING, re.DOTALL)
+_WHOLE_STRINGS = re.compile(rb'[^"]*+(?:"' + _STRING + rb'"[^"]*+)*', re.DOTALL)
 """Ends at a quote only if that string goes on in the next part."""
-_TO_BRACKETS = re.compile(rb'((?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))*+)([{}\[\]]*+)', re.DOTALL)
+_TO_BRACKETS = re.compile(
+    rb'([^"{}\[\]]*+(?:"' + _STRING + rb'(?:"|\\?\Z)[^"{}\[\]]*+)*)([{}\[\]]*+)', re.DOTALL
+)
 """Text and strings, then the brackets that follow; at the end of a part, none do."""
 _STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 """From brackets to signed bytes: how the depth changes."""

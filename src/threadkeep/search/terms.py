@@ -21,8 +21,8 @@ _DENSE = (
 # Marks that belong to a word though they aren't letters: accents, Hebrew, Arabic, the scripts of India.
 _MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 # What is one term or several: dense characters beside each other, or a word.
-# Possessive: no backtracking, so a long word costs one step for each of its parts.
-RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)++)")
+# Nothing follows that could fail, so a long word costs one step for each of its parts.
+RUN = re.compile(f"([{_DENSE}]++)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)+)")
 _GAP = re.compile(f"[\\W_](?<![{_MARKS}])")
 is_dense = re.compile(f"[{_DENSE}]+").fullmatch
 # What folding drops: accents, and the spaces and signs into which ⑴ and ﷺ decompose.

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, Literal, LiteralString, TypeVar, cast
+from functools import wraps
+from typing import Any, Literal, LiteralString, ParamSpec, TypeVar, cast
 
 import psycopg
 from psycopg import sql
@@ -29,6 +30,7 @@ from threadkeep.storage.database.snapshot import Snapshot
 
 log = logging.getLogger("threadkeep.storage")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 PostgresConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 _Pool = AsyncConnectionPool[PostgresConnection]
@@ -59,6 +61,30 @@ _UNREACHABLE = "Couldn't connect to the database. Try again in a moment."
 
 class ConnectionBroke(StorageUnavailable):
     """A statement found its connection dead, or the server refused it; a new connection may work."""
+
+
+def _cancelled_once(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Passes on only the first cancellation of a call, and waits for what it does.
+
+    A second one would interrupt psycopg while it cancels the statement: that would go on in the server, in a
+    transaction that stays open with its locks.
+    """
+
+    @wraps(work)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        running = asyncio.create_task(work(*args, **kwargs))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            running.cancel()
+            while not running.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([running])
+            if not running.cancelled():
+                running.exception()  # nobody asks for it any more
+            raise
+
+    return call
 
 
 class PostgresDatabase:
@@ -113,6 +139,7 @@ class PostgresDatabase:
             raise
         return Snapshot("postgres", drive, connection.close)
 
+    @_cancelled_once
     async def fetch(self, query: Query) -> Rows:
         """Runs one reading statement; retries once if the connection was dead."""
         try:
@@ -122,6 +149,7 @@ class PostgresDatabase:
             async with self._reading() as connection:
                 return await _run(connection, query)
 
+    @_cancelled_once
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         """Runs a plan of reading statements on one connection; retries once if it was dead."""
         try:
@@ -131,11 +159,13 @@ class PostgresDatabase:
             async with self._reading() as connection:
                 return await _drive(connection, plan())
 
+    @_cancelled_once
     async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
         """Runs one statement as its own transaction: one round trip."""
         async with self._connection(urgent=urgent) as connection:
             return await _run(connection, query)
 
+    @_cancelled_once
     async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         """Runs a plan in one transaction."""
         drive = _drive_in_thread if heavy else _drive
