@@ -21,8 +21,8 @@ class UserStore(Protocol):
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Removes a user with all their data; None if the user is unknown.
 
-        Their agents that others talk to are emptied and hidden. Rows go in pieces, and the user can do nothing
-        meanwhile; after a crash, `half_deleted` names the user, and another call goes on.
+        Their agents that others talk to are emptied and hidden. Rows go in pieces, and the user can do
+        nothing meanwhile; after a crash, `half_deleted` names the user, and another call goes on.
         """
         ...
 

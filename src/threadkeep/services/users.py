@@ -71,8 +71,8 @@ class Users:
         return purged is not None
 
     async def sweep(self) -> None:
-        """Finishes deletions that a crash has interrupted, and cleans up after a host application that deletes
-        users in the shared database.
+        """Finishes deletions that a crash has interrupted, and cleans up after a host application that
+        deletes users in the shared database.
         """
         for user_id in await self._store.users.half_deleted():
             await self._delete(user_id)

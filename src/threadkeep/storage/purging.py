@@ -1,7 +1,7 @@
 """Purges conversations in pieces, so that nobody waits long for the database.
 
-Whoever purges a conversation holds it first: from then on nobody sees it, and nobody can restore it. Its rows go
-some hundred at a time, its own row last. If a crash ends this, the next cleanup goes on.
+Whoever purges a conversation holds it first: from then on nobody sees it, and nobody can restore it. Its rows
+go some hundred at a time, its own row last. If a crash ends this, the next cleanup goes on.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ def _some(table: str, key: str, of: str = "conversation_id IN ({ids})", *, weigh
     )
 
 
-# What refers to a row goes before it, so that a cascade finds nothing. Logs, receipts and files are in the plan.
+# What refers to a row goes before it, so that a cascade finds nothing. Logs, receipts and files go first.
 OF_CONVERSATIONS: Mapping[str, _Rows] = {
     "tk_shares": _some("tk_shares", "id"),
     "tk_queued": _some("tk_queued", "message_id"),
@@ -102,7 +102,12 @@ _FORGET_CHUNKS = Statement(
     """DELETE FROM tk_turn_chunks WHERE (turn_id, first_seq) IN (
         SELECT turn_id, first_seq FROM tk_turn_chunks WHERE turn_id IN ({ids}) LIMIT :limit)"""
 )
-_FORGET = Statement(f"DELETE FROM tk_conversations WHERE id IN ({{ids}}) AND held_by = '{PURGE}'")
+# Each piece looks again: another purge may have finished meanwhile, and an import may write the same ids.
+_STILL_HELD = Statement(
+    f"SELECT id FROM tk_conversations WHERE id IN ({{ids}}) AND held_by = '{PURGE}'",
+    locks="ORDER BY id FOR NO KEY UPDATE",
+)
+_FORGET = Statement("DELETE FROM tk_conversations WHERE id IN ({ids})")
 
 _HOLD = f"UPDATE tk_conversations SET held_by = '{PURGE}', deleted_at = COALESCE(deleted_at, {{now}})"
 # One that another purge holds is purged by both.
@@ -157,10 +162,13 @@ async def purge(database: Database, contents: FileContents, ids: Sequence[Conver
     """Purges conversations that are held for it."""
 
     def piece(place: _Place, most: int) -> Plan[tuple[_Place | None, list[ContentId]]]:
-        place, left, freed = yield from _forget_some(ids, place, most)
+        held = [id_ for (id_,) in (yield _STILL_HELD(ids=to_json(ids)))]
+        if not held:
+            return None, []
+        place, left, freed = yield from _forget_some(held, place, most)
         if left <= 0:
             return place, freed
-        yield _FORGET(ids=to_json(ids))
+        yield _FORGET(ids=to_json(held))
         return None, freed
 
     await _in_pieces(database, contents, piece, _BEGIN)
