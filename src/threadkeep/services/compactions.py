@@ -47,7 +47,7 @@ from threadkeep.services.payloads import shown_messages
 COMPACTION_JOB = "compaction"
 TRIES = 3
 MESSAGES_A_PAGE = 1000
-DESCRIBED_AT_ONCE = 50
+DESCRIBED_AT_ONCE = 20
 
 
 def is_due(agent: Agent, conversation: Conversation) -> bool:
