@@ -60,8 +60,9 @@ async def start_background(
     )
     history = History(store, adapters.loops)
     started.push_async_callback(history.close)
-    if adapters.alone:  # no other process could be running a job
+    if adapters.alone:  # no other process could be running a job, or writing a conversation
         await adapters.jobs.release_all()
+        await store.conversations.let_all_go()
     user_events = UserEvents(adapters.bus)
 
     async def titled(conversation: Conversation) -> None:

@@ -20,6 +20,7 @@ def build_caps(settings: Settings) -> OperatorCaps:
         message_chars=settings.max_message_chars,
         documents=settings.user_documents,
         bytes=settings.user_bytes,
+        conversation_messages=settings.conversation_messages,
         publish=settings.publish,
         client_tools=settings.client_tools,
     )

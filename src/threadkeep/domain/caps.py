@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
-from threadkeep.domain.errors import Forbidden, LimitNotAllowed, RateLimited
+from threadkeep.domain.errors import ConversationFull, Forbidden, LimitNotAllowed, RateLimited
 from threadkeep.domain.user import User
 
 MINUTE_S = 60.0
@@ -27,6 +27,8 @@ class OperatorCaps:
     message_chars: int = 0
     documents: int = 0
     bytes: int = 0
+    conversation_messages: int = 0
+    """For imports, forks and added messages: no limit ends a conversation that exists."""
     publish: Literal["owner", "admin"] = "owner"
     client_tools: bool = True
     """Whether requests can bring tools that the client runs, if the agent accepts them."""
@@ -88,6 +90,15 @@ class OperatorCaps:
                 f"THREADKEEP_USER_BYTES allows {self.bytes:,}. Permanently delete some conversations, or "
                 "delete some documents.",
                 details={"limit": "bytes", "most": self.bytes},
+            )
+
+    def check_messages(self, count: int) -> None:
+        """Refuses a copy or an addition if a conversation would then have too many messages."""
+        if 0 < self.conversation_messages < count:
+            raise ConversationFull(
+                f"The conversation would have {count:,} messages; THREADKEEP_CONVERSATION_MESSAGES allows "
+                f"{self.conversation_messages:,}.",
+                details={"limit": "conversationMessages", "most": self.conversation_messages},
             )
 
     def _check_visibility(self, user: User, draft: AgentDraft, current: Agent | None) -> None:

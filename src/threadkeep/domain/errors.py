@@ -366,6 +366,12 @@ class TooFewMessages(Conflict):
     code = "TOO_FEW_MESSAGES"
 
 
+class ConversationFull(Conflict):
+    """The conversation would have more messages than the operator allows; `details.most` is the limit."""
+
+    code = "CONVERSATION_FULL"
+
+
 class NotRerunnable(Conflict):
     """The turn can't be run again because what its model received is not stored."""
 

@@ -28,7 +28,9 @@ class HourlyJobs:
     """The table of periodic jobs. The logs call each by its name here."""
 
     deleted_conversations: HourlyJob
-    """Purges conversations that were deleted longer ago than the retention period."""
+    """Purges conversations that were deleted longer ago than the retention period, and what is left of
+    imports, forks and purges that a crash has ended.
+    """
     turn_logs: HourlyJob
     """Trims the logs of turns that ended long ago; their replies have what they said."""
     requests_of_ended_turns: HourlyJob
@@ -36,7 +38,9 @@ class HourlyJobs:
     receipt_prompts: HourlyJob
     """Deletes prompt texts that no receipt refers to."""
     leftovers_of_deleted_users: HourlyJob
-    """Cleans up after a host application that deletes users in the shared database."""
+    """Finishes interrupted deletions, and cleans up after a host application that deletes users in the shared
+    database.
+    """
     agent_folders: HourlyJob
     """Removes the folders of agents that no longer exist."""
     document_files: HourlyJob

@@ -100,9 +100,22 @@ class ConversationStore(Protocol):
     async def purge(
         self, user_id: UserId, conversation_id: ConversationId, *, only_deleted: bool = False
     ) -> bool:
-        """Purges a conversation, deleted before or not, or only a deleted one; returns whether it did."""
+        """Purges a conversation, deleted before or not, or only a deleted one; returns whether it did.
+
+        It is gone for everyone at once. Its rows go in pieces; `purge_left` finishes what a crash interrupts.
+        """
         ...
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
         """Purges some of the conversations deleted before a time; returns which, none once all are gone."""
+        ...
+
+    async def purge_left(self) -> Sequence[ConversationId]:
+        """Purges some of the conversations that a crash has left, half written or half purged; returns which,
+        none once all are gone.
+        """
+        ...
+
+    async def let_all_go(self) -> None:
+        """Gives up all conversations that are being written; for a process that is known to be alone."""
         ...

@@ -21,8 +21,13 @@ class UserStore(Protocol):
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
         """Removes a user with all their data; None if the user is unknown.
 
-        Their agents that others talk to are emptied and hidden.
+        Their agents that others talk to are emptied and hidden. Rows go in pieces, and the user can do
+        nothing meanwhile; after a crash, `half_deleted` names the user, and another call goes on.
         """
+        ...
+
+    async def half_deleted(self) -> Sequence[UserId]:
+        """Users whose deletion has begun but not ended."""
         ...
 
     async def deleted_at(self, user_id: UserId) -> int | None:

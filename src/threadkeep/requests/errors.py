@@ -47,6 +47,7 @@ STATUSES: dict[str, int] = {
     errors.PathChanged.code: 409,
     errors.NothingToRegenerate.code: 409,
     errors.TooFewMessages.code: 409,
+    errors.ConversationFull.code: 409,
     errors.NotRerunnable.code: 409,
     errors.IllegalTransition.code: 409,
     errors.Conflict.code: 409,

@@ -7,6 +7,7 @@ from itertools import takewhile
 from threadkeep.clock import Clock
 from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import AddedMessage, Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
 from threadkeep.domain.ids import AgentId
@@ -43,7 +44,9 @@ class AddedMessages:
         turns: Turns,
         history: History,
         clock: Clock,
+        caps: OperatorCaps,
     ) -> None:
+        self._caps = caps
         self._store = store
         self._conversations = conversations
         self._sending = sending
@@ -64,6 +67,7 @@ class AddedMessages:
                 continue
             asked = (title_of(it.content, it.files) for it in said if it.role is MessageRole.USER)
             grown, messages = conversation.add(said, self._clock(), title=next(filter(None, asked), None))
+            self._caps.check_messages(grown.last_seq)
             try:
                 await self._store.messages.add(grown, messages)
             except StorageConflict:

@@ -1,19 +1,23 @@
 """Branches: the active path through a conversation's tree of messages, and forks."""
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import ConversationMode
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.caps import OperatorCaps
+from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import Conflict, MessageNotFound, StorageConflict, TurnInProgress
-from threadkeep.domain.ids import MessageId, PayloadId
+from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ENDS, Message
-from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.ports.exchange.records import KeptTurn
+from threadkeep.ports.branches import OutlinedMessage
+from threadkeep.ports.exchange.records import WholeConversation
+from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import (
     agent_to_ask,
@@ -23,19 +27,26 @@ from threadkeep.services.access import (
     to_message_id,
 )
 from threadkeep.services.history import History
-from threadkeep.services.path import messages_up_to
 from threadkeep.services.turns import Turns
-from threadkeep.transfers.fork import Forked, fork, payload_ids
+from threadkeep.transfers.fork import Fork, payload_ids
 
 TRIES = 5
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 200
+OUTLINED_AT_ONCE = 1000
+
+
+class _PathMoved(Exception):
+    """The path of a conversation changed, or the conversation was purged, while it was copied."""
 
 
 class Branches:
     """The use cases of branches."""
 
-    def __init__(self, store: Store, turns: Turns, history: History, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, turns: Turns, history: History, clock: Clock, caps: OperatorCaps
+    ) -> None:
         self._store = store
+        self._caps = caps
         self._turns = turns
         self._history = history
         self._clock = clock
@@ -85,49 +96,79 @@ class Branches:
 
     async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
         """Starts a new conversation with everything up to a message; the original is unchanged."""
-        conversation = await own_conversation(self._store, user, conversation_id)
-        agent = await agent_to_ask(self._store, user, conversation)
-        if agent.settings.conversation_mode is ConversationMode.SINGLE:
-            raise Conflict("This agent has one conversation per user.")
-        messages = await messages_up_to(self._store, user, conversation, message_id)
-        return await self._keep_fork(conversation, messages)
+        for _ in range(TRIES):
+            conversation = await own_conversation(self._store, user, conversation_id)
+            agent = await agent_to_ask(self._store, user, conversation)
+            if agent.settings.conversation_mode is ConversationMode.SINGLE:
+                raise Conflict("This agent has one conversation per user.")
+            branch = await branch_up_to(self._store, conversation, message_id)
+            # Here a fork is refused, before anything is stored.
+            self._caps.check_messages(conversation.following(branch).message_count)
+            try:
+                copy = await self._copy(conversation, branch)
+            except _PathMoved:
+                continue  # read and decide again
+            self._history.note(copy.id)
+            await self._turns.announce(UserEventType.CONVERSATION_CREATED, copy)
+            return copy
+        raise Conflict("The conversation is changing too quickly. Try again.")
 
-    async def _keep_fork(self, conversation: Conversation, messages: Sequence[Message]) -> Conversation:
-        if any(message.status not in ENDS for message in messages):
+    async def _copy(self, source: Conversation, branch: Branch) -> Conversation:
+        """Copies a branch by pages; the copy appears with the last one."""
+        path = await self._outline(source, branch)
+        if any(it.status not in ENDS for it in path):
             raise TurnInProgress("The agent is still answering. Fork the conversation when it has finished.")
-        forked = Forked(
-            messages=messages,
-            turns=await self._all_turns(conversation),
-            compactions=await self._store.compactions.page(
-                conversation.id, before=messages[-1].seq + 1, offset=0, limit=ROWS_AT_ONCE
-            ),
-            payloads=await self._payloads(conversation, payload_ids(messages)),
+        last = await self._store.messages.get(source.id, path[-1].id) if path else None
+        if last is None:
+            raise _PathMoved
+        compactions = await self._store.compactions.page(
+            source.id, before=path[-1].seq + 1, offset=0, limit=ROWS_AT_ONCE
         )
-        whole = fork(conversation, forked, self._clock())
-        await self._store.exchange.add_fork(whole, conversation.id)
-        self._history.note(whole.conversation.id)
-        await self._turns.announce(UserEventType.CONVERSATION_CREATED, whole.conversation)
-        return whole.conversation
+        fork = await asyncio.to_thread(Fork, source, path, self._clock())
+        covered = fork.cover(last, compactions)
+        async with self._store.exchange.forking(fork.conversation, source.id) as writer:
+            async for page in self._pages(source, fork, path):
+                await writer.add(page)
+            await writer.add(WholeConversation(fork.conversation, (), (), covered))
+            now = await self._store.branches.up_to(source.id, branch.tip_id)
+            if now is None or (now.fork_seq, now.shown) != (branch.fork_seq, branch.shown):
+                raise _PathMoved
+        return fork.conversation
+
+    async def _outline(self, source: Conversation, branch: Branch) -> Sequence[OutlinedMessage]:
+        """The messages of a branch, from the first one on, without their contents."""
+        path = [it async for it in self._outlined(source, 0, branch.fork_seq)]
+        if own := frozenset(branch.shown):
+            path += [it async for it in self._outlined(source, branch.fork_seq, None) if it.id in own]
+        return path
+
+    async def _outlined(
+        self, source: Conversation, after_seq: int, to_seq: int | None
+    ) -> AsyncGenerator[OutlinedMessage]:
+        while page := await self._store.branches.outline(
+            source.id, after_seq=after_seq, to_seq=to_seq, limit=OUTLINED_AT_ONCE
+        ):
+            for it in page:
+                yield it
+            after_seq = page[-1].seq
+
+    async def _pages(
+        self, source: Conversation, fork: Fork, path: Sequence[OutlinedMessage]
+    ) -> AsyncGenerator[WholeConversation]:
+        """The copies of messages, some at a time."""
+        copied, window = 0, MessageWindow(before_seq=path[-1].seq + 1, with_overwritten=True)
+        exchange = self._store.exchange
+        while found := await self._store.messages.page(source.id, window, offset=0, limit=ROWS_AT_ONCE):
+            window = replace(window, after_seq=found[-1].seq)
+            messages = [it for it in found if fork.includes(it.id)]
+            turns = await exchange.turns_by_id(source.id, [it.turn_id for it in messages if it.turn_id])
+            payloads = await exchange.payloads_by_id(source.id, payload_ids(messages))
+            yield await asyncio.to_thread(fork.page, messages, turns, payloads)
+            copied += len(messages)
+        if copied != len(path):
+            raise _PathMoved
 
     async def siblings(self, message: Message) -> Sequence[MessageId]:
         """All messages with the same parent as this one, if there are several."""
         found = await self._store.branches.siblings(message.conversation_id, [message])
         return found.get(message.id, ())
-
-    async def _all_turns(self, conversation: Conversation) -> list[KeptTurn]:
-        found: list[KeptTurn] = []
-        while page := await self._store.exchange.turns(
-            conversation.id, after=found[-1].turn.id if found else None, limit=ROWS_AT_ONCE
-        ):
-            found += page
-        return found
-
-    async def _payloads(self, conversation: Conversation, wanted: Collection[PayloadId]) -> list[Payload]:
-        found: list[Payload] = []
-        after: PayloadId | None = None
-        while wanted and (
-            page := await self._store.exchange.payloads(conversation.id, after=after, limit=ROWS_AT_ONCE)
-        ):
-            found += (payload for payload in page if payload.id in wanted)
-            after = page[-1].id
-        return found

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadkeep.clock import Clock
 from threadkeep.context.compaction import (
@@ -47,6 +47,7 @@ from threadkeep.services.payloads import shown_messages
 COMPACTION_JOB = "compaction"
 TRIES = 3
 MESSAGES_A_PAGE = 1000
+DESCRIBED_AT_ONCE = 20
 
 
 def is_due(agent: Agent, conversation: Conversation) -> bool:
@@ -146,13 +147,14 @@ class Compactions:
         tokens: list[int] = []
         texts: list[str] = []
         lines: list[str] = []
-        # Results may be large, so load one message at a time.
-        for at, message in enumerate(messages):
-            (whole,) = await shown_messages(self._store.payloads, [message])
-            tokens.append(context_tokens(whole, self._zone))
-            if at < len(archived):
-                texts += filter(None, [describe(whole, self._zone)])
-                lines += extract_lines(whole)
+        # Results may be large, so load a few messages at a time; a long conversation has many.
+        for first in range(0, len(messages), DESCRIBED_AT_ONCE):
+            some = messages[first : first + DESCRIBED_AT_ONCE]
+            whole = await shown_messages(self._store.payloads, some)
+            said = await asyncio.to_thread(_describe, whole, max(len(archived) - first, 0), self._zone)
+            tokens += said.tokens
+            texts += said.texts
+            lines += said.lines
         if model.model.supports_tools:
             try:
                 async with asyncio.timeout(settings.generation_timeout_s or None):
@@ -187,3 +189,17 @@ class Compactions:
             if now is None or now.tip_id != conversation.tip_id:
                 raise StorageConflict("The path changed during the request.")
         return found
+
+
+class _Described(NamedTuple):
+    """What messages are to a model, and what is said of those that are archived."""
+
+    tokens: list[int]
+    texts: list[str]
+    lines: list[str]
+
+
+def _describe(messages: Sequence[Message], archived: int, zone: tzinfo) -> _Described:
+    texts = [text for it in messages[:archived] if (text := describe(it, zone))]
+    lines = [line for it in messages[:archived] for line in extract_lines(it)]
+    return _Described([context_tokens(it, zone) for it in messages], texts, lines)

@@ -290,9 +290,12 @@ class Conversations:
         return None if conversation.deleted_at is None else conversation.deleted_at + self._retention_ms
 
     async def purge_expired(self, now: int) -> int:
-        """Purges conversations deleted longer ago than the retention period."""
-        count = 0
-        while purged := await self._store.conversations.purge_deleted_before(now - self._retention_ms):
+        """Purges conversations deleted longer ago than the retention period, and what a crash has left."""
+        conversations, count = self._store.conversations, 0
+        while purged := (
+            await conversations.purge_left()
+            or await conversations.purge_deleted_before(now - self._retention_ms)
+        ):
             await self._store.payloads.forget(purged)
             count += len(purged)
         return count

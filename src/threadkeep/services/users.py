@@ -57,17 +57,24 @@ class Users:
             raise UserNotFound
         if user_id == user.id:
             await self.meet(user)  # so that the deletion is noted even if there is nothing to delete
-        await self._running_turns.abort_all_of(UserId(user_id))
-        purged = await self._store.users.delete(UserId(user_id), self._clock())
+        if not await self._delete(UserId(user_id)) and user_id != user.id:
+            raise UserNotFound
+
+    async def _delete(self, user_id: UserId) -> bool:
+        await self._running_turns.abort_all_of(user_id)
+        purged = await self._store.users.delete(user_id, self._clock())
         if purged is not None:
             await self._prompts.forget(purged.agent_ids)
             await self._store.payloads.forget(purged.conversation_ids)
-        elif user_id != user.id:
-            raise UserNotFound
-        self._keys.forget_user(UserId(user_id))
-        await self._servers.forget(UserId(user_id))
+            self._keys.forget_user(user_id)
+        await self._servers.forget(user_id)
+        return purged is not None
 
     async def sweep(self) -> None:
-        """Cleans up after a host application that deletes users in the shared database."""
+        """Finishes deletions that a crash has interrupted, and cleans up after a host application that
+        deletes users in the shared database.
+        """
+        for user_id in await self._store.users.half_deleted():
+            await self._delete(user_id)
         await self._store.users.sweep(self._clock())
         await self._servers.keep_only(self._store.users.ids())

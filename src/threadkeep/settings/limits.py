@@ -73,6 +73,15 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             "conversations; 0: no limit.",
         ),
     ] = 10 * 1024**3
+    conversation_messages: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum messages of a conversation that a user imports from another product or "
+            "forks, or adds messages to without a turn; turns, cards and Threadkeep's own exports aren't "
+            "limited; 0: no limit.",
+        ),
+    ] = 100_000
     max_unsent_file_bytes: Annotated[
         int,
         Meta(ge=1024, description="Maximum total size of a user's uploaded files that no message uses yet."),

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
-from threadkeep.domain.message import Message
-from threadkeep.ports.branches import Siblings
+from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.ports.branches import OutlinedMessage, Siblings
 from threadkeep.storage.compactions import RENEW_ARCHIVED
 from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Rows, Statement
+from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Rows, Statement
 
 # From a message back to the first one that is on the path.
 _BACK = Statement(
@@ -68,6 +68,15 @@ _HIDE = Statement(
 _SHOW = Statement(
     "UPDATE tk_messages SET on_path = TRUE WHERE id IN ({ids}) AND conversation_id = :conversation_id"
 )
+# A message's place and state, without its text.
+_OUTLINE = Statement(
+    """SELECT id, seq, status FROM tk_messages WHERE conversation_id = :conversation_id
+        AND seq > :after_seq AND seq <= :to_seq AND on_path ORDER BY seq LIMIT :limit"""
+)
+_OUTLINE_OF_ALL = Statement(
+    """SELECT id, seq, status FROM tk_messages WHERE conversation_id = :conversation_id
+        AND seq > :after_seq AND seq <= :to_seq ORDER BY seq LIMIT :limit"""
+)
 # A compare-and-set: refused if there are new messages, another path or a running turn. It also locks the
 # conversation.
 _MOVE = Statement(
@@ -100,6 +109,21 @@ class SqlBranches:
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
         """The branch through a message that continues with the newest message at each step."""
         return await self._database.read(lambda: through(conversation_id, message_id))
+
+    async def outline(
+        self, conversation_id: ConversationId, *, after_seq: int, to_seq: int | None, limit: int
+    ) -> Sequence[OutlinedMessage]:
+        """A run of messages: of the active path up to a number, or of all."""
+        statement = _OUTLINE_OF_ALL if to_seq is None else _OUTLINE
+        rows = await self._database.fetch(
+            statement(
+                conversation_id=conversation_id,
+                after_seq=after_seq,
+                to_seq=LAST_SEQ if to_seq is None else to_seq,
+                limit=limit,
+            )
+        )
+        return [OutlinedMessage(id_, seq, MessageStatus(status)) for id_, seq, status in rows]
 
     async def newest_reply(self, conversation_id: ConversationId, question_id: MessageId) -> MessageId | None:
         """The newest reply to a message."""

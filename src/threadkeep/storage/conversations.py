@@ -5,7 +5,8 @@ from functools import cache
 from typing import Any
 
 from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus, TitleSource
-from threadkeep.domain.ids import AgentId, ContentId, ConversationId, MessageId, UserId
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.conversations import ConversationFilter
@@ -13,8 +14,16 @@ from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.file_contents import FileContents
-from threadkeep.storage.file_rows import forget_unused, used_in
-from threadkeep.storage.receipts import forget_unnamed, texts_named_in
+from threadkeep.storage.purging import (
+    CONVERSATIONS_AT_ONCE,
+    HOLD_EXPIRED,
+    HOLD_LEFT,
+    HOLD_OWNED,
+    LET_ALL_GO,
+    PURGE,
+    hold,
+    purge,
+)
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
 from threadkeep.storage.unchecked import unchecked
@@ -38,6 +47,27 @@ _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
         :last_message_at, :deleted_at, :tip_id, :is_pinned, :session_hash)"""
 _ADD = Statement(_INSERT)
+# Written in pieces: nobody sees it before the last one.
+_ADD_HELD = Statement(
+    _INSERT.replace("session_hash)", "session_hash, held_by)", 1)
+    .replace(":session_hash)", ":session_hash, :held_by)")
+    .replace(":deleted_at", "{now}")
+)
+# Every piece says that its writer still holds the conversation. This also locks it.
+_HOLD = Statement("UPDATE tk_conversations SET deleted_at = {now} WHERE id = :id AND held_by = :held_by")
+_LET_GO = Statement(f"UPDATE tk_conversations SET held_by = '{PURGE}' WHERE id = :id AND held_by = :held_by")
+_REVEAL = Statement(
+    """UPDATE tk_conversations SET deleted_at = NULL, held_by = NULL,
+        is_main = :is_main AND NOT EXISTS (SELECT 1 FROM tk_conversations AS other
+            WHERE other.user_id = tk_conversations.user_id AND other.agent_id = tk_conversations.agent_id
+                AND other.is_main AND other.deleted_at IS NULL)
+    WHERE id = :id AND held_by = :held_by RETURNING is_main""",
+    postgres="""UPDATE tk_conversations SET deleted_at = NULL, held_by = NULL,
+        is_main = CAST(:is_main AS boolean) AND NOT EXISTS (SELECT 1 FROM tk_conversations AS other
+            WHERE other.user_id = tk_conversations.user_id AND other.agent_id = tk_conversations.agent_id
+                AND other.is_main AND other.deleted_at IS NULL)
+    WHERE id = :id AND held_by = :held_by RETURNING is_main""",
+)
 # Two requests may create the main conversation at once: the second gets no row back and reads the first
 # one's.
 _ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
@@ -128,7 +158,7 @@ def _page(
     time = "deleted_at" if is_deleted else "updated_at"
     pins = {None: "", True: "is_pinned", False: "NOT is_pinned"}
     conditions = [
-        f"user_id = :user_id AND deleted_at IS {'NOT NULL' if is_deleted else 'NULL'}",
+        f"user_id = :user_id AND deleted_at IS {'NOT NULL AND held_by IS NULL' if is_deleted else 'NULL'}",
         "agent_id = :agent_id" if by_agent else "",
         "agent_id IN ({ids})" if by_agents else "",
         "status = :status" if status and not is_deleted else "",
@@ -153,25 +183,8 @@ _RESTORE = Statement(
             SELECT 1 FROM tk_conversations AS other
             WHERE other.user_id = tk_conversations.user_id AND other.agent_id = tk_conversations.agent_id
                 AND other.is_main AND other.deleted_at IS NULL))
-    WHERE id = :id AND user_id = :user_id"""
+    WHERE id = :id AND user_id = :user_id AND held_by IS NULL"""
 )
-# What belongs to a conversation goes by cascade. Texts and files may be shared: they are deleted separately.
-_PURGE = Statement("DELETE FROM tk_conversations WHERE id IN ({ids})")
-# Locked, so that no turn adds a receipt during the purge, and nobody restores what is purged.
-_LOCK_OWNED = Statement(
-    """SELECT id FROM tk_conversations WHERE id = :id AND user_id = :user_id
-    AND (deleted_at IS NOT NULL OR NOT :only_deleted)""",
-    locks="FOR UPDATE",
-)
-# Skips what another node is purging or a user is restoring at this moment.
-_LOCK_EXPIRED = Statement(
-    "SELECT id FROM tk_conversations WHERE deleted_at < :time ORDER BY deleted_at LIMIT :limit",
-    locks="FOR UPDATE SKIP LOCKED",
-)
-PURGED_AT_ONCE = 10
-"""A conversation may have many messages, and on SQLite nobody writes meanwhile."""
-
-
 # A dict lookup: calling an enumeration is slow, and pages have many rows.
 _conversation = unchecked(Conversation)
 _status = {status.value: status for status in ConversationStatus}.__getitem__
@@ -198,6 +211,30 @@ class ConversationRows:
         """Adds a conversation, main or not; its user becomes known."""
         yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
         yield _ADD(**self.values(conversation) | {"is_main": is_main})
+
+    def add_held(self, conversation: Conversation, holder: str) -> Plan[None]:
+        """Adds one that nobody sees until `reveal`."""
+        yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
+        yield _ADD_HELD(**self.values(conversation) | {"is_main": False, "held_by": holder})
+
+
+def still_hold(conversation_id: ConversationId, holder: str) -> Plan[None]:
+    """Locks a conversation that is being written; StorageConflict if somebody else has it by now."""
+    if not (yield _HOLD(id=conversation_id, held_by=holder)):
+        raise StorageConflict("The conversation is gone, or is being imported elsewhere.")
+
+
+def reveal(conversation_id: ConversationId, holder: str, *, is_main: bool) -> Plan[bool]:
+    """Shows a conversation that is written; returns whether it is the main one, if there is no other."""
+    rows = yield _REVEAL(id=conversation_id, held_by=holder, is_main=is_main)
+    if not rows:
+        raise StorageConflict("The conversation is gone, or is being imported elsewhere.")
+    return bool(rows[0][0])
+
+
+def let_go(conversation_id: ConversationId, holder: str) -> Query:
+    """Leaves a conversation that won't be finished to its purge."""
+    return _LET_GO(id=conversation_id, held_by=holder)
 
 
 class SqlConversations:
@@ -312,18 +349,26 @@ class SqlConversations:
     async def purge(
         self, user_id: UserId, conversation_id: ConversationId, *, only_deleted: bool = False
     ) -> bool:
-        """Deletes all rows of a conversation, by cascade, and the texts that only its receipts name."""
+        """Deletes all rows of a conversation, in pieces, and the texts and files that only it has."""
         which = {"id": conversation_id, "user_id": user_id, "only_deleted": only_deleted}
-        return bool(await self._purge(_LOCK_OWNED(**which)))
+        return bool(await self._purge(HOLD_OWNED(**which)))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
         """Likewise purges some of the conversations that were deleted before a time."""
-        return await self._purge(_LOCK_EXPIRED(time=time, limit=PURGED_AT_ONCE))
+        return await self._purge(HOLD_EXPIRED(time=time, limit=CONVERSATIONS_AT_ONCE))
 
-    async def _purge(self, lock: Query) -> Sequence[ConversationId]:
-        purged, freed = await self._database.write(lambda: _purge(lock))
-        await self._file_contents.remove(freed)
-        return purged
+    async def purge_left(self) -> Sequence[ConversationId]:
+        """Likewise purges some of those whose writer or purge has ended before it was finished."""
+        return await self._purge(HOLD_LEFT(limit=CONVERSATIONS_AT_ONCE))
+
+    async def let_all_go(self) -> None:
+        """Leaves all that is being written to `purge_left`."""
+        await self._database.execute(LET_ALL_GO())
+
+    async def _purge(self, query: Query) -> Sequence[ConversationId]:
+        if held := await hold(self._database, query):
+            await purge(self._database, self._file_contents, held)
+        return held
 
     def _add_once(self, conversation: Conversation, key: IdempotencyKey) -> Plan[None]:
         yield from self._rows.add(conversation, is_main=False)
@@ -358,17 +403,6 @@ class SqlConversations:
         changed = change(self._rows.read(rows[0]))
         yield _UPDATE(**self._rows.values(changed))
         return changed
-
-
-def _purge(lock: Query) -> Plan[tuple[list[ConversationId], list[ContentId]]]:
-    ids = [ConversationId(id_) for (id_,) in (yield lock)]
-    if not ids:
-        return [], []
-    texts = yield from texts_named_in(ids)
-    files = yield from used_in(ids)
-    yield _PURGE(ids=to_json(ids))
-    yield from forget_unnamed(texts)
-    return ids, (yield from forget_unused(files))
 
 
 def advance_values(

@@ -10,7 +10,7 @@ from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, Usage
 from threadkeep.ports.feedback import FeedbackByMessage, FeedbackFilter, RatedReply, SharedTurn
 from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 
 _COLUMNS = "message_id, conversation_id, rating, note, share_text, created_at, updated_at"
 _OF_FEEDBACK = ", ".join(f"feedback.{name}" for name in _COLUMNS.split(", "))
@@ -144,8 +144,12 @@ class SqlFeedback:
 
 def put_feedback(feedback: Feedback) -> Plan[Sequence[Row]]:
     """Stores feedback; returns its row, or none if the reply is gone."""
-    values = {name: getattr(feedback, name) for name in Feedback.__slots__}
-    return (yield _PUT(**values))
+    return (yield putting(feedback))
+
+
+def putting(feedback: Feedback) -> Query:
+    """What stores feedback."""
+    return _PUT(**{name: getattr(feedback, name) for name in Feedback.__slots__})
 
 
 def feedback_on(messages: Sequence[Message]) -> Plan[FeedbackByMessage]:

@@ -30,6 +30,10 @@ class FileContents(Protocol):
         """Stores contents that a unit of work is about to name, if they are outside the database."""
         ...
 
+    async def stage_bytes(self, content_id: ContentId, content: bytes) -> None:
+        """Likewise stores one that is in memory."""
+        ...
+
     def write_within(self, content_id: ContentId, source: OpenSource) -> Plan[None]:
         """Stores a content in the unit of work that names it, unless it is staged."""
         ...
@@ -62,6 +66,9 @@ class TableFileContents:
         self._database = database
 
     async def stage(self, contents: Mapping[ContentId, Path]) -> None:
+        """Nothing: `write_within` does it."""
+
+    async def stage_bytes(self, content_id: ContentId, content: bytes) -> None:
         """Nothing: `write_within` does it."""
 
     def write_within(self, content_id: ContentId, source: OpenSource) -> Plan[None]:

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 from threadkeep.domain.errors import StorageRefused
@@ -39,6 +40,14 @@ class FolderFileContents:
                 await asyncio.to_thread(link_or_copy, source, path.parent, path.name)
         except OSError as exc:
             await self.remove(contents)
+            raise _cannot_be_written(exc) from exc
+
+    async def stage_bytes(self, content_id: ContentId, content: bytes) -> None:
+        """Stores a content; it is on the disk afterwards."""
+        path = self._path(content_id)
+        try:
+            await asyncio.to_thread(write_from, BytesIO(content), path.parent, path.name)
+        except OSError as exc:
             raise _cannot_be_written(exc) from exc
 
     def write_within(self, content_id: ContentId, source: OpenSource) -> Plan[None]:

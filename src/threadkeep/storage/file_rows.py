@@ -63,12 +63,20 @@ _MARK_SENT = Statement(
     "UPDATE tk_files SET unsent_since = NULL WHERE id IN ({ids}) AND unsent_since IS NOT NULL"
 )
 
-# Before a purge, which removes these uses: afterwards nothing tells which files they were.
+# Before a purge removes their uses: afterwards nothing tells which files they were.
 LOCK_USED_IN = Statement(
     """SELECT id FROM tk_files
-    WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id IN ({ids}))""",
+    WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id IN ({ids}) LIMIT :limit)""",
     locks="ORDER BY id FOR UPDATE",
 )
+_FORGET_USES = Statement(
+    """DELETE FROM tk_file_uses WHERE conversation_id IN ({ids})
+    AND file_id IN (SELECT value FROM json_each(:files))""",
+    postgres="""DELETE FROM tk_file_uses WHERE conversation_id IN ({ids})
+    AND file_id IN (SELECT value::uuid FROM json_array_elements_text(:files::json))""",
+)
+_SOME_OF_USER = Statement("SELECT id FROM tk_files WHERE user_id = :user_id LIMIT :limit")
+_FORGET_FILES = Statement("DELETE FROM tk_files WHERE id IN ({ids}) RETURNING id")
 # Parts name their files, so the parts are searched for the id: this is rare, and in one conversation only.
 # Those of a reply that is being written are in its turn's log.
 _STOP_USING = Statement(
@@ -174,10 +182,24 @@ def mark_sent(conversation_id: ConversationId, files: Iterable[FilePart]) -> Pla
         yield _MARK_SENT(ids=to_json(ids))
 
 
-def used_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[PayloadId]]:
-    """The files that conversations use; they stay as they are until the unit of work ends."""
-    rows = yield LOCK_USED_IN(ids=to_json(conversation_ids))
-    return [id_ for (id_,) in rows]
+def forget_files_of(
+    conversation_ids: Sequence[ConversationId], *, limit: int
+) -> Plan[tuple[int, list[ContentId]]]:
+    """Takes some files from conversations that are purged, and deletes those that no other conversation uses;
+    returns how many were taken, and the freed contents.
+    """
+    rows = yield LOCK_USED_IN(ids=to_json(conversation_ids), limit=limit)
+    if not rows:
+        return 0, []
+    files = [id_ for (id_,) in rows]
+    yield _FORGET_USES(ids=to_json(conversation_ids), files=to_json(files))
+    return len(files), (yield from forget_unused(files))
+
+
+def forget_some_of_user(user_id: UserId, *, limit: int) -> Plan[tuple[int, list[ContentId]]]:
+    """Deletes some files of a user; returns how many, and the freed contents."""
+    ids = [id_ for (id_,) in (yield _SOME_OF_USER(user_id=user_id, limit=limit))]
+    return len(ids), (yield from _forget(ids, _FORGET_FILES(ids=to_json(ids))))
 
 
 def stop_using(conversation_id: ConversationId, files: Iterable[FilePart]) -> Plan[list[ContentId]]:

@@ -1,7 +1,6 @@
 """Files of messages in the database: each belongs to its user, and any of their conversations can use it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import msgspec
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, ContentId, ConversationId, PayloadId, UserId
-from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
 from threadkeep.ports.exchange.records import WholeConversation
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
@@ -204,47 +202,29 @@ class SqlFiles:
                 yield from self._contents.write_within(content.id, lambda path=paths[sha256]: path.open("rb"))
 
 
-def add_imported(whole: WholeConversation) -> Plan[tuple[set[PayloadId], Mapping[str, ContentId]]]:
-    """The files of an imported conversation; returns the payloads that they are, and which contents are new.
-
-    `write_contents` stores those.
-    """
-    files = list(_files_in(whole))
-    user_id, contents = whole.conversation.user_id, contents_of(files)
-    yield lock_user(user_id)
-    kept = yield from add_contents(user_id, contents)
-    new = {sha256: it.id for sha256, it in contents.items() if kept[sha256] == it.id}
-    return (yield from _add_used(whole, files, kept)), new
+def add_imported(
+    conversation: Conversation, file: UploadedFile, contents: Mapping[str, NewContent]
+) -> Plan[dict[str, ContentId]]:
+    """A file of an imported conversation; returns the ids of its contents, known and new ones, by hash."""
+    yield lock_user(conversation.user_id)
+    kept = yield from add_contents(conversation.user_id, contents)
+    yield from _add_used(conversation, [file], kept)
+    return kept
 
 
-def write_contents(
-    whole: WholeConversation,
-    new: Mapping[str, ContentId],
-    contents: FileContents,
-    content: Callable[[Payload], bytes],
-) -> Plan[None]:
-    """Stores the contents of an imported conversation's files that are new."""
-    payloads = {payload.sha256: payload for payload in whole.payloads}
-    for sha256, content_id in new.items():
-        source = payloads[sha256]
-        yield from contents.write_within(content_id, lambda source=source: BytesIO(content(source)))
-
-
-def add_forked(whole: WholeConversation) -> Plan[set[PayloadId]]:
-    """The files of a fork, with the same contents as the original's; returns the payloads that they are."""
-    user_id = whole.conversation.user_id
-    yield lock_user(user_id)
-    files = list(_files_in(whole))
-    known = yield from known_contents(user_id, contents_of(files))
+def add_forked(conversation: Conversation, files: Sequence[UploadedFile]) -> Plan[set[PayloadId]]:
+    """Files of a fork, with the same contents as the original's; returns the payloads that they are."""
+    yield lock_user(conversation.user_id)
+    known = yield from known_contents(conversation.user_id, contents_of(files))
     # The others are files of tools, whose contents are copied like those of values.
     own = [file for file in files if known.keys() >= {*file.hashes.values()}]
-    return (yield from _add_used(whole, own, known))
+    yield from _add_used(conversation, own, known)
+    return {payload.id for file in own for payload in file.payloads(conversation.id)}
 
 
 def _add_used(
-    whole: WholeConversation, files: Collection[UploadedFile], contents: Mapping[str, ContentId]
-) -> Plan[set[PayloadId]]:
-    conversation = whole.conversation
+    conversation: Conversation, files: Collection[UploadedFile], contents: Mapping[str, ContentId]
+) -> Plan[None]:
     for file in files:
         owners = yield _OWNER(id=file.id)
         if not owners:
@@ -252,10 +232,9 @@ def _add_used(
         elif owners[0][0] != conversation.user_id:
             raise StorageConflict(f"The file {file.id} exists already.")
     yield USE(conversation_id=conversation.id, ids=to_json([file.id for file in files]))
-    return {payload.id for file in files for payload in file.payloads(conversation.id)}
 
 
-def _files_in(whole: WholeConversation) -> Iterable[UploadedFile]:
+def files_in(whole: WholeConversation) -> Iterable[UploadedFile]:
     """The files of a conversation's messages, each once."""
     known = {payload.id: payload for payload in whole.payloads}
     parts = {part.file_id: part for message in whole.messages for part in message.files}

@@ -1,16 +1,26 @@
 """Users in the database: one row for each known id, for foreign keys."""
 
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
 
 import msgspec
 
 from threadkeep.domain.guide import GUIDE_ID
-from threadkeep.domain.ids import AgentId, ContentId, ConversationId, UserId, new_uuid
+from threadkeep.domain.ids import FIRST_UUID, AgentId, ContentId, ConversationId, UserId
 from threadkeep.ports.users import Purged
+from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
-from threadkeep.storage.receipts import forget_unnamed, texts_named_in
+from threadkeep.storage.purging import (
+    CONVERSATIONS_AT_ONCE,
+    HOLD_OF_USER,
+    hold,
+    patiently,
+    purge,
+    purge_agents,
+    purge_rest_of_user,
+)
 from threadkeep.storage.spending.ledger import forget_spending_of
 
 IDS_AT_ONCE = 1000
@@ -31,20 +41,42 @@ _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHER
 _DELETE_AGENTS = Statement("DELETE FROM tk_agents WHERE owner_id = :id")
 # Read before they are deleted: the caller removes the prompt files of these agents.
 _AGENTS = Statement("SELECT id FROM tk_agents WHERE owner_id = :id")
-# The audit log stays but no longer names the user; one user's entries stay linked.
-_FORGET_ACTOR = Statement("UPDATE tk_audit SET actor_id = :name WHERE actor_id = :id")
-# An entry about an aborted turn names the user in its details.
-_FORGET_SUBJECT = Statement(
-    "UPDATE tk_audit SET details = REPLACE(details, :id, :name) WHERE action = 'abort_turn'"
+# What nobody else talks to goes with the user, in pieces.
+_OWN_AGENTS = Statement(f"SELECT id FROM tk_agents WHERE owner_id = :id AND NOT {_HAS_OTHERS}")
+# While the user's data goes in pieces, nobody begins a conversation with their agents.
+_HIDE_AGENTS = Statement(
+    """UPDATE tk_agents SET deleted_at = :now, updated_at = :now, version = version + 1
+    WHERE owner_id = :id AND deleted_at IS NULL"""
 )
-# In the order in which others lock them too; no messages are added during the deletion.
+# The audit log stays but no longer names the user; one user's entries stay linked. An entry about an aborted
+# turn names the user in its details.
+_IN_AUDIT = Statement(
+    """SELECT id FROM tk_audit WHERE id > :after AND (actor_id = :id
+        OR (action = 'abort_turn' AND REPLACE(details, :in_details, '') <> details))
+    ORDER BY id LIMIT :limit"""
+)
+_FORGET_IN_AUDIT = Statement(
+    """UPDATE tk_audit SET actor_id = CASE WHEN actor_id = :id THEN :name ELSE actor_id END,
+        details = CASE WHEN action = 'abort_turn' THEN REPLACE(details, :in_details, :name_in_details)
+            ELSE details END
+    WHERE id IN ({ids})"""
+)
+# Locks out everything that refers to the user.
 _LOCK_USER = Statement(
     "SELECT id FROM tk_users WHERE id = :id",
     locks="FOR UPDATE",
 )
-_LOCK_CONVERSATIONS = Statement(
-    "SELECT id FROM tk_conversations WHERE user_id = :id ORDER BY id",
-    locks="FOR UPDATE",
+# From now on the user can do nothing: the tokens are refused, keys and imports are gone.
+_BEGIN_DELETION = Statement(
+    "UPDATE tk_users SET deleted_at = COALESCE(deleted_at, :now) WHERE id = :id RETURNING deleted_at"
+)
+_FORGET_KEYS = Statement("DELETE FROM tk_keys WHERE user_id = :id")
+_END_IMPORTS = Statement("DELETE FROM tk_imports WHERE user_id = :id")
+_HALF_DELETED = Statement("SELECT id FROM tk_users WHERE deleted_at IS NOT NULL")
+# Each from its own index.
+_HAS_CONVERSATIONS = Statement(
+    """SELECT EXISTS (SELECT 1 FROM tk_conversations WHERE user_id = :id AND deleted_at IS NULL)
+        OR EXISTS (SELECT 1 FROM tk_conversations WHERE user_id = :id AND deleted_at IS NOT NULL)"""
 )
 # All users, a page at a time.
 AFTER = Statement("SELECT id FROM tk_users WHERE id > :after ORDER BY id LIMIT :limit")
@@ -56,7 +88,11 @@ _NOTE_DELETED = Statement(
     """INSERT INTO tk_deleted_users (name, deleted_at) VALUES (:name, :now)
     ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at"""
 )
-_DELETED_AT = Statement("SELECT deleted_at FROM tk_deleted_users WHERE name = :name")
+# A deletion that goes on refuses whoever signs in meanwhile, too.
+_DELETED_AT = Statement(
+    """SELECT deleted_at FROM tk_deleted_users WHERE name = :name
+    UNION ALL SELECT {now} FROM tk_users WHERE id = :id AND deleted_at IS NOT NULL"""
+)
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
 # Only those that are not empty yet, so that the sweep ends.
@@ -73,6 +109,8 @@ _DELETE_OWNERLESS_AGENTS = Statement(
         LIMIT :limit) RETURNING id"""
 )
 SWEPT_AT_ONCE = 20
+AGENTS_AT_ONCE = 100
+AUDITED_AT_ONCE = 300
 
 
 _BY_ID = "SELECT id FROM tk_users WHERE id = :id"
@@ -109,15 +147,53 @@ class SqlUsers:
         self._key = key
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
-        """Deletes a user and, by cascade, all their data."""
-        purged, contents = await self._database.write(lambda: _delete(user_id, now, self._unnamed(user_id)))
-        await self._file_contents.remove(contents)
-        return purged
+        """Deletes a user and all their data, in pieces; the user's row goes last."""
+        unnamed = self._unnamed(user_id)
+        begun_at = await patiently(lambda: self._database.write(lambda: _begin(user_id, now, unnamed)))
+        if begun_at is None:
+            return None
+        conversations: list[ConversationId] = []
+        agents = None
+        while agents is None:  # again if something began just before the user was locked
+            conversations += await self._purge(user_id)
+            await self._forget_in_audit(user_id, begun_at)
+            agents, contents = await patiently(
+                lambda: self._database.write(lambda: _end(user_id, now, unnamed))
+            )
+            await self._file_contents.remove(contents)
+        return Purged(agents, conversations)
+
+    async def half_deleted(self) -> Sequence[UserId]:
+        """Users whose deletion has begun."""
+        return [UserId(id_) for (id_,) in await self._database.fetch(_HALF_DELETED())]
 
     async def deleted_at(self, user_id: UserId) -> int | None:
         """When a user of this id was last deleted."""
-        rows = await self._database.fetch(_DELETED_AT(name=self._unnamed(user_id)))
-        return rows[0][0] if rows else None
+        rows = await self._database.fetch(_DELETED_AT(name=self._unnamed(user_id), id=user_id))
+        return max((at for (at,) in rows), default=None)
+
+    async def _purge(self, user_id: UserId) -> list[ConversationId]:
+        """Deletes all that a user has; returns the conversations."""
+        database, contents, purged = self._database, self._file_contents, list[ConversationId]()
+        while held := await hold(database, HOLD_OF_USER(user_id=user_id, limit=CONVERSATIONS_AT_ONCE)):
+            await purge(database, contents, held)
+            purged += held
+        agents = [AgentId(id_) for (id_,) in await database.fetch(_OWN_AGENTS(id=user_id))]
+        for first in range(0, len(agents), AGENTS_AT_ONCE):
+            await purge_agents(database, contents, agents[first : first + AGENTS_AT_ONCE])
+        await purge_rest_of_user(database, contents, user_id)
+        return purged
+
+    async def _forget_in_audit(self, user_id: UserId, begun_at: int) -> None:
+        # The same name if this goes on after a crash.
+        secret = hmac.digest(self._key, f"audit {begun_at}\n{user_id}".encode(), "sha256")
+        name, after = f"deleted-{UUID(bytes=secret[:16])}", FIRST_UUID
+        whose = {"id": user_id, "in_details": _in_details(user_id)}
+        given = {"name": name, "name_in_details": _in_details(name)}
+        while rows := await self._database.fetch(_IN_AUDIT(**whose, after=after, limit=AUDITED_AT_ONCE)):
+            ids = [id_ for (id_,) in rows]
+            await self._database.execute(_FORGET_IN_AUDIT(ids=to_json(ids), **whose, **given))
+            after = ids[-1]
 
     def _unnamed(self, user_id: UserId) -> str:
         """What is left of a deleted user's id: enough to recognize it, not to tell it."""
@@ -157,23 +233,32 @@ def _instruct(user_id: UserId, text: str, now: int) -> Plan[None]:
     yield _INSTRUCT(id=user_id, text=text)
 
 
-def _delete(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[Purged | None, list[ContentId]]]:
+def _begin(user_id: UserId, now: int, unnamed: str) -> Plan[int | None]:
     if not (yield _LOCK_USER(id=user_id)):
+        return None
+    ((begun_at,),) = yield _BEGIN_DELETION(id=user_id, now=now)
+    yield _NOTE_DELETED(name=unnamed, now=now)
+    yield _FORGET_KEYS(id=user_id)
+    yield _END_IMPORTS(id=user_id)
+    yield _HIDE_AGENTS(id=user_id, now=now)
+    yield from forget_spending_of(user_id)
+    return begun_at
+
+
+def _end(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[list[AgentId] | None, list[ContentId]]]:
+    if not (yield _LOCK_USER(id=user_id)):
+        return [], []  # another node was faster
+    ((has_conversations,),) = yield _HAS_CONVERSATIONS(id=user_id)
+    if has_conversations:
         return None, []
     agents = yield _AGENTS(id=user_id)
-    name = f"deleted-{new_uuid()}"
-    yield _FORGET_ACTOR(id=user_id, name=name)
-    yield _FORGET_SUBJECT(id=_in_details(user_id), name=_in_details(name))
-    conversations = [ConversationId(id_) for (id_,) in (yield _LOCK_CONVERSATIONS(id=user_id))]
     contents = [ContentId(id_) for (id_,) in (yield _CONTENTS(id=user_id))]
-    texts = yield from texts_named_in(conversations)
     yield from forget_spending_of(user_id)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)
     yield _NOTE_DELETED(name=unnamed, now=now)
-    yield from forget_unnamed(texts)
-    return Purged([AgentId(id_) for (id_,) in agents], conversations), contents
+    return [AgentId(id_) for (id_,) in agents], contents
 
 
 def _in_details(user_id: str) -> str:

@@ -1,51 +1,87 @@
-"""Copies a conversation up to one of its messages; pure."""
+"""Copies a conversation up to one of its messages, page by page; pure."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import MOST_TITLE_CHARACTERS, Conversation
-from threadkeep.domain.ids import PayloadId, new_uuid
+from threadkeep.domain.ids import MessageId, PayloadId, TurnId, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart, ToolCallPart
 from threadkeep.domain.payload import Payload
+from threadkeep.ports.branches import OutlinedMessage
 from threadkeep.ports.exchange.records import KeptTurn, WholeConversation
-from threadkeep.transfers.imported import Rename, with_new_ids
+from threadkeep.transfers.imported import with_new_ids
 
 
-@dataclass(frozen=True, slots=True)
-class Forked:
-    """The content of a fork: the messages of one branch, oldest first, and what belongs to them."""
-
-    messages: Sequence[Message]
-    turns: Sequence[KeptTurn]
-    compactions: Sequence[Compaction]
-    payloads: Sequence[Payload]
-
-
-def fork(conversation: Conversation, forked: Forked, now: int) -> WholeConversation:
+class Fork:
     """A separate conversation with its own ids and numbers."""
-    messages = _numbered(forked.messages)
-    numbers = {old.seq: new.seq for old, new in zip(forked.messages, messages, strict=True)}
-    compactions = _renumbered(forked.compactions, numbers)
-    ids = {message.id for message in messages}
-    turns = [it for it in forked.turns if {it.turn.user_message_id, it.turn.assistant_message_id} <= ids]
-    turn_ids = {it.turn.id for it in turns}
-    copy = replace(
-        Conversation.start(conversation.user_id, conversation.agent_id, now, metadata=conversation.metadata),
-        id=conversation.id,  # until it gets its own below
-        title=_next_title(conversation.title),
-        title_source=conversation.title_source,
-        last_seq=len(messages),
-        message_count=len(messages),
-        archived_to_seq=max((it.to_seq for it in compactions), default=0),
-        last_message_at=messages[-1].created_at,
-        tip_id=messages[-1].id,
-    )
-    kept = [it if it.turn_id in turn_ids else replace(it, turn_id=None) for it in messages]
-    # A run reported by another engine belongs to the original.
-    turns = [replace(it, run_id=None) for it in turns]
-    return with_new_ids(WholeConversation(copy, turns, kept, compactions, forked.payloads), _renaming(), {})
+
+    def __init__(self, source: Conversation, path: Sequence[OutlinedMessage], now: int) -> None:
+        self._numbers = {it.id: seq for seq, it in enumerate(path, 1)}
+        self._parents = dict(zip(self._numbers, (None, *self._numbers), strict=False))
+        self._new_seqs = {it.seq: seq for seq, it in enumerate(path, 1)}
+        self._names: dict[str, str] = {}
+        self._kept_turns: set[TurnId] = set()
+        self._kept_payloads: set[PayloadId] = set()
+        copy = replace(
+            Conversation.start(source.user_id, source.agent_id, now, metadata=source.metadata),
+            id=source.id,  # until it gets its own below
+            title=_next_title(source.title),
+            title_source=source.title_source,
+            last_seq=len(path),
+            message_count=len(path),
+            tip_id=path[-1].id,
+        )
+        self._copy = copy
+        self.conversation = self._renamed(WholeConversation(copy, (), ())).conversation
+
+    def cover(self, last: Message, compactions: Sequence[Compaction]) -> Sequence[Compaction]:
+        """Takes the time of the last message, and the compactions that are copied; returns these."""
+        covered = _renumbered(compactions, self._new_seqs)
+        archived_to_seq = max((it.to_seq for it in covered), default=0)
+        self.conversation = replace(
+            self.conversation, archived_to_seq=archived_to_seq, last_message_at=last.created_at
+        )
+        return self._renamed(WholeConversation(self._copy, (), (), covered)).compactions
+
+    def includes(self, message_id: MessageId) -> bool:
+        """Whether a message is copied."""
+        return message_id in self._numbers
+
+    def page(
+        self, messages: Sequence[Message], turns: Sequence[KeptTurn], payloads: Sequence[Payload]
+    ) -> WholeConversation:
+        """Copies of messages, of their turns and of what they refer to."""
+        new_turns = [self._kept(it) for it in turns if self._is_whole(it) and self._is_new(it)]
+        self._kept_turns |= {it.turn.id for it in new_turns}
+        new_payloads = [it for it in payloads if it.id not in self._kept_payloads]
+        self._kept_payloads |= {it.id for it in new_payloads}
+        numbered = [self._numbered(it) for it in messages]
+        return self._renamed(WholeConversation(self._copy, new_turns, numbered, (), new_payloads))
+
+    def _renamed(self, whole: WholeConversation) -> WholeConversation:
+        return with_new_ids(whole, lambda id_: self._names.setdefault(id_, new_uuid()), {})
+
+    def _is_whole(self, kept: KeptTurn) -> bool:
+        turn = kept.turn
+        return turn.user_message_id in self._numbers and turn.assistant_message_id in self._numbers
+
+    def _is_new(self, kept: KeptTurn) -> bool:
+        return kept.turn.id not in self._kept_turns
+
+    def _kept(self, kept: KeptTurn) -> KeptTurn:
+        """A turn; if another engine reported it, its run belongs to the original."""
+        return replace(kept, run_id=None)
+
+    def _numbered(self, message: Message) -> Message:
+        return replace(
+            message,
+            seq=self._numbers[message.id],
+            parent_id=self._parents[message.id],
+            on_path=True,
+            turn_id=message.turn_id if message.turn_id in self._kept_turns else None,
+        )
 
 
 def _next_title(title: str | None) -> str | None:
@@ -71,15 +107,7 @@ def payload_ids(messages: Iterable[Message]) -> set[PayloadId]:
     return found
 
 
-def _numbered(messages: Sequence[Message]) -> list[Message]:
-    parents = (None, *(message.id for message in messages))
-    return [
-        replace(message, seq=seq, parent_id=parent_id, on_path=True)
-        for seq, (message, parent_id) in enumerate(zip(messages, parents, strict=False), 1)
-    ]
-
-
-def _renumbered(compactions: Sequence[Compaction], numbers: dict[int, int]) -> list[Compaction]:
+def _renumbered(compactions: Sequence[Compaction], numbers: Mapping[int, int]) -> list[Compaction]:
     """The compactions whose last messages are copied, oldest first; each begins where the one before ends."""
     found: list[Compaction] = []
     for it in sorted(compactions, key=lambda compaction: compaction.to_seq):
@@ -87,12 +115,3 @@ def _renumbered(compactions: Sequence[Compaction], numbers: dict[int, int]) -> l
             from_seq = found[-1].to_seq + 1 if found else 1
             found.append(replace(it, from_seq=from_seq, to_seq=numbers[it.to_seq]))
     return found
-
-
-def _renaming() -> Rename:
-    names: dict[str, str] = {}
-
-    def rename(id_: str) -> str:
-        return names.setdefault(id_, new_uuid())
-
-    return rename

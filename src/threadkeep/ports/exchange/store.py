@@ -1,9 +1,11 @@
 """Storage of whole conversations: for exports, imports, forks, and moves from one user to another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.payload import Payload
 from threadkeep.ports.exchange.records import KeptMemory, KeptTurn, WholeConversation
@@ -39,6 +41,18 @@ class Moved:
     unsearchable: Sequence[ConversationId] = ()
 
 
+class WritingStopped(Exception):
+    """Somebody has stopped the import of a conversation; nothing of it stays."""
+
+
+class ForkWriter(Protocol):
+    """Writes a copy of a conversation page by page."""
+
+    async def add(self, part: WholeConversation) -> None:
+        """Adds messages, and the turns, payloads and compactions that come with them."""
+        ...
+
+
 class ExchangeStore(Protocol):
     """Operations that only exports, imports and moves need."""
 
@@ -66,6 +80,22 @@ class ExchangeStore(Protocol):
         """The size of all texts and values in the user's conversations, without files."""
         ...
 
+    async def turns_by_id(
+        self, conversation_id: ConversationId, ids: Collection[TurnId]
+    ) -> Sequence[KeptTurn]:
+        """Some turns of a conversation."""
+        ...
+
+    async def payloads_by_id(
+        self, conversation_id: ConversationId, ids: Collection[PayloadId]
+    ) -> Sequence[Payload]:
+        """The metadata of some of a conversation's values and files."""
+        ...
+
+    async def clear(self, user_id: UserId, ids: Collection[ConversationId]) -> None:
+        """Removes what is left of the user's conversations with these ids that were never finished."""
+        ...
+
     async def add(
         self,
         whole: WholeConversation,
@@ -73,18 +103,24 @@ class ExchangeStore(Protocol):
         check_bytes: CheckBytes | None = None,
         *,
         within: ImportId | None = None,
+        goes_on: Callable[[], bool] | None = None,
     ) -> AddedConversation:
-        """Stores a whole conversation, all or nothing.
+        """Stores a whole conversation, in pieces; nobody sees it before the last one.
 
-        `content` is called for each payload, in a thread, again on a retry. Before that, `check_bytes` is
-        called with the size of the conversation's texts and values, and of all files and documents that the
-        user would then have. StorageConflict if one of its ids is taken, or if the run `within` which it is
-        imported has ended.
+        `content` is called for each payload, in a thread. Before that, `check_bytes` is called with the size
+        of the conversation's texts and values, and of all files and documents that the user would then have.
+        StorageConflict if one of its ids is taken, or if the run `within` which it is imported has ended;
+        WritingStopped if it no longer `goes_on`. Then nothing of it stays.
         """
         ...
 
-    async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
-        """Stores a copy of part of another conversation, all or nothing; its turns don't count as usage."""
+    def forking(
+        self, copy: Conversation, source_id: ConversationId
+    ) -> AbstractAsyncContextManager[ForkWriter]:
+        """Stores a copy of part of another conversation, which appears when the block ends without an error.
+
+        Its turns don't count as usage.
+        """
         ...
 
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:

@@ -1,6 +1,6 @@
 """Ids of imported items: their own, or new ones derived for the user."""
 
-from threadkeep.domain.ids import MessageId, UserId, derived_uuid, is_uuid, time_of
+from threadkeep.domain.ids import ConversationId, MessageId, UserId, derived_uuid, is_uuid, time_of
 from threadkeep.ports.exchange.store import Owned
 from threadkeep.ports.store import Store
 
@@ -17,7 +17,11 @@ class ImportIds:
         return derived_uuid(time_of(id_), self._user_id, id_)
 
     async def find(self, kind: Owned, id_: str, owner: str) -> tuple[str, bool]:
-        """The id of an item here, and whether it already exists."""
+        """The id of an item here, and whether it already exists; one that was never finished doesn't."""
+        if kind == "conversation":
+            await self._store.exchange.clear(
+                self._user_id, (ConversationId(id_), ConversationId(self.own_id(id_)))
+            )
         owners = {it: await self._store.exchange.owner_of(kind, it) for it in (id_, self.own_id(id_))}
         for it, found in owners.items():
             if found == owner:

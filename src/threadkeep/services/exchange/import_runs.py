@@ -273,6 +273,7 @@ class ImportRuns:
             run_id=running.run.id,
             check_bytes=self._caps.check_import if self._caps.bytes else None,
             most_payload_bytes=self._limits.conversation_bytes,
+            most_messages=self._caps.conversation_messages,
             on_added=running.added,
             goes_on=lambda: running.goes_on,
         )

@@ -38,7 +38,7 @@ from threadkeep.ports.exchange.records import (
     WholeConversation,
 )
 from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportSource
-from threadkeep.ports.exchange.store import CheckBytes
+from threadkeep.ports.exchange.store import CheckBytes, WritingStopped
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
@@ -69,6 +69,8 @@ class UsersImport:
     check_bytes: CheckBytes | None
     """Gets what the user would then have in all; None if there is no limit."""
     most_payload_bytes: int
+    most_messages: int
+    """Of another product's conversation; one that was exported here always comes back. 0 = no limit."""
     on_added: Callable[[Conversation], None]
     goes_on: Callable[[], bool]
 
@@ -163,9 +165,18 @@ class Import:
                 await self._take_conversation(whole, lambda payload: payload_content(source, payload, most))
             case ForeignConversation():
                 assert agent is not None
-                await self._take_foreign(source, found, agent)
+                if not self._is_too_long(found):
+                    await self._take_foreign(source, found, agent)
             case Briefing():
                 await self._take_briefing(found)
+
+    def _is_too_long(self, found: ForeignConversation) -> bool:
+        most = self._by_user.most_messages if self._by_user else 0
+        is_too_long = 0 < most < len(found.messages)
+        if is_too_long:
+            why = f"it has {len(found.messages):,} messages; THREADKEEP_CONVERSATION_MESSAGES allows {most:,}"
+            self.report.leave_out(found, why, SkipReason.TOO_LARGE)
+        return is_too_long
 
     async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
         """Imports another product's conversation; prepares its files only if it doesn't exist yet."""
@@ -200,11 +211,19 @@ class Import:
         )
         # Even if it keeps its ids, it may cite a document that has another id here.
         rename = self._import_ids.own_id if id_ != conversation.id else str
-        whole = with_new_ids(replace(whole, conversation=conversation), rename, self._documents)
+        renamed = replace(whole, conversation=conversation)
+        whole = await asyncio.to_thread(with_new_ids, renamed, rename, self._documents)
         by_user = self._by_user
-        added = await self._store.exchange.add(
-            whole, content, await self._check_bytes(), within=by_user.run_id if by_user else None
-        )
+        try:
+            added = await self._store.exchange.add(
+                whole,
+                content,
+                await self._check_bytes(),
+                within=by_user.run_id if by_user else None,
+                goes_on=by_user.goes_on if by_user else None,
+            )
+        except WritingStopped:
+            return
         if self._text_bytes is not None:
             self._text_bytes += added.text_bytes
         await make_searchable(self._store, whole.conversation.id)

@@ -1,33 +1,33 @@
 """Exports and imports whole conversations."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 
-from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.ports.exchange.records import KeptMemory, KeptTurn, WholeConversation
-from threadkeep.ports.exchange.store import AddedConversation, CheckBytes, Moved, Owned
-from threadkeep.storage.compactions import ADD as ADD_COMPACTION
-from threadkeep.storage.conversations import GET_MAIN, ConversationRows
-from threadkeep.storage.database.columns import to_json_or_null, to_value
+from threadkeep.ports.exchange.store import AddedConversation, CheckBytes, Moved, Owned, WritingStopped
+from threadkeep.storage.conversations import ConversationRows
+from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.documents.documents import document_totals
-from threadkeep.storage.exchange.import_runs import STILL_RUNS
 from threadkeep.storage.exchange.reassignment import reassign
 from threadkeep.storage.exchange.text_bytes import stored_text_bytes, text_bytes
-from threadkeep.storage.feedback import put_feedback
+from threadkeep.storage.exchange.writing import ForkWriter, Writer
 from threadkeep.storage.file_contents import FileContents
-from threadkeep.storage.file_rows import FILE_BYTES
-from threadkeep.storage.files import add_forked, add_imported, write_contents
-from threadkeep.storage.messages import ADD_MESSAGE, message_values
-from threadkeep.storage.parts import calls_in
-from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
+from threadkeep.storage.file_rows import FILE_BYTES, NewContent, contents_of, known_contents
+from threadkeep.storage.files import files_in
+from threadkeep.storage.payloads.database import BY_ID as PAYLOADS_BY_ID
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
-from threadkeep.storage.payloads.database import Contents, payload_values, to_payload
-from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
-from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
+from threadkeep.storage.payloads.database import Contents, to_payload
+from threadkeep.storage.purging import HOLD_UNFINISHED, hold, purge
+from threadkeep.storage.turns import TURN_COLUMNS, run_of, to_turn
 
 # Deleted or not: an import must not use an id that is taken. An agent without an owner has an empty one.
 _OWNERS: Mapping[Owned, Statement] = {
@@ -37,10 +37,13 @@ _OWNERS: Mapping[Owned, Statement] = {
     "memory": Statement("SELECT user_id FROM tk_memories WHERE id = :id"),
     "message": Statement(
         """SELECT user_id FROM tk_conversations
-        WHERE id = (SELECT conversation_id FROM tk_messages WHERE id = :id)"""
+        WHERE id = (SELECT conversation_id FROM tk_messages WHERE id = :id) AND held_by IS NULL"""
     ),
     "document": Statement("SELECT agent_id FROM tk_documents WHERE id = :id"),
 }
+_UNFINISHED = Statement(
+    "SELECT 1 FROM tk_conversations WHERE id IN ({ids}) AND user_id = :user_id AND held_by IS NOT NULL"
+)
 # Read in pages by id; an imported run's turn is recognized by its key.
 TURNS = Statement(
     f"""SELECT {TURN_COLUMNS}, turn.idempotency_key FROM tk_turns AS turn
@@ -51,13 +54,10 @@ MEMORIES = Statement(
     """SELECT agent_id, id, content, tags, created_at FROM tk_memories
     WHERE user_id = :user_id AND id > :after ORDER BY id LIMIT :limit"""
 )
-# No node and no lease: the turn does not run here.
-_ADD_TURN = Statement(
-    """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
-        status, model, usage, error, idempotency_key, last_event_seq, started_at, ended_at)
-    VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
-        :model, :usage, :error, :key, :last_event_seq,
-        :started_at, :ended_at)"""
+# The same of some turns.
+TURNS_BY_ID = Statement(
+    f"""SELECT {TURN_COLUMNS}, turn.idempotency_key FROM tk_turns AS turn
+    WHERE turn.id IN ({{ids}}) AND turn.conversation_id = :conversation_id"""
 )
 
 
@@ -107,6 +107,28 @@ class SqlExchange:
         """The size of all texts and values in the user's conversations."""
         return await self._database.read(lambda: stored_text_bytes(user_id))
 
+    async def turns_by_id(
+        self, conversation_id: ConversationId, ids: Collection[TurnId]
+    ) -> Sequence[KeptTurn]:
+        """Some turns of a conversation."""
+        rows = await self._database.fetch(TURNS_BY_ID(conversation_id=conversation_id, ids=to_json(ids)))
+        return [KeptTurn(to_turn(row[:-1]), run_of(row[-1])) for row in rows]
+
+    async def payloads_by_id(
+        self, conversation_id: ConversationId, ids: Collection[PayloadId]
+    ) -> Sequence[Payload]:
+        """The records of some of a conversation's values and files."""
+        rows = await self._database.fetch(PAYLOADS_BY_ID(conversation_id=conversation_id, ids=to_json(ids)))
+        return [to_payload(row)[0] for row in rows]
+
+    async def clear(self, user_id: UserId, ids: Collection[ConversationId]) -> None:
+        """Purges those that a writer of the user has not finished."""
+        unfinished = await self._database.fetch(_UNFINISHED(user_id=user_id, ids=to_json(ids)))
+        if unfinished:
+            held = await hold(self._database, HOLD_UNFINISHED(user_id=user_id, ids=to_json(ids)))
+            await purge(self._database, self._file_contents, held)
+            await self._contents.forget(held)
+
     async def add(
         self,
         whole: WholeConversation,
@@ -114,79 +136,74 @@ class SqlExchange:
         check_bytes: CheckBytes | None = None,
         *,
         within: ImportId | None = None,
+        goes_on: Callable[[], bool] | None = None,
     ) -> AddedConversation:
-        """Stores a whole conversation."""
-        return await self._database.write(lambda: self._add(whole, content, check_bytes, within), heavy=True)
+        """Stores a whole conversation, in pieces."""
+        conversation = whole.conversation
+        files, own, size = await asyncio.to_thread(_measure, whole)
+        check = check_bytes and partial(_check, conversation.user_id, contents_of(files), size, check_bytes)
+        async with self._writing(conversation, check, within=within, goes_on=goes_on) as writer:
+            for file in files:
+                await writer.add_file(file, content)
+            for payload in {it.sha256: it for it in whole.payloads if it.id not in own}.values():
+                await writer.add_value(payload, content)
+            await writer.add_rows(whole, own, spent_by=conversation.user_id)
+            is_main = await writer.reveal()
+        return AddedConversation(is_main, size)
 
-    async def add_fork(self, whole: WholeConversation, source_id: ConversationId) -> None:
+    @asynccontextmanager
+    async def forking(self, copy: Conversation, source_id: ConversationId) -> AsyncGenerator[ForkWriter]:
         """Stores a copy of a part of another conversation, with the contents that it refers to."""
-        names = {payload.sha256 for payload in whole.payloads}
-        await self._contents.copy(source_id, whole.conversation.id, names)
-        await self._database.write(lambda: self._add_fork(whole, source_id, names))
+        async with self._writing(copy) as writer:
+            yield ForkWriter(writer, self._contents, copy, source_id)
+            await writer.reveal()
+
+    @asynccontextmanager
+    async def _writing(
+        self,
+        conversation: Conversation,
+        check: Callable[[], Plan[None]] | None = None,
+        *,
+        within: ImportId | None = None,
+        goes_on: Callable[[], bool] | None = None,
+    ) -> AsyncGenerator[Writer]:
+        """Writes a conversation; if it isn't finished, nothing of it stays."""
+        writer = Writer(
+            self._database,
+            self._rows,
+            self._contents,
+            self._file_contents,
+            conversation,
+            within=within,
+            goes_on=goes_on,
+        )
+        await writer.begin(check)
+        try:
+            yield writer
+        except BaseException as exc:
+            with suppress(StorageError):  # otherwise the cleanup finds it
+                await writer.give_up()
+                if isinstance(exc, Exception) and not isinstance(exc, WritingStopped):
+                    await writer.remove()  # where nobody waits for the end
+            raise
 
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
         """Gives everything that one user owns to another, all or nothing."""
         return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
 
-    def _add(
-        self,
-        whole: WholeConversation,
-        content: Callable[[Payload], bytes],
-        check_bytes: CheckBytes | None,
-        within: ImportId | None,
-    ) -> Plan[AddedConversation]:
-        conversation = whole.conversation
-        if within is not None and not (yield STILL_RUNS(id=within)):
-            raise StorageConflict("The import has ended.")
-        has_main = yield GET_MAIN(user_id=conversation.user_id, agent_id=conversation.agent_id)
-        is_main = conversation.is_main and not has_main
-        yield from self._rows.add(conversation, is_main=is_main)
-        files, contents = yield from add_imported(whole)
-        size = text_bytes(whole, files)
-        if check_bytes is not None:
-            ((file_bytes,),) = yield FILE_BYTES(user_id=conversation.user_id)
-            _, document_bytes = yield from document_totals(conversation.user_id)
-            check_bytes(size + file_bytes + document_bytes)
-        yield from write_contents(whole, contents, self._file_contents, content)
-        for payload in whole.payloads:
-            if payload.id not in files:
-                yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
-        yield from _add_rows(whole, files, spent_by=conversation.user_id)
-        return AddedConversation(is_main, size)
 
-    def _add_fork(
-        self, whole: WholeConversation, source_id: ConversationId, names: Collection[str]
-    ) -> Plan[None]:
-        yield from self._rows.add(whole.conversation, is_main=False)
-        files = yield from add_forked(whole)
-        yield from self._contents.copy_within(source_id, whole.conversation.id, names)
-        yield from _add_rows(whole, files, spent_by=None)
+def _measure(whole: WholeConversation) -> tuple[list[UploadedFile], set[PayloadId], int]:
+    """The files of a conversation, the payloads that they are, and the size of everything else."""
+    files = list(files_in(whole))
+    own = {payload.id for file in files for payload in file.payloads(whole.conversation.id)}
+    return files, own, text_bytes(whole, own)
 
 
-def _add_rows(
-    whole: WholeConversation, files: Collection[PayloadId], *, spent_by: UserId | None
+def _check(
+    user_id: UserId, contents: Mapping[str, NewContent], size: int, check_bytes: CheckBytes
 ) -> Plan[None]:
-    """All rows of a conversation but its own, its files' and its contents; its turns count for `spent_by`."""
-    for payload in whole.payloads:
-        if payload.id not in files:
-            yield ADD_PAYLOAD(**payload_values(payload))
-    for kept in whole.turns:
-        yield _ADD_TURN(**_turn_values(kept), user_id=spent_by)
-    for message in whole.messages:
-        yield ADD_MESSAGE(**message_values(message))
-        for position, call in enumerate(calls_in(message.parts)):
-            yield ADD_TOOL_CALL(**tool_call_values(call, whole.conversation, position))
-    for compaction in whole.compactions:
-        yield ADD_COMPACTION(**{name: getattr(compaction, name) for name in compaction.__slots__})
-    for feedback in whole.feedback:
-        yield from put_feedback(feedback)
-
-
-def _turn_values(kept: KeptTurn) -> dict[str, Any]:
-    turn = kept.turn
-    values = {name: getattr(turn, name) for name in turn.__slots__}
-    return values | {
-        "usage": to_json_or_null(turn.usage),
-        "error": to_json_or_null(turn.error),
-        "key": run_key(kept.run_id) if kept.run_id is not None else None,
-    }
+    known = yield from known_contents(user_id, contents)
+    ((file_bytes,),) = yield FILE_BYTES(user_id=user_id)
+    _, document_bytes = yield from document_totals(user_id)
+    new = sum(it.size for sha256, it in contents.items() if sha256 not in known)
+    check_bytes(size + file_bytes + new + document_bytes)
