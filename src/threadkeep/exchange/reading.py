@@ -18,6 +18,7 @@ from threadkeep.domain.exchange.import_run import SkipReason
 from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
+from threadkeep.exchange.tree import TooManySteps
 from threadkeep.exchange.writing import LINES
 from threadkeep.ports.exchange.foreign import ForeignConversation
 from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportLimits
@@ -354,6 +355,8 @@ def _conversations(item: Item) -> Iterator[ForeignConversation | Flawed]:
                 "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)",
                 SkipReason.NOT_A_CONVERSATION,
             )
+    except TooManySteps as exc:
+        yield Flawed(_name(item, title), str(exc), SkipReason.TOO_LARGE)
     except (ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as exc:
         yield Flawed(_name(item, title), str(exc))
 
