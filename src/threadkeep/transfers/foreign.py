@@ -55,6 +55,12 @@ def foreign_id(foreign: ForeignConversation) -> ConversationId:
     return ConversationId(derived_uuid(_created_at(foreign) or 0, foreign.product, foreign.id))
 
 
+def files_in(conversation: ForeignConversation) -> Iterator[ForeignFile]:
+    """The files that a conversation names, each once."""
+    parts = (part for message in conversation.messages for part in message.parts)
+    return iter(dict.fromkeys(part for part in parts if isinstance(part, ForeignFile)))
+
+
 def convert_conversation(
     foreign: ForeignConversation,
     user_id: UserId,
