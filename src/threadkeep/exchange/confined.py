@@ -312,6 +312,6 @@ async def _started(
 def _new_folder(beside: Path) -> Path:
     try:
         beside.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return Path(tempfile.mkdtemp(dir=beside))
+        return Path(tempfile.mkdtemp(dir=beside.absolute()))
     except OSError as exc:
         raise StorageRefused(f"Can't write to the uploads folder: {exc.strerror}.") from exc
