@@ -52,7 +52,7 @@ LAYERS: dict[str, set[str]] = {
     }
     | COMMON,
     # Adapters.
-    "exchange": {"ports", "domain"},
+    "exchange": {"transfers", "engine", "workers", "ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"networks", "ports", "domain", "sse"},
     "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},

@@ -40,8 +40,8 @@ from threadkeep.exchange.reading import reading
 from threadkeep.exchange.writing import LINES
 from threadkeep.jobs.documents import READ_JOB
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.services.exchange.exports import payload_name
-from threadkeep.services.exchange.files import payload_content
+from threadkeep.ports.exchange.records import payload_name
+from threadkeep.services.exchange.files import MOST_PAYLOAD_BYTES
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")
@@ -108,9 +108,9 @@ def test_file_that_is_larger_than_what_a_tool_may_give_is_read_back(tmp_path: Pa
     kept.write_bytes(content)
     (tmp_path / LINES).touch()
     with reading(tmp_path) as source:
-        assert payload_content(source, payload) == content
+        assert source.read_payload(payload, most=MOST_PAYLOAD_BYTES) == content
         with pytest.raises(InvalidRequest, match="damaged or too large"):
-            payload_content(source, replace(payload, size=1))
+            source.read_payload(replace(payload, size=1), most=MOST_PAYLOAD_BYTES)
 
 
 def replied(begun: BegunTurn) -> Message:

@@ -1,8 +1,9 @@
 """The services, built in the order in which they need one another."""
 
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.bootstrap.documents import build_files, file_intake
@@ -12,15 +13,18 @@ from threadkeep.bootstrap.models import build_tester, has_guide
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
+from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
-from threadkeep.exchange.reading import reading_upload
+from threadkeep.exchange.confined import reading_confined
+from threadkeep.fair_slots import FairSlots
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
-from threadkeep.ports.exchange.source import ImportLimits
+from threadkeep.ports.exchange.source import ImportLimits, ImportSource
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
@@ -74,6 +78,8 @@ log = logging.getLogger("threadkeep.bootstrap")
 MB = 1024 * 1024
 MOST_UNPACKED = 4
 """How many times as large as an upload its conversations may be; they are text, and shrink well."""
+IMPORTS_READ_AT_ONCE = 2
+"""How many files of imports are worked on at a time; users take turns."""
 
 
 async def start_services(settings: Settings, adapters: Adapters, started: AsyncExitStack) -> Services:
@@ -352,12 +358,20 @@ def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) ->
             rules,
         )
 
+    slots = FairSlots(IMPORTS_READ_AT_ONCE)
+
+    def open_export(
+        user_id: UserId, name: str, file: BinaryIO, limits: ImportLimits
+    ) -> AbstractAsyncContextManager[ImportSource]:
+        folder = settings.data / UPLOADS
+        return reading_confined(name, file, limits, folder, lambda: slots.slot(user_id))
+
     return ImportRuns(
         adapters.store,
         parts.agents,
         adapters.allowances,
         parts.background.user_events,
-        reading_upload,
+        open_export,
         new_import,
         adapters.clock,
         parts.caps,

@@ -11,11 +11,12 @@ from threadkeep.cli.feedback_lines import feedback_line
 from threadkeep.cli.progress import Progress
 from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.user import LOCAL, User, UserRole, user_id
-from threadkeep.exchange.reading import reading
+from threadkeep.exchange.confined import reading_file
 from threadkeep.exchange.writing import new_file, writing
 from threadkeep.mcp.personal import hand_over
 from threadkeep.services.exchange.exports import Export
@@ -129,7 +130,7 @@ async def import_file(settings: Settings, file: Path, owner: UserId, agent: str 
     async with opened_jobs_and_store(settings) as (jobs, store):
         taking = Import(store, jobs, prompts, documents, file_intake(settings), system_clock, User(owner))
         try:
-            with reading(file, progress.show) as source:
+            async with reading_file(file, settings.data / UPLOADS, progress.show) as source:
                 await taking.take(source, agent)
         finally:
             progress.end()

@@ -78,6 +78,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         {node_id: node.parent for node_id, node in nodes.items()},
         conversation.current_node,
         lambda node_id: _is_question(nodes[node_id]),
+        lambda node_id: _blocks(nodes[node_id]),
     )
     yield ForeignConversation(
         PRODUCT,
@@ -95,6 +96,14 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
             f"{tree.left_over} of its branches exceed the limit",
             SkipReason.TOO_MANY_BRANCHES,
         )
+
+
+def _blocks(node: _Node) -> int:
+    if (message := node.message) is None:
+        return 0
+    attachments = (message.metadata or {}).get("attachments")
+    attached = cast("list[object]", attachments) if isinstance(attachments, list) else []
+    return sum(len(it or ()) for it in (message.content.parts, message.content.thoughts, attached))
 
 
 def milliseconds(seconds: float | None) -> int | None:

@@ -71,6 +71,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         _parents(conversation.chat_messages),
         conversation.current_leaf_message_uuid,
         lambda id_: messages[id_].sender == "human",
+        lambda id_: _blocks(messages[id_]),
     )
     yield ForeignConversation(
         PRODUCT,
@@ -87,6 +88,10 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
             f"{tree.left_over} of its branches exceed the limit",
             SkipReason.TOO_MANY_BRANCHES,
         )
+
+
+def _blocks(message: _Message) -> int:
+    return sum(len(it or ()) for it in (message.content, message.attachments, message.files))
 
 
 def milliseconds(text: str | None) -> int | None:

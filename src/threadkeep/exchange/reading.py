@@ -5,8 +5,8 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
@@ -15,12 +15,15 @@ import msgspec
 
 from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
 from threadkeep.domain.exchange.import_run import SkipReason
+from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.exchange import chatgpt, claude, threadkeep
 from threadkeep.exchange.format import HEADER
 from threadkeep.exchange.items import Item, items
+from threadkeep.exchange.tree import TooManySteps
 from threadkeep.exchange.writing import LINES
 from threadkeep.ports.exchange.foreign import ForeignConversation
-from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportLimits
+from threadkeep.ports.exchange.records import WholeConversation, payload_name
+from threadkeep.ports.exchange.source import Flawed, ImportLimits, OwnItem
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 OPERATOR_LIMITS = ImportLimits(conversation_bytes=MOST_CONVERSATION_BYTES)
@@ -37,6 +40,20 @@ _CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
 # The id that a file's name begins with: ChatGPT's in two forms, Claude's a UUID.
 _ASSET = re.compile(r"file[-_][A-Za-z0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+TOO_SLOW = "it takes too long to read"
+TOO_BIG = "it needs more memory than allowed"
+
+
+class OutOfTime(Exception):
+    """One conversation took longer than allowed."""
+
+
+Budget = Callable[[], AbstractContextManager[None]]
+"""Limits the time for one conversation during a block, which it ends with OutOfTime."""
+
+FileItem = OwnItem | WholeConversation | ForeignConversation
+"""An item as a file has it."""
+
 OnProgress = Callable[[int, int], None]
 """Receives how many bytes have been read, and of how many."""
 
@@ -49,12 +66,14 @@ _READ = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 class ImportFile:
     """A file to import."""
 
-    def __init__(self, files: "_Files", limits: ImportLimits, on_progress: OnProgress) -> None:
+    def __init__(
+        self, files: "_Files", limits: ImportLimits, on_progress: OnProgress, budget: Budget
+    ) -> None:
         self._files = files
         self._limits = limits
         self._on_progress = on_progress
-        self._asset_bytes = 0
-        self._is_stopped = False
+        self._budget = budget
+        self._unpacked_bytes = 0
         names = sorted(files.names)
         self._conversations = [name for name in names if _CONVERSATIONS.fullmatch(name)]
         self._lines = next((name for name in names if PurePosixPath(name).name == LINES), None)
@@ -84,17 +103,12 @@ class ImportFile:
     def _read_names(self) -> list[str]:
         return [self._lines] if self._lines is not None else self._conversations
 
-    def stop(self) -> None:
-        """Ends counting and reading at the next part, as if the file ended there."""
-        self._is_stopped = True
-
     def count(self) -> int:
         """How many conversations it has, flawed ones too; reads all of it, but understands none."""
         count = 0
         for name in self._read_names:
             with _naming_problems(self._files.name), self._files.open(name) as file:
-                reader = self._followed(file)
-                found = threadkeep.conversations(reader) if self.is_ours else items(reader, most=0)
+                found = threadkeep.conversations(file) if self.is_ours else items(file, most=0)
                 for _ in found:
                     count += 1
                     if self._limits.conversations is not None and count > self._limits.conversations:
@@ -104,34 +118,42 @@ class ImportFile:
                         )
         return count
 
-    def found(self) -> Iterator[ImportItem | Flawed]:
+    def found(self) -> Iterator[FileItem | Flawed]:
         """Everything in it, in order."""
         names = self._read_names
         total = sum(self._files.size(name) for name in names)
         before, is_empty = 0, True
         for name in names:
             with _naming_problems(self._files.name), self._files.open(name) as file:
-                reader = self._followed(
+                reader = _followed(
                     file, lambda count, before=before: self._on_progress(before + count, total)
                 )
                 if name == self._lines:
                     yield from threadkeep.read(reader, most=self._limits.conversation_bytes)
                 else:
-                    for it in _foreign(reader, self._limits.conversation_bytes):
+                    for it in _foreign(reader, self._limits.conversation_bytes, self._budget):
                         is_empty = False
                         yield it
             before += self._files.size(name)
-        if is_empty and not self.is_ours and not self._is_stopped:
+        if is_empty and not self.is_ours:
             raise UnsupportedImport("empty", f"No conversations found in {self._files.name}.")
-
-    def _followed(self, file: BinaryIO, on_read: Callable[[int], None] = lambda _: None) -> BinaryIO:
-        return cast("BinaryIO", _Followed(file, on_read, lambda: self._is_stopped))
 
     def open(self, name: str) -> BinaryIO | None:
         """A file beside the lines; None if it is missing."""
         folder = PurePosixPath(self._lines or "").parent
         whole = str(folder / name)
         return self._files.open(whole) if whole in self._files.names else None
+
+    def read_payload(self, payload: Payload, *, most: int) -> bytes:
+        """The content of a payload."""
+        file = self.open(payload_name(payload))
+        if file is None:
+            raise InvalidRequest(f"the export doesn't contain payload {payload.id}")
+        with file:
+            content = self.counted(file.read(min(payload.size, most) + 1))
+        if len(content) != payload.size or content_hash(content) != payload.sha256:
+            raise InvalidRequest(f"payload {payload.id} is damaged or too large")
+        return content
 
     def read_asset(self, asset_id: str, *, most: int) -> tuple[str, bytes] | None:
         """A file that another product refers to by id, and its name: `file-XXXX-cat.png` is `cat.png`."""
@@ -146,11 +168,15 @@ class ImportFile:
             raise InvalidRequest(f"{name} is damaged: {exc}.") from exc
         if len(content) > most:
             raise InvalidRequest(f"{name} is larger than {most:,} bytes.")
-        self._asset_bytes += len(content)
+        return name, self.counted(content)
+
+    def counted(self, content: bytes) -> bytes:
+        """The content of a file beside the conversations; InvalidRequest if all together are too large."""
+        self._unpacked_bytes += len(content)
         allowed = self._limits.unpacked_bytes
-        if allowed is not None and self._asset_bytes > allowed:
+        if allowed is not None and self._unpacked_bytes > allowed:
             raise InvalidRequest(f"The files read from the archive have more than {allowed:,} bytes.")
-        return name, content
+        return content
 
 
 def _ignore_progress(count: int, total: int) -> None:
@@ -158,24 +184,32 @@ def _ignore_progress(count: int, total: int) -> None:
 
 
 @contextmanager
-def reading(path: Path, on_progress: OnProgress = _ignore_progress) -> Generator[ImportFile]:
+def reading(
+    path: Path, on_progress: OnProgress = _ignore_progress, budget: Budget = nullcontext
+) -> Generator[ImportFile]:
     """An export on this machine to read; refuses anything else."""
     with _naming_problems(str(path)):
         if path.is_dir():
-            yield ImportFile(_folder(path), OPERATOR_LIMITS, on_progress)
+            yield ImportFile(_folder(path), OPERATOR_LIMITS, on_progress, budget)
             return
         with path.open("rb") as file, _files(_Opened(str(path), file, path.parent), OPERATOR_LIMITS) as files:
-            yield ImportFile(files, OPERATOR_LIMITS, on_progress)
+            yield ImportFile(files, OPERATOR_LIMITS, on_progress, budget)
 
 
 @contextmanager
-def reading_upload(name: str, file: BinaryIO, limits: ImportLimits) -> Generator[ImportFile]:
+def reading_upload(
+    name: str,
+    file: BinaryIO,
+    limits: ImportLimits,
+    on_progress: OnProgress = _ignore_progress,
+    budget: Budget = nullcontext,
+) -> Generator[ImportFile]:
     """An export that a user uploaded under a name; refuses anything else."""
     if limits.unpacked_bytes is not None:
         most = SMALL_UNPACKED_BYTES + MOST_UNPACKED_TIMES * os.fstat(file.fileno()).st_size
         limits = replace(limits, unpacked_bytes=min(limits.unpacked_bytes, most))
     with _naming_problems(name), _files(_Opened(name, file), limits) as files:
-        yield ImportFile(files, limits, _ignore_progress)
+        yield ImportFile(files, limits, on_progress, budget)
 
 
 @contextmanager
@@ -296,22 +330,23 @@ def _plain(opened: _Opened, name: str) -> _Files:
     )
 
 
-class _Followed:
-    """A file that reports how far it has been read, and ends where it is stopped."""
+def _followed(file: BinaryIO, on_read: Callable[[int], None]) -> BinaryIO:
+    return cast("BinaryIO", _Followed(file, on_read))
 
-    def __init__(
-        self, file: BinaryIO, on_read: Callable[[int], None], is_stopped: Callable[[], bool]
-    ) -> None:
+
+class _Followed:
+    """A file that reports how far it has been read."""
+
+    def __init__(self, file: BinaryIO, on_read: Callable[[int], None]) -> None:
         self._file = file
         self._on_read = on_read
-        self._is_stopped = is_stopped
         self._count = 0
 
     def read(self, size: int) -> bytes:
-        return b"" if self._is_stopped() else self._count_read(self._file.read(size))
+        return self._count_read(self._file.read(size))
 
     def readline(self, size: int) -> bytes:
-        return b"" if self._is_stopped() else self._count_read(self._file.readline(size))
+        return self._count_read(self._file.readline(size))
 
     def _count_read(self, part: bytes) -> bytes:
         self._count += len(part)
@@ -319,10 +354,10 @@ class _Followed:
         return part
 
 
-def _foreign(file: BinaryIO, most: int) -> Iterator[ForeignConversation | Flawed]:
+def _foreign(file: BinaryIO, most: int, budget: Budget) -> Iterator[ForeignConversation | Flawed]:
     known: set[str] = set()
     for item in items(file, most=most):
-        for found in _conversations(item):
+        for found in _conversations(item, budget):
             if isinstance(found, ForeignConversation):
                 if found.id in known:
                     yield Flawed(
@@ -335,27 +370,29 @@ def _foreign(file: BinaryIO, most: int) -> Iterator[ForeignConversation | Flawed
             yield found
 
 
-def _conversations(item: Item) -> Iterator[ForeignConversation | Flawed]:
-    """One element as conversations: itself and its branches, or why it isn't one."""
+def _conversations(item: Item, budget: Budget) -> Sequence[ForeignConversation | Flawed]:
+    """One element as a conversation, and what of it is left out; or why it isn't one."""
     if item.problem is not None:
-        yield Flawed(_name(item), item.problem, SkipReason.TOO_LARGE)
-        return
+        return [Flawed(_name(item), item.problem, SkipReason.TOO_LARGE)]
     title: object = None
     try:
-        value: Any = json.loads(item.content)
-        title = value.get("title") or value.get("name")
-        if "mapping" in value:
-            yield from list(chatgpt.read(value))
-        elif "chat_messages" in value:
-            yield from list(claude.read(value))
-        else:
-            yield Flawed(
-                _name(item, title),
-                "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)",
-                SkipReason.NOT_A_CONVERSATION,
-            )
+        with budget():
+            value: Any = json.loads(item.content)
+            title = value.get("title") or value.get("name")
+            if "mapping" in value:
+                return list(chatgpt.read(value))
+            if "chat_messages" in value:
+                return list(claude.read(value))
+        why = "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"
+        return [Flawed(_name(item, title), why, SkipReason.NOT_A_CONVERSATION)]
+    except TooManySteps as exc:
+        return [Flawed(_name(item, title), str(exc), SkipReason.TOO_LARGE)]
+    except OutOfTime:
+        return [Flawed(_name(item, title), TOO_SLOW, SkipReason.TOO_LARGE)]
+    except MemoryError:
+        return [Flawed(_name(item, title), TOO_BIG, SkipReason.TOO_LARGE)]
     except (ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as exc:
-        yield Flawed(_name(item, title), str(exc))
+        return [Flawed(_name(item, title), str(exc))]
 
 
 def _name(item: Item, title: object = None) -> str:

@@ -1,15 +1,16 @@
 """Replies of other products' assistants: what they said, thought and did, in order."""
 
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.ports.exchange.foreign import (
     ForeignCall,
     ForeignFile,
     ForeignPart,
     ForeignText,
     ForeignThought,
+    MoreParagraphs,
 )
 
 
@@ -18,8 +19,10 @@ class ForeignReply:
 
     def __init__(self) -> None:
         self._parts: list[ForeignPart] = []
-        self._open: list[int] = []
-        """Indexes of the calls in `_parts` that have no result yet."""
+        self._more = MoreParagraphs()
+        self._open: OrderedDict[int, str] = OrderedDict()
+        """Indexes of the calls in `_parts` that have no result yet, and the calls' names."""
+        self._open_by_name: defaultdict[str, deque[int]] = defaultdict(deque)
         self._iteration = 1
         self._said_in = 0
         """The call that the latest text belongs to."""
@@ -28,7 +31,7 @@ class ForeignReply:
     @property
     def parts(self) -> Sequence[ForeignPart]:
         """The parts so far."""
-        return self._parts
+        return self._more.added_to(self._parts)
 
     def say(self, text: str) -> None:
         """Adds a text; one right after another becomes its next paragraph."""
@@ -37,7 +40,7 @@ class ForeignReply:
         self._go_on()
         last = self._parts[-1] if self._parts else None
         if isinstance(last, ForeignText) and last.iteration == self._iteration:
-            self._parts[-1] = replace(last, text=f"{last.text}{BLANK_LINE}{text}")
+            self._more.add(len(self._parts) - 1, text)
             return
         # Two texts of one call would run together; something between them means that another call began.
         self._iteration += self._said_in == self._iteration
@@ -57,23 +60,27 @@ class ForeignReply:
     def call(self, name: str, arguments: Mapping[str, object]) -> None:
         """Adds a tool call, whose result may follow."""
         self._go_on()
-        self._open.append(len(self._parts))
+        self._open[len(self._parts)] = name
+        self._open_by_name[name].append(len(self._parts))
         self._parts.append(ForeignCall(name, arguments, None, iteration=self._iteration))
 
     def result(self, name: str | None, result: object, *, failed: bool = False) -> bool:
         """Gives its result to the oldest open call of this name, or of any; False if there is none."""
-        for at in self._open:
-            call = self._parts[at]
-            if isinstance(call, ForeignCall) and name in {None, call.name}:
-                self._parts[at] = replace(call, result=result, failed=failed)
-                self._open.remove(at)
-                self._is_answered = True
-                return True
-        return False
+        named = next(iter(self._open.values()), None) if name is None else name
+        if named is None or not (waiting := self._open_by_name.get(named)):
+            return False
+        at = waiting.popleft()
+        del self._open[at]
+        call = self._parts[at]
+        assert isinstance(call, ForeignCall)
+        self._parts[at] = replace(call, result=result, failed=failed)
+        self._is_answered = True
+        return True
 
     def forget_open(self) -> None:
         """Expects no more results for the calls so far."""
         self._open.clear()
+        self._open_by_name.clear()
 
     def _go_on(self) -> None:
         """Whatever follows a result comes from another model call."""

@@ -26,7 +26,7 @@ from threadkeep.ports.exchange.records import (
     Record,
     WholeConversation,
 )
-from threadkeep.ports.exchange.source import Flawed, ImportItem
+from threadkeep.ports.exchange.source import Flawed, OwnItem
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
 SHORTEST_LINE_BYTES = 16
@@ -37,7 +37,7 @@ _CONVERSATION = re.compile(rb'\s*\{"type":\s*"conversation"')
 
 
 @dataclass(slots=True)
-class _Pending:
+class PendingConversation:
     """A conversation whose end has not been read yet."""
 
     conversation: Conversation
@@ -52,12 +52,32 @@ class _Pending:
 
     @property
     def name(self) -> str:
+        """What the report calls it."""
         return f"conversation {self.conversation.title or self.conversation.id!r} (line {self.line})"
 
     def whole(self) -> WholeConversation | Flawed:
+        """The conversation, or why it isn't one."""
         return self.flaw or WholeConversation(
             self.conversation, self.turns, self.messages, self.compactions, self.payloads, self.feedback
         )
+
+    def add(self, record: Payload | KeptTurn | Message | Compaction | Feedback) -> None:
+        """Adds what the next line says, unless it is flawed anyway."""
+        if self.flaw is not None:
+            return
+        match record:
+            case Payload():
+                self.payloads.append(record)
+            case KeptTurn(turn=turn):
+                self.turns.append(record)
+                if not turn.is_active:
+                    self.turn_ends[turn.id] = MessageStatus(turn.status.value)
+            case Message():
+                self.messages.append(record)
+            case Compaction():
+                self.compactions.append(record)
+            case Feedback():
+                self.feedback.append(record)
 
 
 def conversations(file: BinaryIO) -> Iterator[bytes]:
@@ -65,9 +85,9 @@ def conversations(file: BinaryIO) -> Iterator[bytes]:
     return (line for _, line, _ in _lines(file) if _CONVERSATION.match(line))
 
 
-def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
+def read(file: BinaryIO, *, most: int) -> Iterator[OwnItem | WholeConversation | Flawed]:
     """Everything in an export; a conversation of more than `most` bytes is flawed."""
-    pending: _Pending | None = None
+    pending: PendingConversation | None = None
     size, unreadable, ended = 0, 0, False
     for number, line, problem in _lines(file):
         size = len(line) if pending is None else size + len(line)
@@ -95,7 +115,7 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
             case Conversation():
                 if pending is not None:
                     yield Flawed(pending.name, "it is incomplete", SkipReason.INCOMPLETE)
-                pending, size = _Pending(record, number), len(line)
+                pending, size = PendingConversation(record, number), len(line)
             case Payload() | KeptTurn() | Message() | Compaction() | Feedback() | ConversationEnd():
                 if pending is None:
                     unreadable = _counted(unreadable)
@@ -104,9 +124,9 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
                     yield pending.whole()
                     pending = None
                 else:
-                    _add(pending, record)
+                    pending.add(record)
                     if size > most and pending.flaw is None:
-                        pending = _Pending(pending.conversation, pending.line)
+                        pending = PendingConversation(pending.conversation, pending.line)
                         pending.flaw = Flawed(
                             pending.name, f"it is larger than {most:,} bytes", SkipReason.TOO_LARGE
                         )
@@ -116,24 +136,6 @@ def read(file: BinaryIO, *, most: int) -> Iterator[ImportItem | Flawed]:
         yield Flawed(pending.name, "the file ends before it is complete", SkipReason.INCOMPLETE)
     elif not ended:
         yield Flawed("the file", "it is incomplete: its end is missing", SkipReason.INCOMPLETE)
-
-
-def _add(pending: _Pending, record: Payload | KeptTurn | Message | Compaction | Feedback) -> None:
-    if pending.flaw is not None:
-        return
-    match record:
-        case Payload():
-            pending.payloads.append(record)
-        case KeptTurn(turn=turn):
-            pending.turns.append(record)
-            if not turn.is_active:
-                pending.turn_ends[turn.id] = MessageStatus(turn.status.value)
-        case Message():
-            pending.messages.append(record)
-        case Compaction():
-            pending.compactions.append(record)
-        case Feedback():
-            pending.feedback.append(record)
 
 
 def _record(line: bytes, number: int, turn_ends: TurnEnds) -> Record | Flawed | None:

@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_BRANCHES = 200
+MOST_STEPS = 200_000
+"""Nodes of a conversation and blocks in them, those of a branch that others share counted again."""
 
 
 class NotATree(ValueError):
     """The messages of a conversation don't form a tree; the error's text is for people."""
+
+
+class TooManySteps(ValueError):
+    """A conversation has more nodes and blocks than we read; the error's text is for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +44,17 @@ class Tree:
 
 
 def read_tree(
-    parents: Mapping[str, str | None], current: str | None, is_question: Callable[[str], bool]
+    parents: Mapping[str, str | None],
+    current: str | None,
+    is_question: Callable[[str], bool],
+    blocks: Callable[[str], int] = lambda _: 0,
 ) -> Tree:
-    """The tree of these nodes. A missing parent counts as none.
+    """The tree of these nodes, each with so many blocks. A missing parent counts as none.
 
     `parents` lists nodes from oldest to newest: without a current node, the last one is current.
     """
+    if len(parents) + sum(map(blocks, parents)) > MOST_STEPS:
+        raise TooManySteps(f"it has more than {MOST_STEPS:,} steps")
     _check(parents)
     has_children = set(parents.values())
     leaves = [id_ for id_ in parents if id_ not in has_children]
@@ -52,15 +63,43 @@ def read_tree(
     shown = _leaf_below(parents, current) if current in parents else leaves[-1]
     kept = [shown, *(leaf for leaf in leaves if leaf != shown)][:MOST_BRANCHES]
     said: dict[str, ForeignEntry] = {}
+    left_over, room = len(leaves) - len(kept), MOST_STEPS
     for leaf in kept:
-        for it in _steps(_path(parents, leaf), is_question):
-            said.setdefault(it.id, it)
-    return Tree(_in_order(said, parents), shown, len(leaves) - len(kept))
+        path, known = _path(parents, leaf, said, is_question, most=room)
+        new = [it for it in _steps(path, known, is_question) if it.id not in said]
+        size = sum(1 + blocks(id_) for it in new for id_ in it.nodes)
+        if len(path) > room or size > room:
+            left_over += 1
+            continue
+        room -= size
+        said |= {it.id: it for it in new}
+    return Tree(_in_order(said, parents), shown, left_over)
 
 
-def _steps(path: Iterable[str], is_question: Callable[[str], bool]) -> Iterator[ForeignEntry]:
+def _path(
+    parents: Mapping[str, str | None],
+    leaf: str,
+    said: Mapping[str, ForeignEntry],
+    is_question: Callable[[str], bool],
+    *,
+    most: int,
+) -> tuple[list[str], str | None]:
+    """The nodes down to a leaf, and what of the entries known so far they follow; not many above `most`."""
+    path: list[str] = []
+    at: str | None = leaf
+    while at is not None and at in parents and len(path) <= most:
+        # The steps of a reply before a branch belong to each of its branches: only an entry's end is known.
+        if at in said and (said[at].is_question or is_question(path[-1])):
+            return path[::-1], at
+        path.append(at)
+        at = parents[at]
+    return path[::-1], None
+
+
+def _steps(
+    path: Iterable[str], follows: str | None, is_question: Callable[[str], bool]
+) -> Iterator[ForeignEntry]:
     """The questions on a path, and the replies between them."""
-    follows: str | None = None
     reply: list[str] = []
     for id_ in path:
         if not is_question(id_):
@@ -105,12 +144,3 @@ def _check(parents: Mapping[str, str | None]) -> None:
             walked[at] = None
             at = parents[at]
         safe.update(walked)
-
-
-def _path(parents: Mapping[str, str | None], leaf: str) -> list[str]:
-    path: list[str] = []
-    at: str | None = leaf
-    while at is not None and at in parents:
-        path.append(at)
-        at = parents[at]
-    return path[::-1]

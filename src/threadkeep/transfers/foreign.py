@@ -19,7 +19,6 @@ from threadkeep.domain.conversation import (
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId, UserId, derived_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import (
-    BLANK_LINE,
     FilePart,
     Part,
     TextPart,
@@ -42,6 +41,7 @@ from threadkeep.ports.exchange.foreign import (
     ForeignPart,
     ForeignText,
     ForeignThought,
+    MoreParagraphs,
 )
 from threadkeep.ports.exchange.records import KeptTurn, WholeConversation
 
@@ -53,6 +53,12 @@ def foreign_id(foreign: ForeignConversation) -> ConversationId:
     """Our id for another product's conversation."""
     # Independent of the time of import: the same file yields the same ids tomorrow.
     return ConversationId(derived_uuid(_created_at(foreign) or 0, foreign.product, foreign.id))
+
+
+def files_in(conversation: ForeignConversation) -> Iterator[ForeignFile]:
+    """The files that a conversation names, each once."""
+    parts = (part for message in conversation.messages for part in message.parts)
+    return iter(dict.fromkeys(part for part in parts if isinstance(part, ForeignFile)))
 
 
 def convert_conversation(
@@ -253,16 +259,17 @@ class _Conversion:
 def _with_known_files(said: ForeignMessage, files: Mapping[ForeignFile, UploadedFile]) -> ForeignMessage:
     """The same message with a text in place of each file that isn't stored."""
     parts: list[ForeignPart] = []
+    more = MoreParagraphs()
     for part in said.parts:
         if not isinstance(part, ForeignFile) or part in files:
             parts.append(part)
         elif part.instead:
             last = parts[-1] if parts else None
             if isinstance(last, ForeignText) and last.iteration == part.iteration:
-                parts[-1] = replace(last, text=f"{last.text}{BLANK_LINE}{part.instead}")
+                more.add(len(parts) - 1, part.instead)
             else:
                 parts.append(ForeignText(part.instead, part.iteration))
-    return replace(said, parts=parts)
+    return replace(said, parts=more.added_to(parts))
 
 
 def _has_files(said: ForeignMessage) -> bool:

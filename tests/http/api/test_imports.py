@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -135,36 +134,6 @@ async def test_import_is_followed_and_stopped_and_what_is_imported_stays(
     assert len(await items(alice, "/api/conversations")) == 2
     rest = await ended(alice, await begin(alice, "export.json", in_json(*map(numbered, range(5)))))
     assert (rest["imported"], rest["alreadyThere"]) == (3, 2)
-
-
-async def test_import_that_waits_or_counts_can_be_stopped(
-    api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-):
-    runs: Any = (await api.app.services()).import_runs
-    file = in_json(numbered(1))
-    monkeypatch.setattr(runs, "_room", asyncio.Semaphore(0))
-    waiting = await begin(alice, "waiting.json", file)
-    await alice.post(f"/api/imports/{waiting.json()['id']}/stop")
-    assert (await ended(alice, waiting))["status"] == "STOPPED"
-
-    monkeypatch.setattr(runs, "_room", asyncio.Semaphore(1))
-    counts, is_stopped = threading.Event(), threading.Event()
-
-    def counting(*_: Any) -> Any:
-        counts.set()
-        assert is_stopped.wait(10)
-        return iter(())
-
-    monkeypatch.setattr("threadkeep.exchange.items.PART_BYTES", 1)
-    with monkeypatch.context() as paused:
-        paused.setattr("threadkeep.exchange.items._Splitter._take", counting)
-        begun = await begin(alice, "counting.json", file)
-        assert await asyncio.to_thread(counts.wait, 10)
-        await alice.post(f"/api/imports/{begun.json()['id']}/stop")
-        is_stopped.set()
-        run = await ended(alice, begun)
-    assert (run["status"], run["found"], run["error"]) == ("STOPPED", None, None)
-    assert (await ended(alice, await begin(alice, "again.json", file)))["imported"] == 1
 
 
 async def test_import_ends_as_it_did_whatever_fails_around_it(

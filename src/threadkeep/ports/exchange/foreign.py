@@ -1,7 +1,7 @@
 """Conversations of other products, before they become ours."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.parts import BLANK_LINE
 
@@ -47,6 +47,26 @@ class ForeignFile:
 
 
 ForeignPart = ForeignText | ForeignThought | ForeignCall | ForeignFile
+
+
+@dataclass(frozen=True, slots=True)
+class MoreParagraphs:
+    """What follows texts among some parts, by index. Joined once: copying a text for each would never end."""
+
+    _by_index: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+
+    def add(self, index: int, text: str) -> None:
+        """Adds a paragraph to the text at this index."""
+        self._by_index.setdefault(index, []).append(text)
+
+    def added_to(self, parts: Sequence[ForeignPart]) -> list[ForeignPart]:
+        """The parts, with all paragraphs of each text."""
+        return [self._with_all(index, part) for index, part in enumerate(parts)]
+
+    def _with_all(self, index: int, part: ForeignPart) -> ForeignPart:
+        if not isinstance(part, ForeignText) or index not in self._by_index:
+            return part
+        return replace(part, text=BLANK_LINE.join((part.text, *self._by_index[index])))
 
 
 @dataclass(frozen=True, slots=True)

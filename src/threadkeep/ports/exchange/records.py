@@ -106,3 +106,13 @@ class WholeConversation:
     compactions: Sequence[Compaction] = ()
     payloads: Sequence[Payload] = ()
     feedback: Sequence[Feedback] = ()
+
+
+def payload_name(payload: Payload) -> str:
+    """The path of a payload's content in an export."""
+    return f"payloads/{payload.sha256}"
+
+
+def document_name(document: Document) -> str:
+    """The path of a document's file in an export."""
+    return f"documents/{document.id}"

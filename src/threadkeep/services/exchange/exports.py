@@ -29,6 +29,8 @@ from threadkeep.ports.exchange.records import (
     OwnAgent,
     OwnInstructions,
     Record,
+    document_name,
+    payload_name,
 )
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.payloads import Lost
@@ -40,16 +42,6 @@ T = TypeVar("T")
 AT_ONCE = 200
 _EVERYTHING = ConversationFilter()
 _CUT_OFF = Failure("INTERRUPTED", "This was still being written when the export was made.", retryable=True)
-
-
-def payload_name(payload: Payload) -> str:
-    """The path of a payload's content in an export."""
-    return f"payloads/{payload.sha256}"
-
-
-def document_name(document: Document) -> str:
-    """The path of a document's file in an export."""
-    return f"documents/{document.id}"
 
 
 class Export:

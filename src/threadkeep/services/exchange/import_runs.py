@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -34,12 +34,12 @@ from threadkeep.domain.exchange.import_run import (
     ImportRun,
     ImportStatus,
 )
-from threadkeep.domain.ids import ImportId, is_uuid, new_uuid
+from threadkeep.domain.ids import ImportId, UserId, is_uuid, new_uuid
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.exchange.source import ImportLimits, ImportSource
+from threadkeep.ports.exchange.source import ImportLimits, ImportSource, SourceStopped
 from threadkeep.ports.store import Store
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agents import Agents
@@ -50,14 +50,15 @@ from threadkeep.tasks import end_tasks
 log = logging.getLogger("threadkeep.imports")
 
 MOST_KEPT = 10
-MOST_AT_ONCE = 2
-"""On one node; further imports wait."""
-NOTE_EVERY_S = 1.0
+MOST_AT_ONCE = 8
+"""On one node, each with a process that reads its file; further imports wait. Few of them work at once."""
+NOTE_EVERY_S = 0.5
+"""So soon an import ends whose user was deleted, or stopped it on another node."""
 END_WITHIN_S = 5.0
 MOST_CHARACTERS = 300
 """Of a problem or a note."""
 
-OpenExport = Callable[[str, BinaryIO, ImportLimits], AbstractContextManager[ImportSource]]
+OpenExport = Callable[[UserId, str, BinaryIO, ImportLimits], AbstractAsyncContextManager[ImportSource]]
 NewImport = Callable[[User, UsersImport], Import]
 
 
@@ -68,9 +69,10 @@ class _Running:
     run: ImportRun
     user: User
     agent: Agent
-    source: ImportSource
-    opened: ExitStack
-    """Closes the file. That deletes it, because it has no name on the disk."""
+    file: BinaryIO
+    """Closing it deletes it, because it has no name on the disk."""
+    source: ImportSource | None = None
+    """The file, while it is read."""
     report: ImportReport = field(default_factory=ImportReport)
     found: int | None = None
     links: list[ImportedConversation] = field(default_factory=list[ImportedConversation])
@@ -86,7 +88,8 @@ class _Running:
     def stop(self) -> None:
         """Lets it end soon, whether it waits, counts or imports."""
         self.stopped.set()
-        self.source.stop()
+        if self.source is not None:
+            self.source.stop()
 
     def added(self, conversation: Conversation) -> None:
         """A conversation was added."""
@@ -164,8 +167,9 @@ class ImportRuns:
         check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
         with ExitStack() as stack:
             own = stack.enter_context(os.fdopen(os.dup(file.fileno()), "rb"))
-            opening = self._open_export(file_name, own, self._limits)
-            source = await asyncio.to_thread(stack.enter_context, opening)
+            # Only to see whether it can be read: while it waits for its turn, it needs no process.
+            async with self._open_export(user.id, file_name, own, self._limits):
+                pass
             run = ImportRun(
                 id=ImportId(new_uuid()),
                 user_id=user.id,
@@ -182,8 +186,8 @@ class ImportRuns:
                 interrupted = ImportStatus.INTERRUPTED
                 await self._store.import_runs.end(run.id, interrupted, run.progress, self._clock(), None)
             self._check_open()
-            running = _Running(run, user, agent, source, stack.pop_all())
-            self._start(running)
+            stack.pop_all()  # the run closes the file
+            self._start(_Running(run, user, agent, own))
         return run
 
     async def get(self, user: User, import_id: str) -> ImportRun:
@@ -230,9 +234,10 @@ class ImportRuns:
         noting = asyncio.create_task(self._keep_noting(running))
         status, failure = ImportStatus.INTERRUPTED, None
         try:
-            async with self._room_for(running):
-                if running.goes_on:
-                    await self._import(running)
+            with suppress(SourceStopped):
+                async with self._room_for(running):
+                    if running.goes_on:
+                        await self._import(running)
             status = ImportStatus.COMPLETED
             if not running.goes_on:
                 status = ImportStatus.INTERRUPTED if running.is_cut_off else ImportStatus.STOPPED
@@ -245,7 +250,7 @@ class ImportRuns:
             status, failure = ImportStatus.FAILED, ImportFailure(ThreadkeepError.code, message)
         finally:
             await end_tasks(noting)
-            with running.opened:
+            with running.file:
                 await self._store.import_runs.end(
                     running.run.id, status, running.progress, self._clock(), failure
                 )
@@ -265,10 +270,15 @@ class ImportRuns:
                 self._room.release()
 
     async def _import(self, running: _Running) -> None:
-        found = await asyncio.to_thread(running.source.count)
-        if not running.goes_on:
-            return
-        running.found = found
+        run = running.run
+        async with self._open_export(run.user_id, run.file_name, running.file, self._limits) as source:
+            running.source = source
+            if not running.goes_on:
+                return
+            running.found = await source.count()
+            await self._take(running, source)
+
+    async def _take(self, running: _Running, source: ImportSource) -> None:
         rules = UsersImport(
             run_id=running.run.id,
             check_bytes=self._caps.check_import if self._caps.bytes else None,
@@ -279,7 +289,7 @@ class ImportRuns:
         )
         taking = self._new_import(running.user, rules)
         running.report = taking.report
-        report = await taking.take_conversations(running.source, running.agent)
+        report = await taking.take_conversations(source, running.agent)
         if report.left_out and not (report.added or report.there or report.empty) and running.goes_on:
             raise report.limit or UnsupportedImport(
                 "not_an_export",

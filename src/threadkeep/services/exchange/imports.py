@@ -5,7 +5,6 @@ users, the item and everything that belongs to it get ids derived from the user'
 every time.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -20,42 +19,35 @@ from threadkeep.domain.errors import (
     StorageConflict,
     StorageError,
     ThreadkeepError,
+    UnsupportedImport,
 )
 from threadkeep.domain.exchange.import_run import SkipReason
-from threadkeep.domain.ids import DocumentId, ImportId, MemoryId, new_uuid
+from threadkeep.domain.ids import ConversationId, DocumentId, ImportId, MemoryId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
-from threadkeep.engine.json_values import TooDeep
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.exchange.foreign import ForeignConversation
 from threadkeep.ports.exchange.records import (
     KeptMemory,
     KnownAgent,
     OwnAgent,
     OwnInstructions,
     WholeConversation,
+    document_name,
 )
-from threadkeep.ports.exchange.source import Flawed, ImportItem, ImportSource
+from threadkeep.ports.exchange.source import Flawed, ForeignOutline, ImportItem, ImportSource
 from threadkeep.ports.exchange.store import CheckBytes, WritingStopped
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store
 from threadkeep.services.exchange.agents import ImportedAgents
-from threadkeep.services.exchange.exports import document_name
-from threadkeep.services.exchange.files import (
-    MOST_PAYLOAD_BYTES,
-    foreign_files,
-    keep_document,
-    payload_content,
-)
+from threadkeep.services.exchange.files import MOST_PAYLOAD_BYTES, foreign_files, keep_document
 from threadkeep.services.exchange.ids import ImportIds
 from threadkeep.services.exchange.reassignment import make_searchable
 from threadkeep.services.exchange.report import ImportReport
 from threadkeep.services.file_intake import FileIntake
-from threadkeep.transfers.foreign import convert_conversation, foreign_id
-from threadkeep.transfers.imported import check_id, check_whole, with_new_ids
+from threadkeep.transfers.imported import check_id, with_new_ids
 
 MOST_MEMORIES = 100_000
 
@@ -119,23 +111,23 @@ class Import:
         return await self._take_all(source, agent)
 
     async def _take_all(self, source: ImportSource, agent: Agent | None) -> ImportReport:
-        items = source.found()
-        # Reading takes long, and nothing else may wait for it.
-        while (found := await asyncio.to_thread(next, items, None)) is not None:
+        while (found := await source.next()) is not None:
             if self._by_user is not None and not self._by_user.goes_on():
                 break
             try:
                 await self._take(source, found, agent)
-            except (StorageConflict, TooDeep) as exc:
+            except StorageConflict as exc:
                 self.report.leave_out(found, str(exc))
             except StorageError:
                 raise  # the database is unreachable or full: nothing more can be done
             except LimitNotAllowed as exc:  # a smaller one may still fit
                 self.report.leave_out(found, exc.message, SkipReason.OVER_QUOTA)
                 self.report.limit = exc
+            except UnsupportedImport:
+                raise  # the file can't be read any further
             except ThreadkeepError as exc:
                 self.report.leave_out(found, exc.message)
-            self.report.done += isinstance(found, WholeConversation | ForeignConversation | Flawed)
+            self.report.done += isinstance(found, WholeConversation | ForeignOutline | Flawed)
         return self.report
 
     async def _take(self, source: ImportSource, found: ImportItem | Flawed, agent: Agent | None) -> None:
@@ -159,41 +151,51 @@ class Import:
             case KeptMemory():
                 await self._take_memory(found)
             case WholeConversation():
-                most = self._by_user.most_payload_bytes if self._by_user else MOST_PAYLOAD_BYTES
                 agent_id = self._agents.id_of(found.conversation.agent_id, agent and agent.id)
-                whole = replace(found, conversation=replace(found.conversation, agent_id=agent_id))
-                await self._take_conversation(whole, lambda payload: payload_content(source, payload, most))
-            case ForeignConversation():
+                conversation = replace(found.conversation, agent_id=agent_id)
+                await self._take_own(source, replace(found, conversation=conversation))
+            case ForeignOutline():
                 assert agent is not None
-                if not self._is_too_long(found):
-                    await self._take_foreign(source, found, agent)
+                await self._take_foreign(source, found, agent)
             case Briefing():
                 await self._take_briefing(found)
 
-    def _is_too_long(self, found: ForeignConversation) -> bool:
-        most = self._by_user.most_messages if self._by_user else 0
-        is_too_long = 0 < most < len(found.messages)
+    def _is_too_long(self, found: ForeignOutline, whole: WholeConversation) -> bool:
+        most, count = self._by_user.most_messages if self._by_user else 0, len(whole.messages)
+        is_too_long = 0 < most < count
         if is_too_long:
-            why = f"it has {len(found.messages):,} messages; THREADKEEP_CONVERSATION_MESSAGES allows {most:,}"
+            why = f"it has {count:,} messages; THREADKEEP_CONVERSATION_MESSAGES allows {most:,}"
             self.report.leave_out(found, why, SkipReason.TOO_LARGE)
         return is_too_long
 
-    async def _take_foreign(self, source: ImportSource, found: ForeignConversation, agent: Agent) -> None:
+    async def _take_own(self, source: ImportSource, whole: WholeConversation) -> None:
+        """Imports a conversation of ours; unpacks its files only if it doesn't exist yet."""
+        if whole.payloads and not await self._is_there(whole.conversation.id):
+            most = self._by_user.most_payload_bytes if self._by_user else MOST_PAYLOAD_BYTES
+            await source.unpack_payloads(most=most)
+        await self._take_conversation(whole, lambda payload: source.read(payload.sha256))
+
+    async def _is_there(self, id_: ConversationId) -> bool:
+        return (await self._import_ids.find("conversation", id_, self._user.id))[1]
+
+    async def _take_foreign(self, source: ImportSource, found: ForeignOutline, agent: Agent) -> None:
         """Imports another product's conversation; prepares its files only if it doesn't exist yet."""
-        _, is_there = await self._import_ids.find("conversation", foreign_id(found), self._user.id)
-        if is_there:
+        if await self._is_there(found.id):
             self.report.there += 1
             return
         async with foreign_files(
             source, found, self._intake, self._user.id, self.report.notes.append
         ) as files:
-            whole, contents = await asyncio.to_thread(
-                convert_conversation, found, self._user.id, agent.id, self._clock(), files.known
-            )
+            whole = await source.convert(agent.id, self._clock(), files.known)
+            if isinstance(whole, Flawed):
+                self.report.left_out.append(whole)
+                return
+            if self._is_too_long(found, whole):
+                return
 
             def content(payload: Payload) -> bytes:
-                own = contents.get(payload.sha256)
-                return files.read(payload.sha256) if own is None else own
+                path = files.paths.get(payload.sha256)
+                return source.read(payload.sha256) if path is None else path.read_bytes()
 
             await self._take_conversation(whole, content)
 
@@ -201,7 +203,6 @@ class Import:
         if not whole.messages:
             self.report.empty += 1
             return
-        whole = await asyncio.to_thread(check_whole, whole)
         id_, is_there = await self._import_ids.find("conversation", whole.conversation.id, self._user.id)
         if is_there:
             self.report.there += 1

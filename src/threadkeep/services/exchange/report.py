@@ -6,7 +6,6 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import LimitNotAllowed
 from threadkeep.domain.exchange.import_run import SkipReason
-from threadkeep.ports.exchange.foreign import ForeignConversation
 from threadkeep.ports.exchange.records import (
     KeptMemory,
     KnownAgent,
@@ -14,7 +13,7 @@ from threadkeep.ports.exchange.records import (
     OwnInstructions,
     WholeConversation,
 )
-from threadkeep.ports.exchange.source import Flawed, ImportItem
+from threadkeep.ports.exchange.source import Flawed, ForeignOutline, ImportItem
 
 
 @dataclass(slots=True)
@@ -46,8 +45,8 @@ def _name(found: ImportItem | Flawed) -> str:
     match found:
         case WholeConversation(conversation):
             return f"conversation {conversation.title or conversation.id!r}"
-        case ForeignConversation():
-            return f"conversation {found.title or found.id!r}"
+        case ForeignOutline():
+            return f"conversation {found.name}"
         case OwnAgent(agent):
             return f"agent {agent.name!r}"
         case KnownAgent():
