@@ -7,7 +7,6 @@ import msgspec
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
-from threadkeep.domain.client_tool import check_client_tools
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     ApprovalNotFound,
@@ -27,6 +26,7 @@ from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
 from threadkeep.requests.routing import Call
+from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.outside import OutsideMessage
 
 
@@ -155,10 +155,11 @@ async def _begin(
     user, services = call.user, call.services
     added = await _added(call, conversation, after, given)
     tools = tools_of(body)
-    check_client_tools(tools)
     agent, model = await asked_of(call, body.model) if body.model is not None else (None, None)
     if agent is None and conversation is None:
         agent = await services.agents.default_of(user)
+    if agent is not None:
+        await check_accepted(agent, tools)
     if added is None:  # a refused message must not create anything
         most = agent.settings.max_message_chars if agent else 0
         check_user_content(given.text, most=most, has_files=bool(given.files), param="input")
