@@ -332,7 +332,9 @@ CASES = {
         briefings_page(unread=True, before=uuid(5, 270)), "tk_briefings_unread"
     ),
 }
-CALLS_OF_PAGE = TOOL_CALLS_OF_MESSAGES(conversation_id=LONG, first=51, last=50 + 2 * LIMIT)
+CALLS_OF_PAGE = TOOL_CALLS_OF_MESSAGES(
+    conversation_id=LONG, first=51, last=50 + 2 * LIMIT, with_overwritten=True
+)
 LOOKUPS = {
     "ids in use": Lookup(lambda: messages.ids_in_use(LONG, ["00001", "none"]), {"tk_tool_calls": BY_CALL_ID}),
     "tool call": Lookup(lambda: messages.tool_call(LONG, "00001"), {"tk_tool_calls": BY_CALL_ID}),

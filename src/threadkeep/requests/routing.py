@@ -5,6 +5,7 @@ A handler is `async def name(call, *, <path parameters>, query: Struct, body: St
 annotations, once, at start: decoding, errors and OpenAPI all follow.
 """
 
+import asyncio
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
@@ -105,6 +106,7 @@ class Route:
     `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
     `body_has_files` also allows for the largest upload in it, as base64, and for a long history.
+    `is_large` says that its response may have megabytes: a thread encodes it.
     """
 
     method: str
@@ -120,6 +122,7 @@ class Route:
     opens_share: bool = False
     most_body_bytes: int | None = SMALL_BODY_BYTES
     body_has_files: bool = False
+    is_large: bool = False
     alias_of: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     gives: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -247,8 +250,9 @@ def endpoint(
             result = result.body  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         if result is None:
             return Response(status_code=204, headers=headers)
+        content = await asyncio.to_thread(_encode, result) if route.is_large else _encode(result)
         # The line end is for terminals.
-        return Response(_encode(result) + b"\n", status, headers, media_type="application/json")
+        return Response(content + b"\n", status, headers, media_type="application/json")
 
     async def respond_always(request: Request) -> Response:
         try:

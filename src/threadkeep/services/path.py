@@ -19,23 +19,30 @@ TRIES = 5
 
 
 async def latest_messages(
-    messages: MessageStore, conversation_id: ConversationId, window: MessageWindow, *, most: int
+    messages: MessageStore,
+    conversation_id: ConversationId,
+    window: MessageWindow,
+    *,
+    most: int,
+    most_characters: int | None = None,
 ) -> list[Message]:
-    """The latest messages of a window, oldest first, until `most` (0 = all) of them belong in a context.
+    """The latest messages of a window, oldest first, until `most` (0 = all) of them belong in a context, or
+    until they have `most_characters`.
 
     Those that don't belong in it are included but don't count: fewer than `most` means that there are no
     earlier ones.
     """
     found: list[Message] = []
-    counted, limit = 0, min(most, MESSAGES_A_PAGE) or MESSAGES_A_PAGE
+    counted, characters, limit = 0, 0, min(most, MESSAGES_A_PAGE) or MESSAGES_A_PAGE
     window = replace(window, newest_first=True)
     while page := await messages.page(conversation_id, window, offset=0, limit=limit):
         for message in page:
             found.append(message)
             counted += is_in_context(message)
-            if most and counted == most:
+            characters += len(message.text) if most_characters else 0
+            if (most and counted == most) or (most_characters and characters >= most_characters):
                 return found[::-1]
-        if len(page) < limit:
+        if len(page) < limit and not page.is_cut:
             break
         window = replace(window, before_seq=page[-1].seq)
     return found[::-1]

@@ -404,5 +404,9 @@ class Sending:
 
     async def _latest_reply(self, conversation: Conversation) -> Message | None:
         window = MessageWindow(newest_first=True)
-        latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
-        return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+        while True:
+            latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
+            found = next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+            if found is not None or not latest.is_cut:
+                return found
+            window = replace(window, before_seq=latest[-1].seq)

@@ -7,6 +7,8 @@
 | anything else | continues to follow the conversation, like `connect` |
 """
 
+import asyncio
+
 from starlette.responses import Response
 
 from threadkeep.clock import system_clock
@@ -136,7 +138,8 @@ async def _followed(call: Call, conversation: Conversation, body: RunInput) -> E
     if conversation.active_turn_id is None:
         shown = _run(body, await history(call, conversation))
         headers = {"Cache-Control": "no-store"}
-        return Response(shown.opening() + shown.finished(), headers=headers, media_type=MEDIA_TYPE)
+        content = await asyncio.to_thread(lambda: shown.opening() + shown.finished())
+        return Response(content, headers=headers, media_type=MEDIA_TYPE)
     turn = await call.services.turns.get(call.user, conversation.active_turn_id)
     before = await history(call, conversation, without=turn.assistant_message_id)
     return await _stream(call, turn, _run(body, before))

@@ -1,6 +1,8 @@
 """A request of the Responses API → the turn that replies to it: where it belongs, and what it decides."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import msgspec
@@ -88,14 +90,22 @@ async def _check_claims(call: Call, conversation: Conversation | None, given: In
     """Refuses replies that are not from here: they can't become part of a stored conversation."""
     claimed = set(filter(None, given.claimed))
     if claimed and conversation is not None:
-        for message in await call.services.outside.history(call.user, conversation):
-            claimed -= texts_of_reply(message)
+        pages = call.services.outside.newest_first(call.user, conversation, bare=True)
+        async with aclosing(pages):
+            async for page in pages:
+                claimed -= await asyncio.to_thread(_replies_in, page)
+                if not claimed:
+                    return
     if claimed:
         raise InvalidRequest(
             "The input has replies that are not from here. Threadkeep keeps conversations itself: send what "
             "is new, with `previous_response_id` or `conversation`.",
             param="input",
         )
+
+
+def _replies_in(page: Sequence[Message]) -> set[str]:
+    return {text for message in page for text in texts_of_reply(message)}
 
 
 async def _asking(call: Call, decisions: Mapping[str, Decision]) -> TurnId | None:

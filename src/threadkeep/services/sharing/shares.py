@@ -32,13 +32,13 @@ from threadkeep.domain.turn import ENDS as TURN_ENDS
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.log.replies import replayed
-from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.messages import MOST_PAGE_BYTES, MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.access import branch_up_to, own_conversation
 from threadkeep.services.files import Files, OpenedFile
 from threadkeep.services.path import TRIES, branch_pages
-from threadkeep.services.payloads import shown_messages
+from threadkeep.services.payloads import fitting, shown_messages
 
 MOST_PREVIEW_CHARACTERS = 200
 MOST_PREVIEW_SOURCE = 2_000
@@ -132,22 +132,27 @@ class Shares:
             raise ShareNotFound
         return share
 
-    async def messages(self, share: Share, *, after_seq: int, limit: int) -> Sequence[Message]:
-        """The next messages of a share, as it shows them."""
+    async def messages(self, share: Share, *, after_seq: int, limit: int) -> tuple[Sequence[Message], bool]:
+        """The next messages of a share, as it shows them, fewer where they are large; and whether others
+        follow.
+        """
         found: list[Message] = []
         for first, last in share.runs_after(after_seq):
-            found += await self._store.messages.page(
+            page = await self._store.messages.page(
                 share.conversation_id,
                 MessageWindow(first - 1, last + 1, with_overwritten=True),
                 offset=0,
                 limit=limit - len(found),
             )
-            if len(found) == limit:
+            found += page
+            if len(found) == limit or page.is_cut or sum(len(it.text) for it in found) >= MOST_PAGE_BYTES:
                 break
         shown = await asyncio.to_thread(
             lambda: [shown_of(message, with_tools=share.with_tools) for message in found]
         )
-        return await shown_messages(self._store.payloads, shown)
+        kept = await fitting(self._store.payloads, shown)
+        has_more = bool(kept) and any(share.runs_after(kept[-1].seq))
+        return await shown_messages(self._store.payloads, kept), has_more
 
     async def replay(self, share: Share, position: int) -> LogChunk:
         """The events of a reply, made from what the share shows of it, so that they show nothing else.
@@ -155,7 +160,7 @@ class Shares:
         MessageNotFound if the share has no reply at this position, or doesn't show what the agent did.
         """
         seq = share.seq_at(position) if share.with_tools else None
-        found = await self.messages(share, after_seq=seq - 1, limit=1) if seq is not None else ()
+        found, _ = await self.messages(share, after_seq=seq - 1, limit=1) if seq is not None else ((), False)
         if not found or found[0].role is not MessageRole.ASSISTANT:
             raise MessageNotFound
         reply = replace(found[0], id=_NOBODYS)
@@ -193,7 +198,7 @@ class Shares:
     async def _preview_of(self, token: str) -> str:
         """How a share of an earlier version begins; kept with it, so that the next reader costs nothing."""
         share = await self.open(token)
-        messages = await self.messages(share, after_seq=0, limit=PREVIEWED_MESSAGES)
+        messages, _ = await self.messages(share, after_seq=0, limit=PREVIEWED_MESSAGES)
         text = shortened(await asyncio.to_thread(lambda: [begin_of(it) for it in messages]))
         await self._store.shares.keep_preview(share.id, text)
         return text
