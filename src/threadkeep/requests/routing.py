@@ -28,16 +28,18 @@ from threadkeep.requests.addresses import own_path
 from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.requests.cursors import Cursors
 from threadkeep.requests.errors import ErrorShape, error_response, our_shape
+from threadkeep.requests.large_bodies import Body
 from threadkeep.requests.stream import EventStream, LastingResponse
 from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
-from threadkeep.wire.decoding import decode_body_aside, decode_query
-from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY
+from threadkeep.wire.decoding import MOST_DECODED_AT_ONCE, decode_query
+from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY, JsonShape
 
 log = logging.getLogger("threadkeep.http")
 
 T = TypeVar("T")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,14 @@ class Call:
     user: User
     services: Services
     request: Request
+    body_bytes: int = 0
+    """The size of the request's body."""
+
+    async def aside(self, read: Callable[[B], T], body: B) -> T:
+        """Reads a body, in a thread if it is large, so that others don't wait for it."""
+        if self.body_bytes <= MOST_DECODED_AT_ONCE:
+            return read(body)
+        return await asyncio.to_thread(read, body)
 
     @property
     def cursors(self) -> Cursors:
@@ -228,15 +238,19 @@ def endpoint(
             await check_reach((await services()).store, user, request.path_params)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not handled.files
-        raw = b""
-        if reads:
-            raw = await read_json(request, most_bytes, limits.wait_s, most_values=most_values)
-        call = Call(user, await services(), request)
+        with limits.large.of(user.id) as body:
+            if reads:
+                counted = JsonShape(most_values, most_text=limits.most_bytes)
+                await read_json(request, body, counted, most_bytes, limits.wait_s)
+            return await handle(request, user, body)
+
+    async def handle(request: Request, user: User, body: Body) -> Response:
+        call = Call(user, await services(), request, body.size)
         arguments: dict[str, Any] = dict(request.path_params)
         if handled.query:
             arguments["query"] = decode_query(request.scope["query_string"], handled.query)
         if body_decoder:
-            arguments["body"] = await decode_body_aside(raw, body_decoder)
+            arguments["body"] = await limits.large.decode(user.id, body, body_decoder)
         if handled.files:
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         result = await route.handler(call, **arguments)

@@ -231,7 +231,7 @@ async def test_conversation_goes_on_when_a_large_result_is_lost(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     async def load(
-        _: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
+        _: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId], **limits: Any
     ) -> Mapping[PayloadId, Lost]:
         return dict.fromkeys(ids, MISSING)
 

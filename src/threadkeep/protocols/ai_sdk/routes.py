@@ -52,9 +52,9 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
     """Send a message, edit one, regenerate an answer, or answer what a turn waits for; streams the turn."""
     outside, user = call.services.outside, call.user
     model = model_of(body)
-    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=tools_of(body))
+    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=await call.aside(tools_of, body))
     after = 0
-    match request_of(body, system_clock()):
+    match await call.aside(lambda it: request_of(it, system_clock()), body):
         case Submit() as sent:
             # A refused message must not create anything; the agent's own limit comes later.
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
