@@ -115,6 +115,6 @@ def test_references_cost_as_much_as_the_schema_has_values(ref: str):
 
 
 def test_steps_are_counted_over_all_tools():
-    lists = {"a": [[] for _ in range(MOST_STEPS // 10)]}
+    lists: dict[str, Any] = {"a": [[] for _ in range(MOST_STEPS // 10)]}
     with pytest.raises(InvalidRequest, match="values"):
         check_client_tools([ClientTool(name=f"t{n}", parameters=lists) for n in range(11)])

@@ -324,7 +324,12 @@ async def test_anonymous_preview_costs_the_same_for_every_share(
 ):
     """Also for one of an earlier version, from its second reader on."""
     plain, read_texts = shares.plain_text, list[int]()
-    monkeypatch.setattr(shares, "plain_text", lambda text: (read_texts.append(len(text)), plain(text))[1])
+
+    def noting(text: str) -> str:
+        read_texts.append(len(text))
+        return plain(text)
+
+    monkeypatch.setattr(shares, "plain_text", noting)
     async with serving(database_url, tmp_path, "anyone") as api:
         alice, keeping = api.as_user("alice"), api.store.shares
         conversation = await new_conversation(alice, title="Ferries")

@@ -58,8 +58,13 @@ def test_what_a_list_begins_with_and_the_conversation_ends_with(path: Any, sent:
 
 
 def test_each_text_is_read_once_and_each_pair_compared_once_per_prefix(monkeypatch: pytest.MonkeyPatch):
-    read, whole = list[str](), added_items.text_of
-    monkeypatch.setattr(added_items, "text_of", lambda it: (read.append(it), whole(it))[1])
+    read, whole = list[SentItem](), added_items.text_of
+
+    def noting(item: SentItem) -> str:
+        read.append(item)
+        return whole(item)
+
+    monkeypatch.setattr(added_items, "text_of", noting)
     texts = ["x" * 1_000 + str(n) for n in range(20)]
     path = [[user(text)] for text in texts for _ in range(3)]
     sent = [SentItem(role="user", content=text) for text in ["other", *texts[1:]]]
