@@ -5,7 +5,7 @@ from typing import Any
 from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import MessageId, PayloadId, ShareId, new_uuid
-from threadkeep.domain.sharing.share import Share, new_token, token_hash
+from threadkeep.domain.sharing.share import Share, SharePreview, new_token, token_hash
 from threadkeep.ports.store import Store
 
 
@@ -40,6 +40,19 @@ async def test_share_comes_back_as_it_was_kept(store: Store):
     assert [await store.shares.find(it) for it in hashes[:2]] == [full, plain]
     assert await store.shares.of_conversation(conversation.id) == [plain, full]
     assert await store.shares.find(token_hash(new_token())) is None
+
+
+async def test_preview_is_what_was_kept_or_added(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    kept, older = make_share(conversation, preview="At noon", expires_at=NOW), make_share(conversation)
+    hashes = [await keep_share(store, it) for it in (kept, older)]
+    assert await store.shares.preview(hashes[0]) == SharePreview("渡轮", "At noon", NOW)
+    assert await store.shares.preview(hashes[1]) == SharePreview("渡轮", None, None)
+    await store.shares.keep_preview(older.id, "At one")
+    assert await store.shares.preview(hashes[1]) == SharePreview("渡轮", "At one", None)
+    assert await store.shares.preview(token_hash(new_token())) is None
+    await store.conversations.delete(ALICE, conversation.id, NOW)
+    assert await store.shares.preview(hashes[0]) is None
 
 
 async def test_only_the_owner_removes_a_share(store: Store):

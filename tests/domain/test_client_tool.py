@@ -1,5 +1,6 @@
 """The limits of tools that clients run."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from threadkeep.domain.client_tool import (
     MOST_DESCRIPTION_CHARACTERS,
     MOST_LEVELS,
     MOST_PARAMETERS_BYTES,
+    MOST_STEPS,
     ClientTool,
     check_client_tools,
 )
@@ -56,6 +58,10 @@ def test_schemas_that_models_understand_are_accepted(parameters: dict[str, Any])
         {"$defs": {f"{n}": {"$ref": f"#/$defs/{n + 1}"} for n in range(1_000)}},
         {"properties": {"a": {"$ref": "https://example.org/schema.json"}}},
         {"$ref": "other.json#/a"},
+        {"a": [], "$ref": "#/a/" + "1" * 5_000},
+        {"a": [[0] for _ in range(MOST_STEPS // 2)]},
+        {"a": list(range(10**6))},
+        {"a": {f"{n}": 0 for n in range(10**5)}},
     ],
 )
 def test_schemas_that_are_huge_or_never_end_are_refused(parameters: dict[str, Any]):
@@ -84,3 +90,31 @@ def test_names_that_providers_refuse_are_refused(name: str):
 def test_tools_that_are_too_much_are_refused(tools: list[ClientTool]):
     with pytest.raises(InvalidRequest):
         check_client_tools(tools)
+
+
+class CountedList(list[Any]):
+    """A list that counts how many of its entries are looked at."""
+
+    looked_at = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for entry in super().__iter__():
+            self.looked_at += 1
+            yield entry
+
+
+@pytest.mark.parametrize(
+    "ref", ["#//0", "#//9999", "#//15499", "#//x", "#//٣", "#//", "#/", "#//" + "9" * 900]
+)
+def test_references_cost_as_much_as_the_schema_has_values(ref: str):
+    entries = CountedList([0] * 15_500)
+    references = [{"$ref": ref} for _ in range(15_000 // (len(ref) + 12))]
+    parameters = {"type": "object", "": entries, "x": references}
+    check_client_tools([ClientTool(name="a", parameters=parameters)])
+    assert entries.looked_at <= 3 * len(entries), "each is read a few times, however many refer to it"
+
+
+def test_steps_are_counted_over_all_tools():
+    lists: dict[str, Any] = {"a": [[] for _ in range(MOST_STEPS // 10)]}
+    with pytest.raises(InvalidRequest, match="values"):
+        check_client_tools([ClientTool(name=f"t{n}", parameters=lists) for n in range(11)])

@@ -51,7 +51,8 @@ class Chat:
         return await self.services.conversations.get(LOCAL, self.conversation.id)
 
     async def path(self) -> Sequence[Message]:
-        return await self.outside.history(LOCAL, await self.now())
+        pages = [page async for page in self.outside.newest_first(LOCAL, await self.now())]
+        return [message for page in pages for message in page][::-1]
 
     async def texts(self) -> list[object]:
         return [it.content for it in await self.path()]

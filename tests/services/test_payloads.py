@@ -22,7 +22,7 @@ class Payloads:
         self.asked = 0
 
     async def load(
-        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId], *, most_bytes: int | None = None
     ) -> Mapping[PayloadId, bytes | Lost]:
         self.asked += 1
         return {it: self._contents.get(it, Lost("The file is gone.")) for it in ids}

@@ -333,6 +333,7 @@ _TABLE = (
         conversations.get_conversation,
         "Conversations",
         errors=_CONVERSATION,
+        is_large=True,
     ),
     Route(
         "PATCH",
@@ -404,6 +405,7 @@ _TABLE = (
         conversations.list_messages,
         "Messages",
         errors=_CONVERSATION,
+        is_large=True,
     ),
     Route(
         "POST",
@@ -582,6 +584,7 @@ _TABLE = (
         conversations.get_context,
         "Messages",
         errors=_CONVERSATION,
+        is_large=True,
     ),
     # Compactions
     Route(
@@ -672,15 +675,23 @@ _TABLE = (
         most_body_bytes=None,
         scope=Scope.CHAT,
     ),
-    Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
+    Route(
+        "GET",
+        "/api/chat/messages",
+        conversations.list_chat_messages,
+        "Messages",
+        errors=_AGENT,
+        is_large=True,
+    ),
     # Tool results and reports
-    Route("GET", "/api/tool-results", reports.list_tool_results, "Reports"),
+    Route("GET", "/api/tool-results", reports.list_tool_results, "Reports", is_large=True),
     Route(
         "GET",
         "/api/conversations/{conversation_id}/tool-results",
         reports.list_conversation_tool_results,
         "Reports",
         errors=_CONVERSATION,
+        is_large=True,
     ),
     Route(
         "GET",
@@ -758,6 +769,7 @@ _TABLE = (
         "Shares",
         errors=(ShareNotFound,),
         opens_share=True,
+        is_large=True,
     ),
     Route(
         "GET",
@@ -766,6 +778,7 @@ _TABLE = (
         "Shares",
         errors=(ShareNotFound, MessageNotFound),
         opens_share=True,
+        is_large=True,
     ),
     Route(
         "GET",

@@ -26,10 +26,14 @@ async def whole_chunks(
 
 
 async def load_values(
-    store: PayloadStore, conversation_id: ConversationId, refs: Iterable[PayloadId]
+    store: PayloadStore,
+    conversation_id: ConversationId,
+    refs: Iterable[PayloadId],
+    *,
+    most_bytes: int | None = None,
 ) -> dict[PayloadId, bytes]:
-    """Values of a conversation as JSON; a note replaces one that can't be loaded."""
-    found = await store.load(conversation_id, refs)
+    """Values of a conversation as JSON; a note replaces one that can't be loaded or would be too much."""
+    found = await store.load(conversation_id, refs, most_bytes=most_bytes)
     return {ref: _unavailable(it) if isinstance(it, Lost) else it for ref, it in found.items()}
 
 

@@ -11,6 +11,18 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.feedback import FeedbackByMessage
 
+MOST_PAGE_BYTES = 4 * 1024 * 1024
+"""A page of messages ends with the one that reaches this size, so it has at least one."""
+MOST_CALLS_A_PAGE = 500
+"""A page ends before the message whose tool calls would be more; their large values are stored apart."""
+
+
+class MessageRun(list[Message]):
+    """Messages in a row."""
+
+    is_cut = False
+    """Whether more of those that were asked for follow: the page ended because of its size."""
+
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
@@ -51,6 +63,8 @@ class MessagePage(NamedTuple):
     messages: Sequence[Message]
     siblings: Siblings
     feedback: FeedbackByMessage
+    is_cut: bool = False
+    """Whether more of the messages that were asked for follow: the page ended because of its size."""
 
 
 class MessageStore(Protocol):
@@ -58,8 +72,10 @@ class MessageStore(Protocol):
 
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
-    ) -> Sequence[Message]:
-        """A range of messages with their tool calls, in the requested order."""
+    ) -> MessageRun:
+        """A range of messages with their tool calls, in the requested order; it ends early where they are
+        large.
+        """
         ...
 
     async def page_of(

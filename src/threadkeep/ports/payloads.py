@@ -23,12 +23,18 @@ class PayloadStore(Protocol):
         ...
 
     async def load(
-        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId], *, most_bytes: int | None = None
     ) -> Mapping[PayloadId, bytes | Lost]:
         """The contents of a conversation's payloads, each checked against its hash; one entry for each id.
 
-        Another conversation's payloads count as missing.
+        Another conversation's payloads count as missing. What would exceed `most_bytes` is left out.
         """
+        ...
+
+    async def sizes(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, int]:
+        """How many bytes a conversation's payloads have; nothing about those that are missing."""
         ...
 
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:

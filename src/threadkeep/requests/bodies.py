@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
 from threadkeep.requests.discarding import DISCARD_S, Discarding
-from threadkeep.wire.json_shape import MOST_VALUES, JsonShape
+from threadkeep.requests.large_bodies import Body, LargeBodies
+from threadkeep.wire.json_shape import JsonShape
 
 # The limit for routes by default, and for those that accept a prompt or a briefing.
 SMALL_BODY_BYTES = 64 * 1024
@@ -25,7 +26,12 @@ class BodyLimits:
     most_bytes: int
     most_upload_bytes: int
     wait_s: float
-    """How long to wait for a body, plus a second for each `SLOWEST_BYTES_A_SECOND` received."""
+    """How long a body may stall; it must arrive at `SLOWEST_BYTES_A_SECOND` on average."""
+    large: LargeBodies = field(init=False)
+
+    def __post_init__(self) -> None:
+        largest = self.of_body(None, with_files=True)
+        object.__setattr__(self, "large", LargeBodies(largest))
 
     def of_body(self, most: int | None, *, with_files: bool) -> int:
         """The most bytes of a route's JSON, which may contain files as base64."""
@@ -34,16 +40,14 @@ class BodyLimits:
         return min(most or self.most_bytes, self.most_bytes)
 
 
-async def read_json(request: Request, most: int, wait_s: float, *, most_values: int = MOST_VALUES) -> bytes:
-    """A request's JSON; refuses it as soon as it proves too large, too deep or to have too many values."""
+async def read_json(request: Request, body: Body, shape: JsonShape, most: int, wait_s: float) -> None:
+    """Reads a request's JSON; refuses it as soon as its size or its shape proves too much."""
     if not has_body(request.scope, dict(request.scope["headers"])):
-        return b""
+        return
     too_large = PayloadTooLarge(f"The request body can have at most {most} bytes.", details={"most": most})
-    shape, parts = JsonShape(most_values), list[bytes]()
     async for part in body_parts(request, most, wait_s, too_large):
         shape.add(part)
-        parts.append(part)
-    return b"".join(parts)
+        await body.add(part)
 
 
 async def body_parts(
@@ -54,11 +58,11 @@ async def body_parts(
         raise too_large
     loop = asyncio.get_running_loop()
     parts = request.stream()
-    size, waited = 0, 0.0
+    size, patience = 0, wait_s
     while True:
         began = loop.time()
         try:
-            async with asyncio.timeout(wait_s + size / SLOWEST_BYTES_A_SECOND - waited):
+            async with asyncio.timeout(patience):
                 part = await anext(parts, None)
         except TimeoutError:
             raise RequestTimeout("The request body didn't arrive in time. Send the request again.") from None
@@ -66,7 +70,8 @@ async def body_parts(
             raise InvalidRequest("The connection closed before the request body was complete.") from exc
         if part is None:
             return
-        waited += loop.time() - began
+        # Who has sent much may stall no longer than others: what is held meanwhile grows with it.
+        patience = min(patience - (loop.time() - began) + len(part) / SLOWEST_BYTES_A_SECOND, wait_s)
         size += len(part)
         if size > most:
             raise too_large

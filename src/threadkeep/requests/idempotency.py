@@ -25,6 +25,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.user import User
 from threadkeep.services.services import Services
+from threadkeep.wire.decoding import Content
 
 MOST_KEY_CHARACTERS = 255
 MOST_KEPT_BYTES = 32 * 1024
@@ -60,7 +61,7 @@ async def respond_once(
     services: Services,
     user: User,
     key: str,
-    asked: tuple[str, bytes],
+    asked: tuple[str, Content],
     respond: Callable[[], Awaitable[Response]],
 ) -> Response:
     """The response to a request, or the one that it got before. `asked` is its address and its body."""
@@ -86,7 +87,7 @@ async def respond_once(
     return _unpack(box.decrypt(begun.response.encode()))
 
 
-def _hash(address: str, body: bytes) -> str:
+def _hash(address: str, body: Content) -> str:
     digest = hashlib.sha256(f"{address}\n".encode())
     digest.update(body)
     return digest.hexdigest()

@@ -47,9 +47,16 @@ class Pager:
         return self._cursors.read(self._user, self._listing, self._query.cursor, position_type)
 
     def page(
-        self, found: Sequence[T], position: Callable[[T], Any], view: Callable[[Sequence[T]], Sequence[V]]
+        self,
+        found: Sequence[T],
+        position: Callable[[T], Any],
+        view: Callable[[Sequence[T]], Sequence[V]],
+        *,
+        is_cut: bool = False,
     ) -> PageView[V]:
-        """The page, and where the next one begins."""
+        """The page, and where the next one begins; `is_cut` says that it ended because of its size."""
         items, rest = found[: self._query.limit], found[self._query.limit :]
-        cursor = self._cursors.write(self._user, self._listing, position(items[-1])) if rest else None
+        cursor = (
+            self._cursors.write(self._user, self._listing, position(items[-1])) if rest or is_cut else None
+        )
         return PageView(items=view(items), next_cursor=cursor)

@@ -5,6 +5,7 @@ A handler is `async def name(call, *, <path parameters>, query: Struct, body: St
 annotations, once, at start: decoding, errors and OpenAPI all follow.
 """
 
+import asyncio
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
@@ -28,16 +29,18 @@ from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.requests.cursors import Cursors
 from threadkeep.requests.errors import ErrorShape, error_response, our_shape
 from threadkeep.requests.idempotency import idempotency_key, respond_once
+from threadkeep.requests.large_bodies import Body
 from threadkeep.requests.stream import EventStream, LastingResponse
 from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
-from threadkeep.wire.decoding import decode_body_aside, decode_query
-from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY
+from threadkeep.wire.decoding import MOST_DECODED_AT_ONCE, decode_query
+from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY, JsonShape
 
 log = logging.getLogger("threadkeep.http")
 
 T = TypeVar("T")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,14 @@ class Call:
     user: User
     services: Services
     request: Request
+    body_bytes: int = 0
+    """The size of the request's body."""
+
+    async def aside(self, read: Callable[[B], T], body: B) -> T:
+        """Reads a body, in a thread if it is large, so that others don't wait for it."""
+        if self.body_bytes <= MOST_DECODED_AT_ONCE:
+            return read(body)
+        return await asyncio.to_thread(read, body)
 
     @property
     def cursors(self) -> Cursors:
@@ -108,6 +119,7 @@ class Route:
     `admin` and names no agent.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
     `body_has_files` also allows for the largest upload in it, as base64, and for a long history.
+    `is_large` says that its response may have megabytes: a thread encodes it.
     """
 
     method: str
@@ -125,6 +137,7 @@ class Route:
     opens_share: bool = False
     most_body_bytes: int | None = SMALL_BODY_BYTES
     body_has_files: bool = False
+    is_large: bool = False
     alias_of: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     gives: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -230,25 +243,29 @@ def endpoint(
             await check_reach((await services()).store, user, request.path_params)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not handled.files
-        raw = b""
-        if reads:
-            raw = await read_json(request, most_bytes, limits.wait_s, most_values=most_values)
-        call = Call(user, await services(), request)
+        with limits.large.of(user.id) as body:
+            if reads:
+                counted = JsonShape(most_values, most_text=limits.most_bytes)
+                await read_json(request, body, counted, most_bytes, limits.wait_s)
+            return await handle(request, user, body)
+
+    async def handle(request: Request, user: User, body: Body) -> Response:
+        call = Call(user, await services(), request, body.size)
         arguments: dict[str, Any] = dict(request.path_params)
         if handled.query:
             arguments["query"] = decode_query(request.scope["query_string"], handled.query)
         if body_decoder:
-            arguments["body"] = await decode_body_aside(raw, body_decoder)
+            arguments["body"] = await limits.large.decode(user.id, body, body_decoder)
         if handled.files:
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         key = idempotency_key(request) if route.creates else None
         if key is None:
-            return await handle(call, arguments)
+            return await carry_out(call, arguments)
         # Files are not compared: who repeats an upload may cut it into other parts.
-        where = f"{request.url.path}?{request.url.query}"
-        return await respond_once(call.services, user, key, (where, raw), lambda: handle(call, arguments))
+        asked = f"{request.url.path}?{request.url.query}", await body.content()
+        return await respond_once(call.services, user, key, asked, lambda: carry_out(call, arguments))
 
-    async def handle(call: Call, arguments: dict[str, Any]) -> Response:
+    async def carry_out(call: Call, arguments: dict[str, Any]) -> Response:
         result = await route.handler(call, **arguments)
         if isinstance(result, LastingResponse):
             result.end_when_refused(still_signed_in(call.request, call.user), check_every_s(call.user))
@@ -260,8 +277,9 @@ def endpoint(
             result = result.body  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         if result is None:
             return Response(status_code=204, headers=headers)
+        content = await asyncio.to_thread(_encode, result) if route.is_large else _encode(result)
         # The line end is for terminals.
-        return Response(_encode(result) + b"\n", status, headers, media_type="application/json")
+        return Response(content + b"\n", status, headers, media_type="application/json")
 
     async def respond_always(request: Request) -> Response:
         try:

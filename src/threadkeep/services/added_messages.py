@@ -87,11 +87,17 @@ class AddedMessages:
         """The messages at the end of the active path that were added and nobody has replied to."""
         if conversation.active_turn_id is not None or conversation.tip_id is None:
             return ()
-        newest = await self._store.messages.page(
-            conversation.id, MessageWindow(newest_first=True), offset=0, limit=MOST_UNANSWERED
-        )
-        open_ = takewhile(lambda it: it.role is MessageRole.USER and it.turn_id is None, newest)
-        return list(open_)[::-1]
+        found: list[Message] = []
+        window = MessageWindow(newest_first=True)
+        while True:
+            newest = await self._store.messages.page(
+                conversation.id, window, offset=0, limit=MOST_UNANSWERED - len(found)
+            )
+            open_ = [*takewhile(lambda it: it.role is MessageRole.USER and it.turn_id is None, newest)]
+            found += open_
+            if not newest.is_cut or len(open_) < len(newest):
+                return found[::-1]
+            window = replace(window, before_seq=newest[-1].seq)
 
     async def reply_to(
         self,

@@ -1,5 +1,6 @@
 """Tools that clients run: which a request may bring, and how a turn offers them to its model."""
 
+import asyncio
 from collections.abc import Sequence
 
 from threadkeep.domain.agent import Agent
@@ -28,9 +29,7 @@ class ClientTools:
         tools = begun_with.tools if begun_with else ()
         if not tools:
             return
-        if not agent.settings.client_tools:
-            raise InvalidRequest("This agent doesn't accept tools that the client runs.", param="tools")
-        check_client_tools(tools)
+        await check_accepted(agent, tools)
         servers = tuple(f"{server}__" for server in agent.settings.mcp_servers)
         caller = Caller(agent, user, conversation)
         own = await self._provider.own_names(caller) if self._provider else ()
@@ -39,6 +38,15 @@ class ClientTools:
                 raise InvalidRequest(
                     f"The agent has a tool named `{tool.name}`; choose another name.", param="tools"
                 )
+
+
+async def check_accepted(agent: Agent, tools: Sequence[ClientTool]) -> None:
+    """Refuses tools that the agent doesn't accept, or that are malformed."""
+    if not tools:
+        return
+    if not agent.settings.client_tools:
+        raise InvalidRequest("This agent doesn't accept tools that the client runs.", param="tools")
+    await asyncio.to_thread(check_client_tools, tools)  # they may have many schemas
 
 
 def offered_client_tools(agent: Agent, tools: Sequence[ClientTool]) -> list[Tool]:

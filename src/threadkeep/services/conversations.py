@@ -1,5 +1,6 @@
 """Conversations: a user's own, with the agents the user can talk to."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,9 +35,10 @@ from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.path import latest_messages
-from threadkeep.services.payloads import shown_messages
+from threadkeep.services.payloads import fitting, shown_messages
 from threadkeep.services.turns import Turns
 
+MOST_CONTEXT_CHARACTERS = 4 * 1024 * 1024
 DAY_MS = 24 * 60 * 60 * 1000
 TRIES = 5
 
@@ -51,6 +53,8 @@ class Detail:
     feedback: FeedbackByMessage
     summary: str | None
     queued: Sequence[QueuedMessage]
+    is_cut: bool
+    """Whether it has fewer messages than were asked for because they are large."""
 
 
 class Conversations:
@@ -165,14 +169,21 @@ class Conversations:
             page.feedback,
             compaction.summary if compaction else None,
             await self._store.queue.waiting(page.conversation.id),
+            page.is_cut,
         )
 
     async def messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
     ) -> MessagePage:
-        """A page of a conversation's messages; a reply in progress is included as far as it goes."""
+        """A page of a conversation's messages, which ends early where they are large; a reply in progress is
+        included as far as it goes.
+        """
         page = await self.bare_messages(user, conversation_id, which, offset=offset, limit=limit)
-        return page._replace(messages=await shown_messages(self._store.payloads, page.messages))
+        kept = await fitting(self._store.payloads, page.messages)
+        return page._replace(
+            messages=await shown_messages(self._store.payloads, kept),
+            is_cut=page.is_cut or len(kept) < len(page.messages),
+        )
 
     async def bare_messages(
         self, user: User, conversation_id: str, which: MessageWindow, *, offset: int, limit: int
@@ -202,8 +213,10 @@ class Conversations:
             conversation.id,
             MessageWindow(after_seq=compaction.to_seq if compaction else 0),
             most=habits.context_messages if limit is None else limit,
+            most_characters=MOST_CONTEXT_CHARACTERS,
         )
-        return to_context(
+        return await asyncio.to_thread(
+            to_context,
             latest,
             summary=compaction.summary if compaction else None,
             zone=self._zone,

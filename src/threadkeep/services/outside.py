@@ -40,7 +40,9 @@ from threadkeep.services.sending import NewMessage, Sending
 from threadkeep.services.turns import Turns
 
 MOST_ID_CHARACTERS = 200
-MESSAGES_AT_ONCE = 500
+MESSAGES_AT_ONCE = 100
+MOST_HISTORY_BYTES = 8 * 1024 * 1024
+"""As much of a conversation as its clients get at once; what doesn't fit is the oldest."""
 MESSAGES_OF_ITEMS = 20
 _UUID_CHARACTERS = 36
 
@@ -241,17 +243,21 @@ class Outside:
         asked = [it.id for it in messages if it.role is MessageRole.USER]
         return {**own, **await self._store.outside_ids.of_messages(conversation.id, asked)}
 
-    async def history(self, user: User, conversation: Conversation) -> Sequence[Message]:
-        """All messages on the active path, oldest first; a reply in progress as far as it goes."""
-        found: list[Message] = []
+    async def newest_first(
+        self, user: User, conversation: Conversation, *, bare: bool = False
+    ) -> AsyncGenerator[Sequence[Message]]:
+        """The messages on the active path, a page at a time; a reply in progress as far as it goes.
+
+        `bare` ones lack the values that are stored separately because of their size.
+        """
+        read = self._conversations.bare_messages if bare else self._conversations.messages
+        window = MessageWindow(newest_first=True)
         while True:
-            window = MessageWindow(after_seq=found[-1].seq if found else 0)
-            page = await self._conversations.messages(
-                user, conversation.id, window, offset=0, limit=MESSAGES_AT_ONCE
-            )
-            found += page.messages
-            if len(page.messages) < MESSAGES_AT_ONCE:
-                return found
+            page = await read(user, conversation.id, window, offset=0, limit=MESSAGES_AT_ONCE)
+            yield page.messages
+            if len(page.messages) < MESSAGES_AT_ONCE and not page.is_cut:
+                return
+            window = replace(window, before_seq=page.messages[-1].seq)
 
     async def path(
         self, conversation: Conversation, start: int | None = None, *, newest_first: bool = False

@@ -15,7 +15,7 @@ from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.services.conversations import Conversations
-from threadkeep.services.payloads import shown_messages, shown_records
+from threadkeep.services.payloads import fitting, shown_messages, shown_records
 
 MESSAGES_AT_ONCE = 50
 
@@ -68,15 +68,18 @@ class Reports:
         before: tuple[int, str, str] | None,
         offset: int,
         limit: int,
-    ) -> Sequence[ToolRecord]:
-        """Tool calls in the user's conversations, newest first, with their results."""
+    ) -> tuple[Sequence[ToolRecord], bool]:
+        """Tool calls in the user's conversations, newest first, with their results; and whether there are
+        fewer than asked for because they are large.
+        """
         if which.turn_id is not None and not is_uuid(which.turn_id):
             raise InvalidRequest("This isn't a turn id.", param="turnId")
         within = replace(which, agents=user.agents)
         records = await self._store.messages.tool_calls(
             user.id, within, before=before, offset=offset, limit=limit
         )
-        return await shown_records(self._store.payloads, records)
+        kept = await fitting(self._store.payloads, records)
+        return await shown_records(self._store.payloads, kept), len(kept) < len(records)
 
     async def report(self, user: User, conversation_id: str, *, tool_name: str | None = None) -> Report:
         """The questions and replies on the active path, oldest first."""
@@ -132,7 +135,7 @@ class Reports:
             )
             for message in page.messages:
                 yield message
-            if len(page.messages) < MESSAGES_AT_ONCE:
+            if len(page.messages) < MESSAGES_AT_ONCE and not page.is_cut:
                 return
             window = replace(window, after_seq=page.messages[-1].seq)
 

@@ -79,6 +79,8 @@ class NewMessage:
     @property
     def key(self) -> IdempotencyKey | None:
         """What a retry shares with the first attempt, except the tip, which that attempt may have moved."""
+        if not self.idempotency_key:
+            return None
         asked = self.content if self.parent_id is UNSET else f"{self.parent_id}\n{self.content}"
         if self.when_busy is not WhenBusy.REJECT:
             asked = f"{self.when_busy}\n{asked}"
@@ -193,7 +195,8 @@ class Sending:
         `may_be_repeated`, while the turn runs.
         """
         which = "" if model is None else f"{_MODEL}{model}"
-        asked = f"{_brought(begun_with)}{_REGENERATE}{(message_id or '').lower()}{which}"
+        brought = _brought(begun_with) if idempotency_key else ""
+        asked = f"{brought}{_REGENERATE}{(message_id or '').lower()}{which}"
         key = IdempotencyKey.of(idempotency_key, asked)
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
@@ -401,5 +404,9 @@ class Sending:
 
     async def _latest_reply(self, conversation: Conversation) -> Message | None:
         window = MessageWindow(newest_first=True)
-        latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
-        return next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+        while True:
+            latest = await self._store.messages.page(conversation.id, window, offset=0, limit=50)
+            found = next((message for message in latest if message.role is MessageRole.ASSISTANT), None)
+            if found is not None or not latest.is_cut:
+                return found
+            window = replace(window, before_seq=latest[-1].seq)

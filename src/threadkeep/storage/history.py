@@ -3,6 +3,7 @@
 Texts are tokenised between the plans that read and write, not within them: a plan holds a connection.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -55,7 +56,9 @@ _HOLD_CONVERSATION = Statement(_CONVERSATION, locks="FOR KEY SHARE OF conversati
 # The texts to take apart. While the conversation is held, `_NUMBERS` reads the same messages without texts,
 # to see what has ended since.
 _MESSAGES = Statement(
-    """SELECT id, seq, content, content_type, completed_at FROM tk_messages
+    """SELECT id, seq, CASE content_type
+        WHEN 'text' THEN SUBSTR(content, 1, CAST(:longest AS INTEGER)) ELSE content END, content_type,
+        completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
 )
 _NUMBERS = Statement(
@@ -199,7 +202,9 @@ def _unsearchable(conversation_id: ConversationId, limit: int) -> Plan[_Said]:
     if not rows:
         return _Said(None, {})
     _, title, to_seq, known_title = rows[0]
-    messages = yield _MESSAGES(conversation_id=conversation_id, to_seq=to_seq, limit=limit)
+    messages = yield _MESSAGES(
+        conversation_id=conversation_id, to_seq=to_seq, limit=limit, longest=MOST_CHARACTERS
+    )
     ended = takewhile(lambda row: row[-1] is not None, messages)  # the next is still being written
     texts = {id_: text_of(content, content_type) for id_, _, content, content_type, _ in ended}
     return _Said(title if title != known_title else None, texts)
@@ -267,7 +272,7 @@ async def _hits(rows: Rows, query: Query) -> list[SaidHit]:
         text = text_of(row[7], row[8])
         # Models write Markdown; what a person writes is shown as it is.
         if row[6] == MessageRole.ASSISTANT:
-            text = plain_text(text[: max(left, SNIPPET_CHARACTERS)]) or text
+            text = await asyncio.to_thread(plain_text, text[: max(left, SNIPPET_CHARACTERS)]) or text
         looked_at = text[: min(left, MOST_CHARACTERS)]
         places = await first_places(looked_at, query, within=SNIPPET_CHARACTERS)
         left -= min(len(looked_at), places[0][0] + SNIPPET_CHARACTERS) if places else len(looked_at)

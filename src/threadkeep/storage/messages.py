@@ -10,8 +10,9 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId
 from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.tool_call import ToolCall, derived_id
+from threadkeep.ports import messages as ports
 from threadkeep.ports.branches import Siblings
-from threadkeep.ports.messages import MessagePage, MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.ports.messages import MessagePage, MessageRun, MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.storage.branches import siblings
 from threadkeep.storage.conversations import (
     ADVANCE_FOR_CARD,
@@ -21,7 +22,7 @@ from threadkeep.storage.conversations import (
 )
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database.columns import to_json, to_json_or_null
-from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Statement
+from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Rows, Statement
 from threadkeep.storage.feedback import feedback_on
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
@@ -39,34 +40,46 @@ from threadkeep.storage.unchecked import unchecked
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
+_MOST_OTHER_BYTES = 4 * 1024
+
+
+def _page(order: str, condition: str = "") -> Statement:
+    """A page. SQLite reads row after row until there are `most_bytes`; PostgreSQL, which sends all rows at
+    once, adds their sizes up first.
+    """
+    rows = f"""SELECT {COLUMNS} FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq {condition}
+    ORDER BY seq {order} LIMIT :limit OFFSET :offset"""
+    return Statement(
+        rows,
+        postgres=f"""SELECT {COLUMNS} FROM (
+        SELECT *, SUM(octet_length(content) + COALESCE(octet_length(parts), 0)) OVER (
+            ORDER BY seq {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+        FROM ({rows}) AS page) AS sized
+    WHERE bytes_before IS NULL OR bytes_before < :most_bytes ORDER BY seq {order}""",
+    )
+
 
 # Pages of the active path, and of all messages, from either end.
-_PATH = Statement(
-    f"""SELECT {COLUMNS} FROM tk_messages
-    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND on_path
-    ORDER BY seq ASC LIMIT :limit OFFSET :offset"""
-)
-_PATH_NEWEST_FIRST = Statement(
-    f"""SELECT {COLUMNS} FROM tk_messages
-    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND on_path
-    ORDER BY seq DESC LIMIT :limit OFFSET :offset"""
-)
-_ALL = Statement(
-    f"""SELECT {COLUMNS} FROM tk_messages
-    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
-    ORDER BY seq ASC LIMIT :limit OFFSET :offset"""
-)
-_ALL_NEWEST_FIRST = Statement(
-    f"""SELECT {COLUMNS} FROM tk_messages
-    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq
-    ORDER BY seq DESC LIMIT :limit OFFSET :offset"""
-)
+_PATH = _page("ASC", "AND on_path")
+_PATH_NEWEST_FIRST = _page("DESC", "AND on_path")
+_ALL = _page("ASC")
+_ALL_NEWEST_FIRST = _page("DESC")
 PAGES = {  # by whether the newest come first, and whether those off the path are in it
     (False, False): _PATH,
     (True, False): _PATH_NEWEST_FIRST,
     (False, True): _ALL,
     (True, True): _ALL_NEWEST_FIRST,
 }
+# Whether a page that ended because of its size has a next one.
+_GOES_ON = Statement(
+    """SELECT 1 FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq LIMIT 1"""
+)
+_GOES_ON_ON_PATH = Statement(
+    """SELECT 1 FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND on_path LIMIT 1"""
+)
 
 # The tool calls of a message have rows of their own, and `tool_call_count` tells whether there are any.
 ADD_MESSAGE = Statement(
@@ -101,7 +114,7 @@ class SqlMessages:
 
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
-    ) -> Sequence[Message]:
+    ) -> MessageRun:
         """A run of messages with their tool calls."""
         return await self._database.read(lambda: _page_plan(conversation_id, which, offset, limit))
 
@@ -135,7 +148,8 @@ class SqlMessages:
         found: Siblings = {}
         if messages and conversation.has_branches:  # few have any: spare the others a query
             found = yield from siblings(conversation_id, messages)
-        return MessagePage(conversation, messages, found, (yield from feedback_on(messages)))
+        feedback = yield from feedback_on(messages)
+        return MessagePage(conversation, messages, found, feedback, messages.is_cut)
 
     async def get(self, conversation_id: ConversationId, message_id: MessageId) -> Message | None:
         """One message of a conversation with its tool calls."""
@@ -193,20 +207,55 @@ class SqlMessages:
 
 def _page_plan(
     conversation_id: ConversationId, which: MessageWindow, offset: int, limit: int
-) -> Plan[Sequence[Message]]:
-    rows = yield PAGES[which.newest_first, which.with_overwritten](
+) -> Plan[MessageRun]:
+    found = yield PAGES[which.newest_first, which.with_overwritten](
         conversation_id=conversation_id,
         after_seq=which.after_seq,
         before_seq=LAST_SEQ if which.before_seq is None else which.before_seq,
         limit=limit,
         offset=offset,
+        most_bytes=ports.MOST_PAGE_BYTES,
     )
+    rows = found[: _with_few_calls(found)]
     calls: dict[str, list[ToolCall]] = {}
     if seqs := [row[2] for row in rows if row[-1]]:  # queried only if there are any
-        found = yield TOOL_CALLS_OF_MESSAGES(conversation_id=conversation_id, first=min(seqs), last=max(seqs))
-        for call in map(to_tool_call, found):
+        its_calls = yield TOOL_CALLS_OF_MESSAGES(
+            conversation_id=conversation_id,
+            first=min(seqs),
+            last=max(seqs),
+            with_overwritten=which.with_overwritten,
+        )
+        for call in map(to_tool_call, its_calls):
             calls.setdefault(call.message_id, []).append(call)
-    return [to_message(row, calls.get(row[0], ())) for row in rows]
+    page = MessageRun(to_message(row, calls.get(row[0], ())) for row in rows)
+    page.is_cut = len(rows) < len(found)
+    if not page.is_cut and len(found) < limit and _may_be_cut(found):
+        page.is_cut = yield from _goes_on(conversation_id, which, found[-1][2])
+    return page
+
+
+def _with_few_calls(rows: Rows) -> int:
+    """How many of the first messages have as many tool calls as a page may have; at least one."""
+    calls = 0
+    for count, row in enumerate(rows):
+        calls += row[-1]
+        if calls > ports.MOST_CALLS_A_PAGE:
+            return max(count, 1)
+    return len(rows)
+
+
+def _may_be_cut(rows: Rows) -> bool:
+    """Whether a page can have reached its size: a character has at most four bytes."""
+    texts = 4 * sum(len(row[5]) + len(row[7] or "") for row in rows)
+    return texts + len(rows) * _MOST_OTHER_BYTES >= ports.MOST_PAGE_BYTES
+
+
+def _goes_on(conversation_id: ConversationId, which: MessageWindow, last_seq: int) -> Plan[bool]:
+    """Whether a window has more messages after one."""
+    before = LAST_SEQ if which.before_seq is None else which.before_seq
+    bounds = (which.after_seq, last_seq) if which.newest_first else (last_seq, before)
+    statement = _GOES_ON if which.with_overwritten else _GOES_ON_ON_PATH
+    return bool((yield statement(conversation_id=conversation_id, after_seq=bounds[0], before_seq=bounds[1])))
 
 
 def add_card(conversation: Conversation, message: Message) -> Plan[None]:

@@ -23,11 +23,12 @@ ADD_TOOL_CALL = Statement(
         :result, :error, :chart_data, :duration_ms, :artifact_ids, :model_name, :refs, :conversation_id,
         :user_id, :position)"""
 )
-# The calls of a page of messages: a range of numbers, which may include messages off the path.
+# The calls of a page of messages: a range of numbers, with messages off the path only if the page has them.
 TOOL_CALLS_OF_MESSAGES = Statement(
     f"""SELECT {COLUMNS} FROM tk_tool_calls WHERE message_id IN (
         SELECT id FROM tk_messages
-        WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0)
+        WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0
+            AND (on_path OR :with_overwritten))
     ORDER BY message_id, position"""
 )
 # Ids of new calls are made unique in their conversation: these are taken.

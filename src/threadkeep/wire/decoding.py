@@ -1,6 +1,7 @@
 """Decodes what clients send, within limits; errors name the field."""
 
 import asyncio
+import mmap
 import re
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
@@ -13,22 +14,26 @@ from threadkeep.wire.json_shape import too_deep
 
 T = TypeVar("T")
 
+Content = bytes | mmap.mmap
+"""A body in memory, or on the disk if it is large."""
+
 # A longer body is decoded in a thread, so that others don't wait for it.
 MOST_DECODED_AT_ONCE = 64 * 1024
 MOST_SHOWN = 500
 
 _PLACE = re.compile(r" - at `(?:key in )?\$?\.?([^`]*)`$")
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # an even number of backslashes before it are text
 _FIELD = re.compile(r"field `([^`]+)`")
 
 
-async def decode_body_aside(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+async def decode_body_aside(raw: Content, decoder: "msgspec.json.Decoder[T]") -> T:
     """A JSON body as its Struct, decoded in a thread if it is large; its shape has been checked."""
     if len(raw) <= MOST_DECODED_AT_ONCE:
         return decode_body(raw, decoder)
     return await asyncio.to_thread(decode_body, raw, decoder)
 
 
-def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+def decode_body(raw: Content, decoder: "msgspec.json.Decoder[T]") -> T:
     """A JSON body, whose shape has been checked, as its Struct; no body counts as an empty object."""
     try:
         decoded = decoder.decode(raw or b"{}")
@@ -40,7 +45,7 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
         raise InvalidRequest("The request body isn't valid UTF-8.") from exc
     except RecursionError as exc:
         raise too_deep() from exc
-    if b"\\u0000" in raw.replace(b"\\\\", b""):
+    if raw.find(b"\\u0000") >= 0 and _NUL.search(raw):
         _refuse_nul(msgspec.json.decode(raw))
     return decoded
 

@@ -18,6 +18,7 @@ _PART_BYTES = 16 * 1024
 _OPENING, _CLOSING = b"[{", b"]}"
 _BRACKETS = _OPENING + _CLOSING
 _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\\"
 _STEPS = bytes.maketrans(_BRACKETS, bytes([1, 1, 255, 255]))  # 255 is -1 in a signed byte
 
 
@@ -29,8 +30,11 @@ def check_shape(text: bytes) -> None:
 class JsonShape:
     """The shape of a JSON text that arrives in parts."""
 
-    def __init__(self, most_values: int = MOST_VALUES) -> None:
+    def __init__(self, most_values: int = MOST_VALUES, *, most_text: int | None = None) -> None:
+        """`most_text` limits all but files in base64."""
         self._most_values = most_values
+        self._most_text = most_text
+        self._text = 0
         self._depth = 0
         self._values = 1
         self._in_string = False
@@ -42,6 +46,8 @@ class JsonShape:
             self._count(part[start : start + _PART_BYTES])
 
     def _count(self, part: bytes) -> None:
+        if self._most_text is not None:
+            self._count_text(part, self._most_text)
         outside = self._outside_strings(self._cut_off + part)
         moves = outside.translate(_STEPS, _NO_BRACKETS)
         opened = moves.count(1)
@@ -56,6 +62,16 @@ class JsonShape:
             if deepest > MOST_NESTING:
                 raise too_deep()
         self._depth += 2 * opened - len(moves)
+
+    def _count_text(self, part: bytes, most: int) -> None:
+        """Counts a part, unless it is in the middle of a file."""
+        if not self._in_string or part.translate(None, _BASE64):
+            self._text += len(part)
+        if self._text > most:
+            raise PayloadTooLarge(
+                f"The request body can have at most {most} bytes without the files in it.",
+                details={"most": most},
+            )
 
     def _outside_strings(self, part: bytes) -> bytes:
         # A backslash escapes the next character, even in the next part.

@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -19,8 +19,9 @@ from tests.http.calls import Json, items, new_agent, new_conversation, refusal, 
 from tests.making import keep_turn
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, create_app
-from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.ids import ShareId, new_uuid
 from threadkeep.ports.tools import Returned
+from threadkeep.services.sharing import shares
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, UseTool, Wait, scripted_settings
 
 UNKNOWN = "A" * 43
@@ -314,6 +315,36 @@ async def test_operator_decides_who_opens_shares(database_url: str, tmp_path: Pa
         refused = await alice.post(f"/api/conversations/{conversation['id']}/shares", json={})
         refusal(refused, 403, "FORBIDDEN")
         assert (await alice.delete(f"/api/shares/{made['id']}")).status_code == 204
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_anonymous_preview_costs_the_same_for_every_share(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+):
+    """Also for one of an earlier version, from its second reader on."""
+    plain, read_texts = shares.plain_text, list[int]()
+
+    def noting(text: str) -> str:
+        read_texts.append(len(text))
+        return plain(text)
+
+    monkeypatch.setattr(shares, "plain_text", noting)
+    async with serving(database_url, tmp_path, "anyone") as api:
+        alice, keeping = api.as_user("alice"), api.store.shares
+        conversation = await new_conversation(alice, title="Ferries")
+        await keep_turn(api.store, await stored(api, conversation), "When?", "At **noon**. " * 50_000)
+        made = await share(alice, conversation["id"])
+        assert read_texts == [shares.MOST_PREVIEW_SOURCE]
+        if not is_kept:
+            await keeping.keep_preview(ShareId(made["id"]), cast("str", None))
+            assert 'content="When? At noon.' in (await api.client().get(made["url"])).text
+        read_texts.clear()
+        monkeypatch.setattr(api.store.messages, "page", None)
+        monkeypatch.setattr(keeping, "find", None)
+        for _ in range(3):
+            assert 'content="When? At noon.' in (await api.client().get(made["url"])).text
+        assert not read_texts
 
 
 @ONLY_SQLITE

@@ -321,9 +321,9 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
     load = talk.store.payloads.load
 
     async def note(
-        conversation_id: ConversationId, ids: Iterable[PayloadId]
+        conversation_id: ConversationId, ids: Iterable[PayloadId], **limits: Any
     ) -> Mapping[PayloadId, bytes | Lost]:
-        found = await load(conversation_id, ids)
+        found = await load(conversation_id, ids, **limits)
         loaded.extend(found)
         return found
 

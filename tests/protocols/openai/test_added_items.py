@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from threadkeep.protocols.openai import frames
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.protocols.openai import added_items, frames
 from threadkeep.protocols.openai.added_items import Item, known_items
-from threadkeep.protocols.openai.decode import SentItem
+from threadkeep.protocols.openai.decode import SentContent, SentItem
 
 
 def user(text: str, id_: str = "msg_u") -> Item:
@@ -54,3 +55,25 @@ RUN = [[user("1")], [THOUGHT, CALL, OUTPUT, reply("One.")]]
 def test_what_a_list_begins_with_and_the_conversation_ends_with(path: Any, sent: list[Any], known: int):
     items = [msgspec.convert(it, SentItem) for it in sent]
     assert len(known_items(items, path)) == known
+
+
+def test_each_text_is_read_once_and_each_pair_compared_once_per_prefix(monkeypatch: pytest.MonkeyPatch):
+    read, whole = list[SentItem](), added_items.text_of
+
+    def noting(item: SentItem) -> str:
+        read.append(item)
+        return whole(item)
+
+    monkeypatch.setattr(added_items, "text_of", noting)
+    texts = ["x" * 1_000 + str(n) for n in range(20)]
+    path = [[user(text)] for text in texts for _ in range(3)]
+    sent = [SentItem(role="user", content=text) for text in ["other", *texts[1:]]]
+    assert not known_items(sent, path)
+    assert len(read) == len(sent)
+
+
+def test_item_with_too_many_parts_is_refused():
+    parts = [SentContent(type="input_text", text="a")] * (added_items.MOST_PARTS_OF_AN_ITEM + 1)
+    with pytest.raises(InvalidRequest):
+        added_items.check_parts([SentItem(role="user", content=parts)])
+    added_items.check_parts([SentItem(role="user", content=parts[1:])])

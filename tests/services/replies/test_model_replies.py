@@ -204,9 +204,9 @@ async def test_large_results_are_loaded_while_they_are_sent_whole_and_built_in_a
     load, build = SqlPayloads.load, model_requests.build_request
 
     async def counted(
-        self: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
+        self: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId], **limits: Any
     ) -> Mapping[PayloadId, bytes | Lost]:
-        found = await load(self, conversation_id, ids)
+        found = await load(self, conversation_id, ids, **limits)
         loaded.append(len(found))
         return found
 
@@ -231,7 +231,7 @@ async def test_conversation_goes_on_when_a_large_result_is_lost(
     either_wire: Talk, tools: InMemoryTools, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
     async def load(
-        _: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId]
+        _: SqlPayloads, conversation_id: ConversationId, ids: Iterable[PayloadId], **limits: Any
     ) -> Mapping[PayloadId, Lost]:
         return dict.fromkeys(ids, MISSING)
 

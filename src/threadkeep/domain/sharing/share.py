@@ -52,6 +52,8 @@ class Share:
     """Whether it shows what the agent did: its tools, what it found and what it thought."""
     created_at: int
     expires_at: int | None
+    preview: str | None = None
+    """How it begins, for chats that show its link; None for shares of earlier versions."""
 
     @property
     def message_count(self) -> int:
@@ -77,6 +79,19 @@ class Share:
     def runs_after(self, seq: int) -> Iterator[Run]:
         """Its messages with larger numbers."""
         return ((max(first, seq + 1), last) for first, last in self.runs if last > seq)
+
+
+@dataclass(frozen=True, slots=True)
+class SharePreview:
+    """What chats show for a link to a share before someone opens it."""
+
+    title: str
+    text: str | None
+    expires_at: int | None
+
+    def has_expired(self, now: int) -> bool:
+        """Whether the link has stopped working."""
+        return self.expires_at is not None and now >= self.expires_at
 
 
 @dataclass(frozen=True, slots=True)

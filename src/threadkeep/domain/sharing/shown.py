@@ -58,6 +58,7 @@ class _Shown:
         calls = [part.call for part in message.parts if isinstance(part, ToolCallPart)]
         self._private = {call.tool_call_id for call in calls if call.server in _PRIVATE}
         self._asking = {call.tool_call_id for call in calls if call.server == USER}
+        self._hidden = self._private | self._asking
         self._with_tools = with_tools
         self._marks_left_out = 0 if with_tools else len(message.citations)
 
@@ -74,7 +75,7 @@ class _Shown:
                     yield part
             case ToolCallPart(call=call):
                 # A question is shown itself, not the call that asked it.
-                if self._with_tools and call.tool_call_id not in self._private | self._asking:
+                if self._with_tools and call.tool_call_id not in self._hidden:
                     shown = replace(call, refs=shown_refs(call.refs))
                     yield replace(part, call=shown, approval=None, client_request=None)
             case RetrievalPart():

@@ -132,11 +132,11 @@ async def list_conversations(call: Call, *, query: ConversationQuery) -> PageVie
 
 
 async def get_conversation(call: Call, *, conversation_id: str) -> ConversationDetailView:
-    """Read a conversation with its latest 50 messages; `nextCursor` continues with older ones."""
+    """Read a conversation with its latest messages, at most 50; `nextCursor` continues with older ones."""
     detail = await call.services.conversations.detail(call.user, conversation_id, latest=LATEST_IN_DETAIL + 1)
     messages = detail.messages[-LATEST_IN_DETAIL:]
     cursor = None
-    if len(detail.messages) > LATEST_IN_DETAIL:
+    if len(detail.messages) > LATEST_IN_DETAIL or detail.is_cut:
         listing = _message_listing(detail.conversation.id, newest_first=True, include=None)
         cursor = call.cursors.write(call.user, listing, messages[0].seq)
     return conversation_detail_view(
@@ -218,6 +218,7 @@ async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery
         page.messages,
         lambda message: message.seq,
         lambda messages: message_views(page.conversation, messages, page.siblings, page.feedback),
+        is_cut=page.is_cut,
     )
 
 

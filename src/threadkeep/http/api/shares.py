@@ -82,9 +82,8 @@ async def get_shared(call: Call, *, share: str, query: SharedQuery) -> ViewRespo
     opened = await shares.open(share)
     listing = f"share {opened.id}"
     after = 0 if query.cursor is None else call.cursors.read(call.user, listing, query.cursor, int)
-    found = await shares.messages(opened, after_seq=after, limit=query.limit + 1)
-    messages, rest = found[: query.limit], found[query.limit :]
-    cursor = call.cursors.write(call.user, listing, messages[-1].seq) if rest else None
+    messages, has_more = await shares.messages(opened, after_seq=after, limit=query.limit)
+    cursor = call.cursors.write(call.user, listing, messages[-1].seq) if has_more else None
     return ViewResponse(shared_view(opened, messages, cursor), headers={"Cache-Control": NOT_KEPT})
 
 

@@ -133,14 +133,19 @@ async def _page(
         milliseconds(query.until, "to"),
     )
     pager = Pager(call.cursors, call.user, f"tool results {which}", query)
-    found = await call.services.reports.tool_results(
+    found, is_cut = await call.services.reports.tool_results(
         call.user,
         which,
         before=pager.after(tuple[int, str, str]),
         offset=pager.offset,
         limit=pager.fetch_limit,
     )
-    return pager.page(found, lambda it: (it.call.created_at, it.call.turn_id, it.call.tool_call_id), _views)
+    return pager.page(
+        found,
+        lambda it: (it.call.created_at, it.call.turn_id, it.call.tool_call_id),
+        _views,
+        is_cut=is_cut,
+    )
 
 
 def _views(records: Sequence[ToolRecord]) -> list[ToolResultView]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from threadkeep.domain.ids import ConversationId, ShareId, UserId
-from threadkeep.domain.sharing.share import Share
+from threadkeep.domain.sharing.share import Share, SharePreview
 
 
 class ShareStore(Protocol):
@@ -19,6 +19,14 @@ class ShareStore(Protocol):
 
     async def find(self, token_hash: str) -> Share | None:
         """The share whose token has this hash, expired or not."""
+        ...
+
+    async def preview(self, token_hash: str) -> SharePreview | None:
+        """What its link shows, expired or not; costs the same for every share."""
+        ...
+
+    async def keep_preview(self, share_id: ShareId, text: str) -> None:
+        """Adds to a share of an earlier version what its link shows."""
         ...
 
     async def of_conversation(self, conversation_id: ConversationId) -> Sequence[Share]:

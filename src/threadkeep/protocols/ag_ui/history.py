@@ -1,5 +1,9 @@
 """The conversation as AG-UI's messages, for a client that opens it or has missed something."""
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import MessageId
@@ -9,31 +13,37 @@ from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.messages import messages_of
 from threadkeep.protocols.files import HistoryFiles
 from threadkeep.requests.routing import Call
-
-MOST_BYTES = 8 * 1024 * 1024
-"""The clients accept 10 MB in one frame; what doesn't fit is the oldest."""
+from threadkeep.services.outside import MOST_HISTORY_BYTES
 
 
 async def history(
     call: Call, conversation: Conversation, *, without: MessageId | None = None
 ) -> list[frames.Message]:
     """The active path, as many of the newest messages as fit; one can be left out."""
-    outside = call.services.outside
-    stored = await outside.history(call.user, conversation)
-    known = await outside.ids_of(conversation, stored)
-    files = HistoryFiles(call.services.files)
+    outside, files = call.services.outside, HistoryFiles(call.services.files)
     newest_first: list[frames.Message] = []
-    size = 0
-    for message in reversed(stored):
-        if message.id == without:
-            continue
-        contents = [await _content(call, files, message, file) for file in _attached(message)]
-        shown = messages_of(message, known[message.id], contents)
-        size += sum(len(frames.encode_json(it)) for it in shown)
-        if size > MOST_BYTES:
-            break
-        newest_first += reversed(shown)
+    left = MOST_HISTORY_BYTES
+    async with aclosing(outside.newest_first(call.user, conversation)) as pages:
+        async for page in pages:
+            known = await outside.ids_of(conversation, page)
+            for message in page:
+                if message.id == without:
+                    continue
+                contents = [await _content(call, files, message, file) for file in _attached(message)]
+                shown, size = await asyncio.to_thread(_shown, message, known[message.id], contents)
+                left -= size
+                if left < 0:
+                    return newest_first[::-1]
+                newest_first += reversed(shown)
     return newest_first[::-1]
+
+
+def _shown(
+    message: Message, id_: str, contents: Sequence[frames.Content]
+) -> tuple[Sequence[frames.Message], int]:
+    """A message as AG-UI has it, and its size."""
+    shown = messages_of(message, id_, contents)
+    return shown, sum(len(frames.encode_json(it)) for it in shown)
 
 
 def _attached(message: Message) -> list[FilePart]:

@@ -7,6 +7,8 @@
 | anything else | continues to follow the conversation, like `connect` |
 """
 
+import asyncio
+
 from starlette.responses import Response
 
 from threadkeep.clock import system_clock
@@ -47,7 +49,7 @@ MOST_AGENTS = 200
 
 async def run(call: Call, *, agent: str, body: RunInput) -> EventStream | Response:
     """Run an agent."""
-    question = None if body.resume else question_of(body)
+    question = None if body.resume else await call.aside(question_of, body)
     if question is not None:
         return await _asked(call, agent, body, question)
     conversation = await call.services.outside.find(call.user, body.thread_id)
@@ -94,7 +96,7 @@ async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> 
     outside = call.services.outside
     agent_id = None if agent == DEFAULT_AGENT else agent
     conversation = await outside.open(call.user, body.thread_id, agent_id, first_text=question.text)
-    begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=tools_of(body))
+    begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=await call.aside(tools_of, body))
     if await _is_answered(call, conversation, question):
         turn = await outside.regenerate(call.user, conversation, begun_with, question_id=question.id)
         return await _stream(call, turn, _run(body))
@@ -119,7 +121,7 @@ async def _answers(
 ) -> tuple[dict[str, Decision], frozenset[str]]:
     """What a run decides, by request, and the calls whose results it brings."""
     now = system_clock()
-    decisions, results = decisions_of(body, now), results_of(body, now)
+    decisions, results = await call.aside(lambda it: (decisions_of(it, now), results_of(it, now)), body)
     brought: set[str] = set()
     for request in await call.services.approvals.open(call.user) if results else ():
         call_id = request.tool_call_id
@@ -136,7 +138,8 @@ async def _followed(call: Call, conversation: Conversation, body: RunInput) -> E
     if conversation.active_turn_id is None:
         shown = _run(body, await history(call, conversation))
         headers = {"Cache-Control": "no-store"}
-        return Response(shown.opening() + shown.finished(), headers=headers, media_type=MEDIA_TYPE)
+        content = await asyncio.to_thread(lambda: shown.opening() + shown.finished())
+        return Response(content, headers=headers, media_type=MEDIA_TYPE)
     turn = await call.services.turns.get(call.user, conversation.active_turn_id)
     before = await history(call, conversation, without=turn.assistant_message_id)
     return await _stream(call, turn, _run(body, before))

@@ -222,7 +222,7 @@ async def _list_messages(caller: Caller, body: Image) -> Response:
                 return _messages(body, newest_first)
             newest_first += reversed(shown)
         count += len(page.messages)
-        if len(page.messages) < ROWS_AT_ONCE:
+        if len(page.messages) < ROWS_AT_ONCE and not page.is_cut:
             break
         window = MessageWindow(before_seq=page.messages[-1].seq, newest_first=True)
     return _messages(body, newest_first)

@@ -1,6 +1,11 @@
 """`/api/ai-sdk/chat`: what `useChat` calls, and what the AI SDK leaves to servers: history and stop."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import assert_never
+
+import msgspec
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
@@ -9,8 +14,9 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
     ThreadkeepError,
 )
+from threadkeep.domain.ids import MessageId
 from threadkeep.domain.key import Scope
-from threadkeep.domain.message import MessageStatus, check_user_content
+from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.ai_sdk.decode import (
@@ -24,7 +30,7 @@ from threadkeep.protocols.ai_sdk.decode import (
     tools_of,
 )
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
-from threadkeep.protocols.ai_sdk.frames import HEADERS, Chat
+from threadkeep.protocols.ai_sdk.frames import HEADERS, Chat, UIMessage
 from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import TurnContext
@@ -33,7 +39,7 @@ from threadkeep.requests.addresses import own_url
 from threadkeep.requests.errors import ShapedError
 from threadkeep.requests.routing import Call, Route
 from threadkeep.requests.stream import EventStream
-from threadkeep.services.outside import OutsideMessage
+from threadkeep.services.outside import MOST_HISTORY_BYTES, OutsideMessage
 
 PREFIX = "/api/ai-sdk"
 REPLAYED_MS = 60_000
@@ -46,9 +52,9 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
     """Send a message, edit one, regenerate an answer, or answer what a turn waits for; streams the turn."""
     outside, user = call.services.outside, call.user
     model = model_of(body)
-    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=tools_of(body))
+    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=await call.aside(tools_of, body))
     after = 0
-    match request_of(body, system_clock()):
+    match await call.aside(lambda it: request_of(it, system_clock()), body):
         case Submit() as sent:
             # A refused message must not create anything; the agent's own limit comes later.
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
@@ -92,15 +98,40 @@ async def stop(call: Call, *, chat_id: str) -> None:
 
 
 async def history(call: Call, *, chat_id: str, query: ChatQuery) -> Chat:
-    """Read the messages of the active path as `useChat` takes them; none if nothing was sent yet."""
-    outside, reader = call.services.outside, _reader(call, query)
+    """Read the messages of the active path as `useChat` takes them; none if nothing was sent yet.
+
+    As many of the newest as fit into 8 MB.
+    """
+    outside, shown = call.services.outside, _Newest(_reader(call, query))
     conversation = await outside.find(call.user, chat_id)
     if conversation is None:
         return Chat(id=chat_id, messages=[])
-    messages = [it for it in await outside.history(call.user, conversation) if _is_listed(it.status, query)]
-    ids = await outside.ids_of(conversation, messages)
-    shown = [ui_message(it, ids[it.id], reader) for it in messages]
-    return Chat(id=chat_id, conversation_id=conversation.id, messages=shown)
+    async with aclosing(outside.newest_first(call.user, conversation)) as pages:
+        async for page in pages:
+            listed = [it for it in page if _is_listed(it.status, query)]
+            ids = await outside.ids_of(conversation, listed)
+            if not await asyncio.to_thread(shown.add, listed, ids):
+                break
+    return Chat(id=chat_id, conversation_id=conversation.id, messages=shown.messages[::-1])
+
+
+class _Newest:
+    """The newest messages that fit, newest first."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.messages: list[UIMessage] = []
+        self._reader = reader
+        self._left = MOST_HISTORY_BYTES
+
+    def add(self, messages: Sequence[Message], ids: Mapping[MessageId, str]) -> bool:
+        """Adds older messages; False if one doesn't fit. The newest of all always does."""
+        for message in messages:
+            shown = ui_message(message, ids[message.id], self._reader)
+            self._left -= len(msgspec.json.encode(shown))
+            if self._left < 0 and self.messages:
+                return False
+            self.messages.append(shown)
+        return True
 
 
 def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
@@ -153,7 +184,7 @@ ROUTES = (
         body_has_files=True,
         scope=Scope.CHAT,
     ),
-    Route("GET", f"{_CHAT}/{{chat_id}}", history, _TAG),
+    Route("GET", f"{_CHAT}/{{chat_id}}", history, _TAG, is_large=True),
     Route("GET", f"{_CHAT}/{{chat_id}}/stream", resume, _TAG, also=(204,)),
     Route("DELETE", f"{_CHAT}/{{chat_id}}/stream", stop, _TAG, 204, scope=Scope.CHAT),
 )

@@ -1,5 +1,6 @@
 """What the MCP SDK calls: our tools and resources, for the user who sent the request."""
 
+import asyncio
 import base64
 import inspect
 import logging
@@ -200,13 +201,16 @@ async def _read_resource(
     uri = str(params.uri)
     with _errors_told():
         content = await resources.read_resource(_call_of(context), uri)
-    kept: types.TextResourceContents | types.BlobResourceContents
+    return types.ReadResourceResult(contents=[await asyncio.to_thread(_contents, uri, content)])
+
+
+def _contents(
+    uri: str, content: resources.Content
+) -> types.TextResourceContents | types.BlobResourceContents:
     if (text := content.text) is not None:
-        kept = types.TextResourceContents(uri=uri, mime_type=content.media_type, text=text)
-    else:
-        blob = base64.b64encode(content.data).decode()
-        kept = types.BlobResourceContents(uri=uri, mime_type=content.media_type, blob=blob)
-    return types.ReadResourceResult(contents=[kept])
+        return types.TextResourceContents(uri=uri, mime_type=content.media_type, text=text)
+    blob = base64.b64encode(content.data).decode()
+    return types.BlobResourceContents(uri=uri, mime_type=content.media_type, blob=blob)
 
 
 @contextmanager

@@ -203,7 +203,7 @@ async def read_conversation(call: Call, arguments: ReadConversation) -> Conversa
         agent_id=page.conversation.agent_id,
         title=page.conversation.title,
         running_turn_id=turn_id,
-        has_older=len(page.messages) > arguments.limit,
+        has_older=len(page.messages) > arguments.limit or page.is_cut,
         messages=[_message_view(it) for it in page.messages[: arguments.limit][::-1]],
         approvals=[approval_view(it) for it in waiting],
     )

@@ -7,7 +7,7 @@ again.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -23,6 +23,7 @@ from threadkeep.protocols.openai.input_items import approval_response, function_
 from threadkeep.requests.routing import Call
 
 MOST_ITEMS_AT_ONCE = 20
+MOST_PARTS_OF_AN_ITEM = 1_000
 
 SentItems = Annotated[list[SentItem], Meta(max_length=MOST_ITEMS_AT_ONCE)]
 Item = frames.InputItem | frames.OutputItem
@@ -47,6 +48,13 @@ async def messages_of(call: Call, items: Sequence[SentItem]) -> Sequence[AddedMe
     return said
 
 
+def check_parts(items: Sequence[SentItem]) -> None:
+    """Refuses an item that has more parts than anybody writes."""
+    for item in items:
+        if isinstance(item.content, list) and len(item.content) > MOST_PARTS_OF_AN_ITEM:
+            raise InvalidRequest(f"An item can have at most {MOST_PARTS_OF_AN_ITEM} parts.", param="items")
+
+
 def known_items(items: Sequence[SentItem], path: Sequence[Sequence[Item]]) -> Sequence[Item]:
     """Those with which the list begins and the conversation ends; `path` has the items of each message.
 
@@ -56,43 +64,80 @@ def known_items(items: Sequence[SentItem], path: Sequence[Sequence[Item]]) -> Se
     flat = [it for group in path for it in group]
     last = next((group for group in reversed(path) if group), ())  # a card, or a reply to come, has none
     last_begins = len(flat) - len(last)
-    for count in range(len(items), 0, -1):
-        places = _places(items[:count], flat)
+    numbers = _Numbers()
+    sent = [_Numbered(it.id, numbers.of(_said_by_client(it))) for it in items]
+    ours = [_Numbered(it.id, numbers.of(_said_here(it))) for it in flat]
+    for count in range(len(sent), 0, -1):
+        places = _places(sent[:count], ours)
         if places and places[-1] >= last_begins:
             return [flat[at] for at in places]
     return ()
 
 
-def _places(items: Sequence[SentItem], flat: Sequence[Item]) -> Sequence[int]:
+class _Numbered(NamedTuple):
+    """An item by its id, and by the number of what it says, since texts may be long."""
+
+    id: str | None
+    says: int | None
+
+    def is_same(self, other: "_Numbered") -> bool:
+        is_said = self.says is not None and self.says == other.says
+        return is_said or (self.id is not None and self.id == other.id)
+
+
+class _Numbers:
+    """Equal numbers for what says the same."""
+
+    def __init__(self) -> None:
+        self._by_said: dict[_Said, int] = {}
+
+    def of(self, said: "_Said | None") -> int | None:
+        return None if said is None else self._by_said.setdefault(said, len(self._by_said))
+
+
+def _places(sent: Sequence[_Numbered], ours: Sequence[_Numbered]) -> Sequence[int]:
     """Where the conversation has these items, in order, as late as possible; empty if it lacks one."""
     places: list[int] = []
-    end = len(flat)
-    for item in reversed(items):
-        end = next((at for at in range(end - 1, -1, -1) if _is_same(item, flat[at])), -1)
+    end = len(ours)
+    for item in reversed(sent):
+        end = next((at for at in range(end - 1, -1, -1) if item.is_same(ours[at])), -1)
         if end < 0:
             return ()
         places.append(end)
     return places[::-1]
 
 
-def _is_same(sent: SentItem, item: Item) -> bool:
-    if sent.id is not None and sent.id == item.id:
-        return True
+_Said = tuple[str, str | None, int]
+"""By which an item is recognized without its id: its kind, its text or the id in it, its count of files."""
+_CALLS = ("function_call", "function_call_output")
+_RESPONSE = "mcp_approval_response"
+
+
+def _said_by_client(sent: SentItem) -> _Said | None:
+    if _is_message(sent, "user"):
+        return "user", text_of(sent), sent.file_count
+    if _is_message(sent, "assistant"):
+        return "assistant", text_of(sent), 0
+    if sent.type in _CALLS:
+        return sent.type, sent.call_id, 0
+    return (_RESPONSE, sent.approval_request_id, 0) if sent.type == _RESPONSE else None
+
+
+def _said_here(item: Item) -> _Said | None:
     match item:
         case frames.UserMessageItem(content=content):
             texts = [it.text for it in content if isinstance(it, frames.InputText)]
-            has_as_many_files = sent.file_count == len(content) - len(texts)
-            return _is_message(sent, "user") and has_as_many_files and text_of(sent) == "\n".join(texts)
+            return "user", "\n".join(texts), len(content) - len(texts)
         case frames.MessageItem(content=content):
-            return _is_message(sent, "assistant") and text_of(sent) == "\n".join(it.text for it in content)
+            return "assistant", "\n".join(it.text for it in content), 0
         case frames.FunctionCallItem(call_id=call_id):
-            return sent.type == "function_call" and sent.call_id == call_id
+            return "function_call", call_id, 0
         case frames.FunctionOutputItem(call_id=call_id):
-            return sent.type == "function_call_output" and sent.call_id == call_id
+            return "function_call_output", call_id, 0
         case frames.ApprovalResponseItem(approval_request_id=id_):
-            return sent.type == "mcp_approval_response" and sent.approval_request_id == id_
+            return _RESPONSE, id_, 0
         case _:
-            return False
+            return None
 
 
 def _is_message(sent: SentItem, role: str) -> bool:

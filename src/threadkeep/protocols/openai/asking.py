@@ -1,13 +1,14 @@
 """A request of the Responses API → the turn that replies to it: where it belongs, and what it decides."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import msgspec
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
-from threadkeep.domain.client_tool import check_client_tools
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     ApprovalNotFound,
@@ -27,6 +28,7 @@ from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
 from threadkeep.requests.routing import Call
+from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.outside import OutsideMessage
 
 
@@ -88,14 +90,22 @@ async def _check_claims(call: Call, conversation: Conversation | None, given: In
     """Refuses replies that are not from here: they can't become part of a stored conversation."""
     claimed = set(filter(None, given.claimed))
     if claimed and conversation is not None:
-        for message in await call.services.outside.history(call.user, conversation):
-            claimed -= texts_of_reply(message)
+        pages = call.services.outside.newest_first(call.user, conversation, bare=True)
+        async with aclosing(pages):
+            async for page in pages:
+                claimed -= await asyncio.to_thread(_replies_in, page)
+                if not claimed:
+                    return
     if claimed:
         raise InvalidRequest(
             "The input has replies that are not from here. Threadkeep keeps conversations itself: send what "
             "is new, with `previous_response_id` or `conversation`.",
             param="input",
         )
+
+
+def _replies_in(page: Sequence[Message]) -> set[str]:
+    return {text for message in page for text in texts_of_reply(message)}
 
 
 async def _asking(call: Call, decisions: Mapping[str, Decision]) -> TurnId | None:
@@ -155,10 +165,11 @@ async def _begin(
     user, services = call.user, call.services
     added = await _added(call, conversation, after, given)
     tools = tools_of(body)
-    check_client_tools(tools)
     agent, model = await asked_of(call, body.model) if body.model is not None else (None, None)
     if agent is None and conversation is None:
         agent = await services.agents.default_of(user)
+    if agent is not None:
+        await check_accepted(agent, tools)
     if added is None:  # a refused message must not create anything
         most = agent.settings.max_message_chars if agent else 0
         check_user_content(given.text, most=most, has_files=bool(given.files), param="input")

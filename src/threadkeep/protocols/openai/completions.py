@@ -38,7 +38,8 @@ async def create_completion(call: Call, *, body: CreateCompletion) -> EventStrea
     await asyncio.to_thread(check_completion, body)  # it may be long
     if body.conversation is None:
         return await _stateless(call, body)
-    asked = await ask(call, _as_response(body), new_input(body, system_clock()))
+    new = await call.aside(lambda it: new_input(it, system_clock()), body)
+    asked = await ask(call, _as_response(body), new)
     turn = asked.turn
     add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
     return await _of_turn(call, body, turn, asked.conversation, asked.seen)
@@ -46,7 +47,17 @@ async def create_completion(call: Call, *, body: CreateCompletion) -> EventStrea
 
 async def _stateless(call: Call, body: CreateCompletion) -> EventStream | ChatCompletion:
     """A completion of which nothing but its cost is stored."""
-    asked = StatelessRequest(
+    completion, agent = await stateless.begin(call, await call.aside(_asked, body))
+    head = CompletionHead.of(completion.turn, body.model or agent.name)
+    if body.stream:
+        return stateless.stream(completion, _encoder(head, body))
+    whole = WholeCompletion(head)
+    await stateless.read_whole(call, completion, whole.add)
+    return whole.completion()
+
+
+def _asked(body: CreateCompletion) -> StatelessRequest:
+    return StatelessRequest(
         model=body.model,
         files=files_of(body),
         history=lambda files: history_of(body.messages, files),
@@ -56,13 +67,6 @@ async def _stateless(call: Call, body: CreateCompletion) -> EventStream | ChatCo
         temperature=body.temperature,
         max_tokens=body.most_tokens,
     )
-    completion, agent = await stateless.begin(call, asked)
-    head = CompletionHead.of(completion.turn, body.model or agent.name)
-    if body.stream:
-        return stateless.stream(completion, _encoder(head, body))
-    whole = WholeCompletion(head)
-    await stateless.read_whole(call, completion, whole.add)
-    return whole.completion()
 
 
 def _as_response(body: CreateCompletion) -> CreateResponse:

@@ -1,5 +1,6 @@
 """`/v1/conversations/{id}/items`: the items of a conversation's active path."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Literal
@@ -14,10 +15,12 @@ from threadkeep.protocols.openai.added_items import (
     Item,
     SentItems,
     awaited_item,
+    check_parts,
     known_items,
     messages_of,
 )
 from threadkeep.protocols.openai.conversations import ConversationView, found, view
+from threadkeep.protocols.openai.decode import SentItem
 from threadkeep.protocols.openai.ids import message_item_id, owner_of_item
 from threadkeep.protocols.openai.input_items import joined_text, user_message
 from threadkeep.protocols.openai.reading import items_of
@@ -69,16 +72,18 @@ async def get_item(call: Call, *, conversation: str, item: str) -> Item:
 
 async def add_items(call: Call, *, conversation: str, body: AddItems) -> frames.ItemList:
     """Add messages without a response, at most 20; those that the conversation ends with aren't repeated."""
+    check_parts(body.items)
     own = await found(call, conversation)
     known = await _known(call, own, body.items)
     if not known and (answered := await _answered_elsewhere(call, own, body.items)) is not None:
         own, known = answered
     open_ = await call.services.outside.open_requests(call.user, own)
-    told, new = list(known), list(body.items[len(known) :])
+    told, new = list(known), list[SentItem]()
     for sent in body.items[len(known) :]:
         if (awaited := awaited_item(sent, open_)) is not None:
             told.append(awaited)
-            new.remove(sent)
+        else:
+            new.append(sent)
     if said := await messages_of(call, new):
         told += map(_added, await call.services.added_messages.add(call.user, own.id, said))
     return frames.ItemList.of(told)
@@ -111,7 +116,8 @@ async def _message_with(
 
 async def _known(call: Call, conversation: Conversation, items: SentItems) -> Sequence[Item]:
     """Those of the items that a conversation has already."""
-    return known_items(items, await _newest(call, conversation, len(items) + LEFT_OUT))
+    newest = await _newest(call, conversation, len(items) + LEFT_OUT)
+    return await asyncio.to_thread(known_items, items, newest)  # both may be long
 
 
 async def _answered_elsewhere(

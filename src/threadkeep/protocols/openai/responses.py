@@ -39,8 +39,8 @@ async def create_response(call: Call, *, body: CreateResponse) -> EventStream | 
     check_response(body)
     if body.store is False:
         return await unstored(call, body)
-    _check(body)
-    asked = await ask(call, body, input_of(body, system_clock()))
+    await call.aside(_check, body)
+    asked = await ask(call, body, await call.aside(lambda it: input_of(it, system_clock()), body))
     return await _told(call, asked, body)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.client_tool import ClientTool, check_client_tools
+from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.events import TurnEvent
 from threadkeep.protocols.files import SentFile, load
@@ -19,6 +19,7 @@ from threadkeep.protocols.openai.models import asked_of
 from threadkeep.requests.leaving import unless_client_leaves
 from threadkeep.requests.routing import Call
 from threadkeep.requests.stream import EventStream
+from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.completions.completion import Completion
 from threadkeep.services.completions.completions import CompletionRequest
 from threadkeep.services.completions.given import GivenMessage
@@ -56,7 +57,7 @@ class StatelessRequest:
 async def begin(call: Call, asked: StatelessRequest) -> tuple[Completion, Agent]:
     """Begins the reply; it ends when its client leaves."""
     agent, model = await _agent_asked(call, asked.model)
-    check_client_tools(asked.tools)
+    await check_accepted(agent, asked.tools)  # before the files are loaded
     files = await _load(call, asked.files[-MOST_FILES_OF_A_MESSAGE:], asked.field)
     request = CompletionRequest(
         agent=agent,

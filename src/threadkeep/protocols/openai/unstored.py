@@ -27,18 +27,7 @@ from threadkeep.services.completions.given import GivenCall, GivenMessage
 async def unstored(call: Call, body: CreateResponse) -> EventStream | frames.Response:
     """A response that can't be read again."""
     _check(body)
-    items = body.input if isinstance(body.input, list) else [SentItem(role="user", content=body.input or "")]
-    tools = tools_of(body)
-    asked = StatelessRequest(
-        model=body.model,
-        files=_files(items),
-        history=lambda files: history_of(items, files),
-        field="input",
-        instructions=instructions_of(body, [it for it in items if it.is_message and it.role != "user"]),
-        tools=tools,
-        temperature=body.temperature,
-        max_tokens=body.max_output_tokens,
-    )
+    asked = await call.aside(_asked, body)
     completion, agent = await stateless.begin(call, asked)
     head = ResponseHead(
         turn_id=completion.turn.id,
@@ -47,7 +36,7 @@ async def unstored(call: Call, body: CreateResponse) -> EventStream | frames.Res
         model=body.model or agent.name,
         instructions=body.instructions,
         metadata=body.metadata or {},
-        tools=tools_shown(tools),
+        tools=tools_shown(asked.tools),
         is_stored=False,
     )
     if body.stream:
@@ -57,6 +46,20 @@ async def unstored(call: Call, body: CreateResponse) -> EventStream | frames.Res
     told.pause()
     assert told.response is not None  # it has ended or waits
     return told.response
+
+
+def _asked(body: CreateResponse) -> StatelessRequest:
+    items = body.input if isinstance(body.input, list) else [SentItem(role="user", content=body.input or "")]
+    return StatelessRequest(
+        model=body.model,
+        files=_files(items),
+        history=lambda files: history_of(items, files),
+        field="input",
+        instructions=instructions_of(body, [it for it in items if it.is_message and it.role != "user"]),
+        tools=tools_of(body),
+        temperature=body.temperature,
+        max_tokens=body.max_output_tokens,
+    )
 
 
 def _check(body: CreateResponse) -> None:

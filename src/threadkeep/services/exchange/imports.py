@@ -5,6 +5,7 @@ users, the item and everything that belongs to it get ids derived from the user'
 every time.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,10 +1,13 @@
 """Shares: a user shares a conversation up to a message; everyone with the link can read it."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from threadkeep.clock import Clock
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
+    Conflict,
     FileNotFound,
     Forbidden,
     LimitNotAllowed,
@@ -29,15 +32,18 @@ from threadkeep.domain.turn import ENDS as TURN_ENDS
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.log.replies import replayed
-from threadkeep.ports.messages import MessageWindow
+from threadkeep.ports.messages import MOST_PAGE_BYTES, MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
-from threadkeep.services.access import own_conversation
+from threadkeep.services.access import branch_up_to, own_conversation
 from threadkeep.services.files import Files, OpenedFile
-from threadkeep.services.path import messages_up_to
-from threadkeep.services.payloads import shown_messages
+from threadkeep.services.path import TRIES, branch_pages
+from threadkeep.services.payloads import fitting, shown_messages
 
 MOST_PREVIEW_CHARACTERS = 200
+MOST_PREVIEW_SOURCE = 2_000
+"""How many characters of a message its preview is made from, with the marks that it leaves out."""
+PREVIEWED_MESSAGES = 2
 _NOBODYS = MessageId("")
 """Events name the messages of their turn; a share's events don't."""
 
@@ -69,23 +75,18 @@ class Shares:
         last_id = draft.message_id or conversation.tip_id
         if last_id is None:
             raise MessageNotFound("The conversation has no messages yet.")
-        messages = await messages_up_to(self._store, user, conversation, last_id)
-        if any(message.status not in ENDS for message in messages):
-            raise TurnInProgress("The agent is still answering. Share the conversation when it has finished.")
+        shown = await self._read(user, conversation, last_id, with_tools=draft.with_tools)
         share = Share(
             id=ShareId(new_uuid()),
             conversation_id=conversation.id,
-            message_id=messages[-1].id,
+            message_id=shown.last_id,
             title=conversation.title or "",
-            runs=runs_of(message.seq for message in messages),
-            files=frozenset(
-                file_id
-                for message in messages
-                for file_id in files_of(shown_of(message, with_tools=draft.with_tools))
-            ),
+            runs=runs_of(shown.seqs),
+            files=frozenset(shown.files),
             with_tools=draft.with_tools,
             created_at=now,
             expires_at=draft.expires_at,
+            preview=shortened(shown.texts),
         )
         token = new_token()
         if not await self._store.shares.add(share, token_hash(token), most=MOST_SHARES):
@@ -95,6 +96,21 @@ class Shares:
                 details={"limit": "shares", "most": MOST_SHARES},
             )
         return share, token
+
+    async def _read(
+        self, user: User, conversation: Conversation, last_id: str, *, with_tools: bool
+    ) -> "_Snapshot":
+        """What a share keeps of a conversation up to a message, read page by page."""
+        for _ in range(TRIES):
+            branch = await branch_up_to(self._store, conversation, last_id)
+            snapshot = _Snapshot(with_tools=with_tools)
+            async for page in branch_pages(self._store.messages, conversation.id, branch):
+                await asyncio.to_thread(snapshot.add, page)  # its texts may be long
+            if await self._store.branches.up_to(conversation.id, branch.tip_id) == branch:
+                return snapshot
+            # the path changed or was purged while we read it: read again
+            conversation = await own_conversation(self._store, user, conversation.id)
+        raise Conflict("The conversation is changing too quickly. Try again.")
 
     async def list(self, user: User, conversation_id: str) -> Sequence[Share]:
         """The shares of one of the user's conversations, newest first, expired ones too."""
@@ -116,20 +132,27 @@ class Shares:
             raise ShareNotFound
         return share
 
-    async def messages(self, share: Share, *, after_seq: int, limit: int) -> Sequence[Message]:
-        """The next messages of a share, as it shows them."""
+    async def messages(self, share: Share, *, after_seq: int, limit: int) -> tuple[Sequence[Message], bool]:
+        """The next messages of a share, as it shows them, fewer where they are large; and whether others
+        follow.
+        """
         found: list[Message] = []
         for first, last in share.runs_after(after_seq):
-            found += await self._store.messages.page(
+            page = await self._store.messages.page(
                 share.conversation_id,
                 MessageWindow(first - 1, last + 1, with_overwritten=True),
                 offset=0,
                 limit=limit - len(found),
             )
-            if len(found) == limit:
+            found += page
+            if len(found) == limit or page.is_cut or sum(len(it.text) for it in found) >= MOST_PAGE_BYTES:
                 break
-        shown = [shown_of(message, with_tools=share.with_tools) for message in found]
-        return await shown_messages(self._store.payloads, shown)
+        shown = await asyncio.to_thread(
+            lambda: [shown_of(message, with_tools=share.with_tools) for message in found]
+        )
+        kept = await fitting(self._store.payloads, shown)
+        has_more = bool(kept) and any(share.runs_after(kept[-1].seq))
+        return await shown_messages(self._store.payloads, kept), has_more
 
     async def replay(self, share: Share, position: int) -> LogChunk:
         """The events of a reply, made from what the share shows of it, so that they show nothing else.
@@ -137,7 +160,7 @@ class Shares:
         MessageNotFound if the share has no reply at this position, or doesn't show what the agent did.
         """
         seq = share.seq_at(position) if share.with_tools else None
-        found = await self.messages(share, after_seq=seq - 1, limit=1) if seq is not None else ()
+        found, _ = await self.messages(share, after_seq=seq - 1, limit=1) if seq is not None else ((), False)
         if not found or found[0].role is not MessageRole.ASSISTANT:
             raise MessageNotFound
         reply = replace(found[0], id=_NOBODYS)
@@ -165,15 +188,56 @@ class Shares:
         if self._sharing is not Sharing.ANYONE:
             return None
         try:
-            share = await self.open(token)
+            found = await self._store.shares.preview(token_hash(token))
+            if found is None or found.has_expired(self._clock()):
+                return None
+            return Preview(found.title, await self._preview_of(token) if found.text is None else found.text)
         except ShareNotFound:
             return None
-        messages = await self.messages(share, after_seq=0, limit=2)
-        text = " ".join(" ".join(map(_shown_text, messages)).split())
-        shortened = text[: MOST_PREVIEW_CHARACTERS - 1].rstrip() + "…"
-        return Preview(share.title, text if len(text) <= MOST_PREVIEW_CHARACTERS else shortened)
+
+    async def _preview_of(self, token: str) -> str:
+        """How a share of an earlier version begins; kept with it, so that the next reader costs nothing."""
+        share = await self.open(token)
+        messages, _ = await self.messages(share, after_seq=0, limit=PREVIEWED_MESSAGES)
+        text = shortened(await asyncio.to_thread(lambda: [begin_of(it) for it in messages]))
+        await self._store.shares.keep_preview(share.id, text)
+        return text
 
 
-def _shown_text(message: Message) -> str:
-    """What a reader sees: models write Markdown, and what a person writes is shown as it is."""
-    return plain_text(message.text) if message.role is MessageRole.ASSISTANT else message.text
+@dataclass(slots=True)
+class _Snapshot:
+    """What a share keeps of the messages that it shows."""
+
+    with_tools: bool
+    last_id: MessageId = _NOBODYS
+    seqs: list[int] = field(default_factory=list[int])
+    files: set[PayloadId] = field(default_factory=set[PayloadId])
+    texts: list[str] = field(default_factory=list[str])
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Adds the next messages; TurnInProgress if one isn't complete."""
+        for message in messages:
+            if message.status not in ENDS:
+                raise TurnInProgress(
+                    "The agent is still answering. Share the conversation when it has finished."
+                )
+            shown = shown_of(message, with_tools=self.with_tools)
+            self.last_id = message.id
+            self.seqs.append(message.seq)
+            self.files.update(files_of(shown))
+            if len(self.texts) < PREVIEWED_MESSAGES:
+                self.texts.append(begin_of(shown))
+
+
+def begin_of(message: Message) -> str:
+    """The beginning of what a reader sees: models write Markdown, and people's words stay as they are."""
+    begin = message.text[:MOST_PREVIEW_SOURCE]
+    return plain_text(begin) if message.role is MessageRole.ASSISTANT else begin
+
+
+def shortened(texts: Sequence[str]) -> str:
+    """Texts as one line of a preview."""
+    text = " ".join(" ".join(texts).split())
+    if len(text) <= MOST_PREVIEW_CHARACTERS:
+        return text
+    return text[: MOST_PREVIEW_CHARACTERS - 1].rstrip() + "…"

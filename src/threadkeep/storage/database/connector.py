@@ -28,7 +28,11 @@ T = TypeVar("T")
 
 
 class Query(NamedTuple):
-    """A statement and the values of its parameters."""
+    """A statement and the values of its parameters.
+
+    The value `most_bytes` ends the rows after the one that reaches it: SQLite reads them one after the other,
+    PostgreSQL's statement says so itself.
+    """
 
     statement: "Statement"
     values: Mapping[str, Any]

@@ -40,6 +40,8 @@ LISTEN_CHECK_S = 15.0
 """How often the connection that only listens must show that it isn't dead."""
 MOST_READ_S = 30.0
 """A server that is frozen or cut off by the network never answers; reads stop waiting after this."""
+MOST_TAKEN_AT_ONCE = 256 * 1024
+"""How many characters of a page the event loop makes messages of; a thread does the others."""
 URGENT_CONNECTIONS = 2
 """For work that must not wait behind slow reads: a node that fails to renew its leases loses its turns."""
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
@@ -312,12 +314,19 @@ async def _run(connection: PostgresConnection, query: Query) -> Rows:
 
 
 async def _drive(connection: PostgresConnection, plan: Plan[T]) -> T:
-    try:
-        query = next(plan)
-        while True:
-            query = plan.send(await _run(connection, query))
-    except StopIteration as stop:
-        return cast("T", stop.value)
+    query, result = _advance(plan, None)
+    while query is not None:
+        rows = await _run(connection, query)
+        if "most_bytes" in query.values and _are_large(rows):
+            query, result = await asyncio.to_thread(_advance, plan, rows)
+        else:
+            query, result = _advance(plan, rows)
+    return cast("T", result)
+
+
+def _are_large(rows: Rows) -> bool:
+    """Whether what a plan makes of rows would delay others."""
+    return sum(len(it) for row in rows for it in row if isinstance(it, str)) > MOST_TAKEN_AT_ONCE
 
 
 async def _drive_in_thread(connection: PostgresConnection, plan: Plan[T]) -> T:

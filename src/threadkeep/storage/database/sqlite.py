@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -30,6 +30,10 @@ log = logging.getLogger("threadkeep.storage")
 T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
+QUICK_VALUE_BYTES = 64 * 1024
+QUICK_ROWS = 32
+QUICK_BYTES = 1024 * 1024
+"""What a read in the event loop returns: no larger value, and more than a few rows only if they are small."""
 QUICK_STEPS = 10_000
 """Steps of SQLite's virtual machine, a few milliseconds, that a read may take twice in the event loop."""
 
@@ -197,6 +201,7 @@ class _QuickReader:
         self._free = threading.Lock()  # event loops of several threads may use one database
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA busy_timeout = 0")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, QUICK_VALUE_BYTES)
         self._progress = 0
         connection.set_progress_handler(self._is_long, QUICK_STEPS)
 
@@ -207,7 +212,7 @@ class _QuickReader:
         self._progress = 0
         try:
             return run(self._connection, plan, _quick_rows)
-        except StorageUnavailable as exc:  # interrupted, or another process holds the file
+        except StorageUnavailable as exc:  # interrupted, too large, or another process holds the file
             raise _NotQuick from exc
         finally:
             self._free.release()
@@ -255,14 +260,41 @@ def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
     if statement.sqlite_page is not None:
         return _decode_rows(connection.execute(statement.sqlite_page, given).fetchone()[0])
     cursor = connection.execute(statement.sqlite, given)
-    return cursor.fetchall() if cursor.description else [()] * cursor.rowcount
+    if not cursor.description:
+        return [()] * cursor.rowcount
+    most_bytes = values.get("most_bytes")
+    return cursor.fetchall() if most_bytes is None else list(_rows_up_to(cursor, most_bytes))
 
 
 def _quick_rows(connection: sqlite3.Connection, query: Query) -> Rows:
     # Full-text search does much within one step, which the step count misses.
     if query.statement.sqlite_searches:
         raise _NotQuick
-    return _rows(connection, query)
+    statement, values = query
+    if statement.sqlite_page is not None or "most_bytes" in values:
+        return _rows(connection, query)
+    cursor = connection.execute(statement.sqlite, [values[name] for name in statement.sqlite_names])
+    rows = cursor.fetchmany(QUICK_ROWS)
+    left = QUICK_BYTES
+    while some := cursor.fetchmany(QUICK_ROWS):
+        rows += some
+        left -= sum(map(_size, some))
+        if left < 0:
+            raise _NotQuick
+    return rows
+
+
+def _rows_up_to(cursor: sqlite3.Cursor, most_bytes: int) -> Iterator[Row]:
+    for row in cursor:
+        yield row
+        most_bytes -= _size(row)
+        if most_bytes <= 0:
+            return
+
+
+def _size(row: Row) -> int:
+    """How many bytes the texts of a row take at most."""
+    return sum(len(it) if it.isascii() else 4 * len(it) for it in row if isinstance(it, str | bytes))
 
 
 def _read_all(connection: sqlite3.Connection, units: "queue.SimpleQueue[_Unit | None]") -> None:

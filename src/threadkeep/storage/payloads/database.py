@@ -23,6 +23,9 @@ log = logging.getLogger("threadkeep.storage")
 HOUR_MS = 60 * 60 * 1000
 MISSING = Lost("The content is missing.")
 DAMAGED = Lost("The content is damaged.")
+LEFT_OUT = Lost(
+    "The values of this message are too large to be read at once. GET /api/tool-results returns each call."
+)
 
 _COLUMNS = "id, conversation_id, kind, media_type, file_name, size, sha256, created_at"
 _INSERT = f"""INSERT INTO tk_payloads ({_COLUMNS})
@@ -119,19 +122,30 @@ class SqlPayloads:
         await self._database.execute(_KEEP(**payload_values(payload)))
 
     async def load(
-        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId], *, most_bytes: int | None = None
     ) -> Mapping[PayloadId, bytes | Lost]:
         """The contents of a conversation's payloads, each checked against its hash."""
         found: dict[PayloadId, bytes | Lost] = dict.fromkeys(ids, MISSING)
+        left = most_bytes
         for payload, content_id in await self._fetch(BY_ID, conversation_id, found):
+            if left is not None and payload.size > left:
+                found[payload.id] = LEFT_OUT
+                continue
+            left = None if left is None else left - payload.size
             content = await self._read(payload, content_id)
             if content is not None:
                 intact = await asyncio.to_thread(content_hash, content) == payload.sha256
                 found[payload.id] = content if intact else DAMAGED
         for payload_id, content in found.items():
-            if isinstance(content, Lost):
+            if isinstance(content, Lost) and content is not LEFT_OUT:
                 log.error("couldn't load payload %s: %s", payload_id, content.reason)
         return found
+
+    async def sizes(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, int]:
+        """How many bytes a conversation's payloads have."""
+        return {payload.id: payload.size for payload, _ in await self._fetch(BY_ID, conversation_id, ids)}
 
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
         """A file in one of the user's conversations that is not deleted."""

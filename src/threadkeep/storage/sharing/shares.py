@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.ids import ConversationId, PayloadId, ShareId, UserId
-from threadkeep.domain.sharing.share import Share
+from threadkeep.domain.sharing.share import Share, SharePreview
 from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 
-_COLUMNS = "id, conversation_id, message_id, title, runs, files, with_tools, created_at, expires_at"
+_COLUMNS = "id, conversation_id, message_id, title, runs, files, with_tools, created_at, expires_at, preview"
 _OF_SHARE = ", ".join(f"share.{name}" for name in _COLUMNS.split(", "))
 _FROM = """FROM tk_shares AS share JOIN tk_conversations AS conversation
         ON conversation.id = share.conversation_id AND conversation.deleted_at IS NULL"""
@@ -21,9 +21,11 @@ _COUNT = Statement("SELECT COUNT(*) FROM tk_shares WHERE conversation_id = :conv
 _ADD = Statement(
     f"""INSERT INTO tk_shares ({_COLUMNS}, hash)
     VALUES (:id, :conversation_id, :message_id, :title, :runs, :files, :with_tools, :created_at, :expires_at,
-        :hash)"""
+        :preview, :hash)"""
 )
 _FIND = Statement(f"SELECT {_OF_SHARE} {_FROM} WHERE share.hash = :hash")
+_PREVIEW = Statement(f"SELECT share.title, share.preview, share.expires_at {_FROM} WHERE share.hash = :hash")
+_KEEP_PREVIEW = Statement("UPDATE tk_shares SET preview = :preview WHERE id = :id")
 _OF_CONVERSATION = Statement(
     f"""SELECT {_OF_SHARE} {_FROM} WHERE share.conversation_id = :conversation_id
     ORDER BY share.created_at DESC, share.id DESC"""
@@ -50,6 +52,15 @@ class SqlShares:
         rows = await self._database.fetch(_FIND(hash=token_hash))
         return _share(rows[0]) if rows else None
 
+    async def preview(self, token_hash: str) -> SharePreview | None:
+        """What the link of the share whose token has this hash shows."""
+        rows = await self._database.fetch(_PREVIEW(hash=token_hash))
+        return SharePreview(*rows[0]) if rows else None
+
+    async def keep_preview(self, share_id: ShareId, text: str) -> None:
+        """Adds what a share's link shows."""
+        await self._database.execute(_KEEP_PREVIEW(id=share_id, preview=text))
+
     async def of_conversation(self, conversation_id: ConversationId) -> Sequence[Share]:
         """A conversation's shares, newest first."""
         rows = await self._database.fetch(_OF_CONVERSATION(conversation_id=conversation_id))
@@ -73,7 +84,7 @@ def _add(share: Share, token_hash: str, most: int) -> Plan[bool]:
 
 
 def _share(row: Row) -> Share:
-    id_, conversation_id, message_id, title, runs, files, with_tools, created_at, expires_at = row
+    id_, conversation_id, message_id, title, runs, files, with_tools, created_at, expires_at, preview = row
     return Share(
         id=id_,
         conversation_id=conversation_id,
@@ -84,4 +95,5 @@ def _share(row: Row) -> Share:
         with_tools=bool(with_tools),
         created_at=created_at,
         expires_at=expires_at,
+        preview=preview,
     )
