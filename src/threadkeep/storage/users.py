@@ -1,6 +1,5 @@
 """Users in the database: one row for each known id, for foreign keys."""
 
-import hmac
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -10,6 +9,7 @@ from threadkeep.domain.ids import AgentId, ContentId, ConversationId, UserId, ne
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.former_users import former_name
 from threadkeep.storage.receipts import forget_unnamed, texts_named_in
 from threadkeep.storage.spending.ledger import forget_spending_of
 
@@ -120,8 +120,7 @@ class SqlUsers:
         return rows[0][0] if rows else None
 
     def _unnamed(self, user_id: UserId) -> str:
-        """What is left of a deleted user's id: enough to recognize it, not to tell it."""
-        return hmac.digest(self._key, b"deleted user\n" + user_id.encode(), "sha256").hex()
+        return former_name(self._key, user_id)
 
     async def meet(self, user_id: UserId, now: int) -> None:
         """Makes a user known, looking first: nearly always they already are."""
@@ -167,7 +166,7 @@ def _delete(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[Purged | None
     conversations = [ConversationId(id_) for (id_,) in (yield _LOCK_CONVERSATIONS(id=user_id))]
     contents = [ContentId(id_) for (id_,) in (yield _CONTENTS(id=user_id))]
     texts = yield from texts_named_in(conversations)
-    yield from forget_spending_of(user_id)
+    yield from forget_spending_of(user_id, unnamed)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)
