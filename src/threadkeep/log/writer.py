@@ -311,7 +311,7 @@ class LogWriter:
             except Exception:  # must not harm other turns
                 log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
-            accepted = await self._append(list(chunks.items()), list(receipts.values()))
+            accepted = await self._append(list(chunks.items()), list(receipts.items()))
         except Exception as exc:
             log.exception("couldn't store the logs of %d turns", len(chunks))
             for turn_log in {**chunks, **receipts}:
@@ -329,13 +329,14 @@ class LogWriter:
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
 
     async def _append(
-        self, chunks: list[tuple[TurnLog, LogChunk]], receipts: list[TurnReceipt]
+        self, chunks: list[tuple[TurnLog, LogChunk]], receipts: list[tuple[TurnLog, TurnReceipt]]
     ) -> set[TurnId]:
         """Stores chunks; retries while the database is unreachable, and shows nothing until then."""
         if not chunks and not receipts:
             return set()
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
-        return await persist(lambda: self._store.append(rows, receipts))
+        fenced = [(receipt, turn_log.fence) for turn_log, receipt in receipts]
+        return await persist(lambda: self._store.append(rows, fenced))
 
 
 def _as_failure(exc: BaseException) -> Exception:
