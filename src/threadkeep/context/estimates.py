@@ -52,7 +52,7 @@ class Written:
     texts: list[str] = field(default_factory=list[str])
     """Its text and its thoughts."""
     unshown: int = 0
-    """How many bytes it wrote of tool calls, which are shown once they are complete, and of hidden thoughts."""
+    """How many bytes it wrote of tool calls, which nobody sees in pieces, and of hidden thoughts."""
     uses: list[ToolUse] = field(default_factory=list[ToolUse])
     """Its complete tool calls; not every provider sends them in pieces."""
 

@@ -32,7 +32,7 @@ from threadkeep.domain.events import (
     joined,
 )
 from threadkeep.domain.ids import TurnId, new_uuid
-from threadkeep.domain.money import Payer, Purpose, day_of
+from threadkeep.domain.money import Cost, Payer, Purpose, day_of
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
@@ -51,6 +51,8 @@ log = logging.getLogger("threadkeep.turns")
 T = TypeVar("T")
 
 Written = EventBody | JournalEntry
+Charged = Callable[[str | None, Cost | None], None]
+"""Is told each model call that was charged: its model and its cost, if that is known."""
 
 REST_PER_OTHER_TURN = 0.5
 """How long the writer rests after a flush for each other turn that runs here, in flushes.
@@ -218,8 +220,10 @@ class LogWriter:
         running_count: Callable[[], int],
         loops: Loops,
         zone: tzinfo = UTC,
+        charged: Charged = lambda model, cost: None,
     ) -> None:
         self._zone = zone
+        self._charged = charged
         self._lag = lag
         self._running_count = running_count
         self._store = store
@@ -263,6 +267,11 @@ class LogWriter:
             await _done(self._storing, turn_log)
         if turn_log.error is not None:
             raise turn_log.error
+
+    def note_charges(self, chunk: LogChunk) -> None:
+        """Reports the model calls that were charged with a chunk."""
+        for charge in chunk.charges:
+            self._charged(charge.model, charge.usage.cost)
 
     async def close(self) -> None:
         """Ends the task, after the turns have ended."""
@@ -324,6 +333,7 @@ class LogWriter:
             if chunk.turn_id in accepted:
                 turn_log.live.extend([chunk])
                 self._lag.observe((now - turn_log.taken_at) / 1000)
+                self.note_charges(chunk)
             else:
                 turn_log.error = TurnLost()
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)

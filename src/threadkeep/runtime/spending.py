@@ -38,7 +38,7 @@ from threadkeep.domain.money import (
 )
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.log.writer import persist
+from threadkeep.log.writer import Charged, persist
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -66,7 +66,7 @@ LEAST_OUTPUT_TOKENS = 1_024
 """A reply shorter than this is rather refused than cut off."""
 
 UNSEEN_TOKENS_PER_S = 30
-"""How fast a model writes at least, as far as we know: most write faster, so what they show counts for more."""
+"""How fast we take a model to write at least: most are faster, so what they show counts for more."""
 
 _WHOSE = {
     BudgetScope.USER: "your budget",
@@ -103,7 +103,9 @@ class Spending:
         currency: str,
         user_day: str | float = "0",
         user_month: str | float = "0",
+        charged: Charged = lambda model, cost: None,
     ) -> None:
+        self._charged = charged
         self._ledger = ledger
         self._keys = keys
         self._models = models
@@ -254,6 +256,7 @@ class Spending:
             reservation_id=call.id,
         )
         await persist(lambda: self._ledger.charge(charge))
+        self._charged(charge.model, charge.usage.cost)
 
     def budgets_of_user(self, user_id: UserId) -> list[Budget]:
         """The budgets that the operator gives a user."""
@@ -403,8 +406,7 @@ class MeteredModel(ConnectedModel):
 def least_usage(estimate: Usage, elapsed_ms: int, most_tokens: int | None) -> Usage:
     """What a call under a budget is charged that was cut off before its provider said what it used.
 
-    What a model thinks, it may send late or never: it counts by the time that the call took, within its output
-    limit.
+    A model may send its thoughts late or never: they count by the time that the call took, within its limit.
     """
     by_time = min(max(elapsed_ms, 0) * UNSEEN_TOKENS_PER_S // 1000, most_tokens or 0)
     return replace(estimate, output_tokens=max(estimate.output_tokens, by_time))
