@@ -255,7 +255,7 @@ def make_compaction(
 
 async def keep_receipt(store: Store, turn: Turn, receipt: Receipt, texts: Mapping[str, str]) -> None:
     """Stores what a turn's model was sent."""
-    await store.log.append([], [TurnReceipt(turn.id, turn.conversation_id, receipt, texts)])
+    await store.log.append([], [(TurnReceipt(turn.id, turn.conversation_id, receipt, texts), 1)])
 
 
 def make_receipt(**changes: Any) -> Receipt:

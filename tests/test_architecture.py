@@ -140,6 +140,7 @@ SHORT_LIVED = {
     "threadkeep.gateways.addresses.connect_first": "one attempt to connect; the caller waits for it",
     "threadkeep.gateways.local._Reply.begin": "one reply",
     # One thing each; the caller waits for it.
+    "threadkeep.tasks.taken_whole": "one write, and what undoes it if the caller has gone",
     "threadkeep.http.sign_in.key_set.KeySet.key": "one download; the next request tries again",
     "threadkeep.http.server.server._Stopping._begin": "the end of the process",
     "threadkeep.storage.database.postgres._cancelled_once.call": "one operation; its caller waits for it",

@@ -1,8 +1,9 @@
 """The ledger's contract: every test runs on every database."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -16,10 +17,43 @@ from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Pay
 from threadkeep.domain.turn import Turn
 from threadkeep.ports.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.ports.store import Store
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
+from threadkeep.storage.spending.ledger import SqlLedger
+
+T = TypeVar("T")
 
 DAY, MONTH = "2026-11-17", "2026-11"
 ALL_DAYS = UsageFilter("0001-01-01", "9999-12-31", None)
 KEY = new_uuid()
+FORMER = Statement("SELECT period, spent FROM tk_former_spending ORDER BY period")
+TAKE_OVER = Statement("UPDATE tk_turns SET fence = fence + 1 WHERE id = :id")
+
+
+class Listening:
+    """Notes the statements that a ledger runs."""
+
+    def __init__(self, database: Database, statements: list[str]) -> None:
+        self._database = database
+        self._statements = statements
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def fetch(self, query: Query) -> Rows:
+        self._statements.append(query.statement.postgres)
+        return await self._database.fetch(query)
+
+    async def write(self, plan: Callable[[], Plan[T]], **options: bool) -> T:
+        return await self._database.write(lambda: self._listen(plan()), **options)
+
+    def _listen(self, plan: Plan[T]) -> Plan[T]:
+        try:
+            query = next(plan)
+            while True:
+                self._statements.append(query.statement.postgres)
+                query = plan.send((yield query))
+        except StopIteration as stop:
+            return cast("T", stop.value)
 
 
 def charge(payer: Payer, cost: int | None, **changes: Any) -> Charge:
@@ -283,18 +317,101 @@ async def test_purging_a_conversation_does_not_reset_a_budget(store: Store):
 async def test_a_deleted_user_leaves_nothing_reserved_and_no_usage(store: Store):
     agent = await keep_agent(store, BOB)
     payer = await payer_of(store, agent)
-    budgets = BudgetLimits(user_month=100, agent_month=100).budgets(payer, DAY)
+    agents, users = BudgetLimits(user_month=100, agent_month=100).budgets(payer, DAY)
     await store.ledger.charge(charge(payer, 7))
-    await store.ledger.reserve(reservation(payer, 60), budgets)
+    await store.ledger.reserve(reservation(payer, 60), [agents, users])
     await store.users.delete(ALICE, NOW)
     assert await total(store) == (0, 0)
-    assert (await state(store, budgets[0]))[1] == 0
-    assert await state(store, budgets[1]) == (0, 0)
+    assert await state(store, agents) == (7, 0)
+    assert (await state(store, users))[1] == 0
+
+
+async def test_what_a_user_has_spent_outlives_them_until_the_period_is_over(store: Store, database: Database):
+    day, month = BudgetLimits(user_day=100, user_month=100).budgets(Payer(ALICE, None), DAY)[::-1]
+    for _ in range(2):
+        payer = await payer_of(store)
+        await store.ledger.charge(charge(payer, 7))
+        await store.ledger.charge(charge(payer, 5, day="2026-11-02"))
+        await store.ledger.reserve(reservation(payer, 3), [month])  # of a call that still runs
+        await store.users.delete(ALICE, NOW)
+    assert [await state(store, it) for it in (day, month)] == [(14, 0), (30, 0)]
+    refused = await store.ledger.reserve(reservation(await payer_of(store), 71), [month])
+    assert refused == BudgetState(month, spent=30, reserved=0)
+    await store.ledger.charge(charge(await payer_of(store), 1))
+    assert [await state(store, it) for it in (day, month)] == [(15, 0), (31, 0)]
+    assert ALICE not in str(await database.fetch(FORMER()))
+    await store.ledger.forget_spending("2026-11-18")
+    assert await database.fetch(FORMER()) == [("2026-11", 30)]
+    await store.ledger.forget_spending("2026-12-01")
+    assert await database.fetch(FORMER()) == []
+
+
+async def test_what_a_user_has_spent_and_reserved_moves_with_their_calls(store: Store):
+    payer, other = await payer_of(store), await payer_of(store, user_id=BOB)
+    budget = Budget(BudgetScope.USER, BOB, MONTH, 100)
+    reserved = reservation(payer, 20)
+    await store.ledger.charge(charge(payer, 7))
+    await store.ledger.charge(charge(other, 5))
+    await store.ledger.reserve(reserved, [replace(budget, scope_id=ALICE)])
+    await store.exchange.reassign(ALICE, BOB, NOW, alone=True)
+    assert await state(store, budget) == (12, 20)
+    await store.ledger.charge(replace(of(reserved, 9), payer=other))
+    assert await state(store, budget) == (21, 0)
+    assert await store.ledger.open_reservations() == 0
 
 
 async def test_periods_long_past_are_forgotten_unless_something_is_reserved(store: Store):
     payer = await payer_of(store)
-    budgets = BudgetLimits(user_day=100, user_month=100).budgets(payer, DAY)
-    await store.ledger.states(budgets, "USD")
-    assert await store.ledger.forget_spending("2026-11") == 0
-    assert await store.ledger.forget_spending("2026-12") == 2
+    (budget,) = BudgetLimits(user_month=100).budgets(payer, DAY)
+    reserved = reservation(payer, 1)
+    await store.ledger.reserve(reserved, [budget])
+    await store.ledger.charge(charge(payer, 7))
+    assert await store.ledger.forget_spending("2026-12-31") == 0
+    assert await store.ledger.forget_spending("2027-01-01") == 2  # the agent's, and the user's day
+    await store.ledger.release(reserved.id)
+    assert await store.ledger.forget_spending("2027-01-01") == 1
+
+
+@pytest.mark.parametrize("taken_over", ["before it reserves", "after it reserved"])
+async def test_a_node_that_lost_a_turn_does_not_free_what_is_reserved_for_it(
+    store: Store, database: Database, taken_over: str
+):
+    turn, payer = await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    made = reservation(payer, 60, id=turn.id, purpose=Purpose.TURN, fence=1)
+    await store.ledger.reserve(made, [budget])
+    await database.execute(TAKE_OVER(id=turn.id))
+    if taken_over == "after it reserved":
+        await store.ledger.reserve(replace(made, fence=2, most=50, least=50), [budget])
+    held = await state(store, budget)
+    await store.ledger.release(turn.id, 1)
+    await store.ledger.release(turn.id)
+    assert await state(store, budget) == held
+    await store.ledger.release(turn.id, 2)
+    assert await state(store, budget) == ((0, 0) if taken_over == "after it reserved" else held)
+
+
+async def test_a_charge_settles_what_was_reserved_even_if_nothing_else_is_counted(store: Store):
+    payer = await payer_of(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    reserved = reservation(payer, 60)
+    await store.ledger.reserve(reserved, [budget])
+    await store.ledger.charge(of(reserved, None))
+    assert await state(store, budget) == (0, 0)
+    assert await store.ledger.charge_abandoned(NOW + 1) == 0
+
+
+async def test_the_first_call_of_a_period_takes_the_statements_of_any_call(store: Store, database: Database):
+    """Nothing is summed up, and no table is locked: the ledger isn't even read."""
+    payer = replace(await payer_of(store), key_id=KEY)
+    limits = BudgetLimits(user_day=100, user_month=100, agent_month=100, key_month=100)
+    await store.ledger.charge(charge(payer, 1))
+    statements: list[list[str]] = []
+    for day in (DAY, DAY, "2026-11-18", "2026-12-01"):
+        run: list[str] = []
+        ledger = SqlLedger(Listening(database, run), b"")
+        assert await ledger.reserve(reservation(payer, 1, day=day), limits.budgets(payer, day)) == 1
+        await ledger.states(limits.budgets(payer, day), "USD")
+        statements.append(run)
+    assert statements == [statements[0]] * 4
+    assert not any("tk_ledger" in it or "LOCK TABLE" in it for it in statements[0])

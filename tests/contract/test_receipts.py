@@ -27,6 +27,7 @@ from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.testing.waiting import PATIENCE_S, until
 
 TEXTS = Statement("SELECT text FROM tk_prompt_texts ORDER BY text")
+TAKE_OVER = Statement("UPDATE tk_turns SET fence = fence + 1 WHERE id = :id")
 WAITING = Statement(
     "SELECT 1",
     postgres="SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
@@ -167,8 +168,24 @@ async def test_receipt_is_stored_even_if_another_turns_events_are_refused(store:
     turn, lost = [await keep_turn_in(store, await keep_conversation(store, agent)) for _ in range(2)]
     receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
     somebody_elses = LogChunk(lost.id, 2, 2, "{}"), 99
-    assert await store.log.append([somebody_elses], [receipt]) == set()
+    assert await store.log.append([somebody_elses], [(receipt, 1)]) == set()
     assert await store.receipts.get(turn.conversation_id, turn.id) == (make_receipt(), {"a": "prompt"})
+
+
+@pytest.mark.parametrize("with_chunk", [False, True])
+async def test_receipt_of_a_node_that_lost_the_turn_is_not_kept(
+    store: Store, database: Database, with_chunk: bool
+):
+    turn = await keep_turn_in(store, await keep_conversation(store, await keep_agent(store)))
+    await database.execute(TAKE_OVER(id=turn.id))
+    stale, ours = (
+        TurnReceipt(turn.id, turn.conversation_id, make_receipt(model=by), {by: by}) for by in ("old", "new")
+    )
+    chunks = [(LogChunk(turn.id, 2, 2, "{}"), 1)] if with_chunk else []
+    assert await store.log.append(chunks, [(stale, 1)]) == set()
+    await store.log.append([], [(ours, 2)])
+    assert await store.receipts.get(turn.conversation_id, turn.id) == (ours.receipt, {"new": "new"})
+    assert await kept(database) == ["new"]
 
 
 async def test_receipt_that_is_not_stored_yet_is_stored_with_the_turns_end(store: Store):

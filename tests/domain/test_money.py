@@ -48,6 +48,20 @@ def test_what_is_no_amount_is_refused(value: str):
         parse_amount(value)
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["1e-13", "1e-9999999", "1e-999999999999999999", "9.99e-13", "0.0000000000001", "1E-400", 5e-324, 1e-13],
+)
+def test_amount_that_is_not_0_never_becomes_0(value: str | float):
+    with pytest.raises(InvalidRequest):
+        parse_amount(value)
+
+
+@pytest.mark.parametrize("value", ["0", "0.0", "0e-9999999", "0e5", "-0", 0, 0.0])
+def test_spellings_of_0(value: str | float):
+    assert parse_amount(value) == 0
+
+
 def test_price_with_too_many_decimals_is_refused_and_not_rounded():
     with pytest.raises(InvalidRequest, match="6 decimals"):
         parse_amount("0.0000001", decimals=6)

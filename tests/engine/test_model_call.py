@@ -38,7 +38,7 @@ def test_interleaved_blocks_keep_their_order():
         ToolUseBlock("2", "add", {"a": 2}),
         TextBlock("Then that."),
     )
-    assert call.written == "First this.Hm.So.Then that."
+    assert "".join(call.written.texts) == "First this.Hm.So.Then that."
 
 
 def test_reasoning_that_nobody_signed_does_not_go_back():

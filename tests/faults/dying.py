@@ -142,9 +142,9 @@ class MortalDatabase:
         await self.life.awake()
         return await self.database.read(plan)
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         await self.life.awake()
-        return await self.database.execute(query, urgent=urgent)
+        return await self.database.execute(query, urgent=urgent, apart=apart)
 
     async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         await self.life.awake()

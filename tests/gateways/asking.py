@@ -29,6 +29,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
     ToolUseBlock,
+    UnshownDelta,
 )
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -87,12 +88,13 @@ def make_gateway(
 async def ask(
     gateway: Gateway, request: ModelRequest = QUESTION
 ) -> tuple[list[ModelEvent], GatewayError | None]:
-    """Everything that came, and the error that ended it, if one did. The gateway is closed."""
+    """Everything to be seen that came, and the error that ended it, if one did. The gateway is closed."""
     events: list[ModelEvent] = []
     stream = gateway.stream(request)
     try:
         async for event in stream:
-            events.append(event)  # noqa: PERF401  (kept when it breaks off)
+            if not isinstance(event, UnshownDelta):
+                events.append(event)  # noqa: PERF401  (kept when it breaks off)
     except GatewayError as exc:
         return events, exc
     finally:

@@ -1,18 +1,22 @@
 """What a call reserves and is charged, by the price and the budget of the moment."""
 
+import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC
+from typing import Any
 
 import pytest
 
 from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
-from tests.making import ALICE, keep_agent, spending_of
+from tests.making import ALICE, NOW, keep_agent, spending_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import BudgetExceeded
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
-from threadkeep.domain.money import Price, Purpose
+from threadkeep.domain.money import Budget, Price, Purpose
 from threadkeep.domain.user import User
 from threadkeep.ports.gateway import (
     GatewayError,
@@ -24,10 +28,13 @@ from threadkeep.ports.gateway import (
     ReplyBrokeOff,
     TextBlock,
     TextDelta,
+    ToolUse,
+    UnshownDelta,
 )
-from threadkeep.ports.ledger import UsageFilter, UsageSum
+from threadkeep.ports.ledger import BudgetState, Reservation, UsageFilter, UsageSum
 from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
+from threadkeep.testing.waiting import until
 
 CENT = Price(input=0, output=10**10)
 """A hundredth for each token of the reply."""
@@ -103,12 +110,24 @@ async def test_a_call_costs_what_its_price_is_when_it_ends(store: Store, agent: 
     ("reply", "tokens", "is_estimated"),
     [
         ((TextDelta("Because."), ReplyBrokeOff("It broke off.")), 2, True),
+        ((UnshownDelta(402), ReplyBrokeOff("It broke off.")), 101, True),
+        ((TextDelta("1234"), UnshownDelta(9), ToolUse("1", "t", {"a": 1}), ReplyBrokeOff("…")), 4, True),
+        ((ToolUse("1", "add", {"a": "b" * 80}), ReplyBrokeOff("It broke off.")), 23, True),
         ((TextDelta("Because."), ModelUsage(-5, 3), ModelStopped("end_turn")), 2, True),
         ((TextDelta("Because."), ModelStopped("end_turn")), 2, True),
         ((TextDelta("Because."), ModelUsage(5, 2), ModelUsage(5, 7), ModelStopped("end_turn")), 7, False),
         ((TextDelta("Because."), ModelUsage(5, 7), ModelUsage(5, -1), ModelStopped("end_turn")), 7, False),
     ],
-    ids=["broke off", "negative", "none", "twice", "a negative one after a good one"],
+    ids=[
+        "broke off",
+        "in arguments",
+        "after arguments",
+        "arguments in one piece",
+        "negative",
+        "none",
+        "twice",
+        "a negative one after a good one",
+    ],
 )
 async def test_a_call_that_may_be_billed_is_charged_once_whatever_is_reported(
     store: Store, agent: Agent, reply: tuple[Step, ...], tokens: int, is_estimated: bool
@@ -135,3 +154,78 @@ async def test_a_call_that_was_not_billed_costs_nothing_and_leaves_nothing_reser
     assert await charged(store) == []
     (state,) = await spending.states(spending.budgets_of_user(ALICE))
     assert (state.spent, state.reserved) == (0, 0)
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    now = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(
+    ("last", "seconds", "tokens"),
+    [
+        (ReplyBrokeOff("It broke off."), 10, 300),
+        (ReplyBrokeOff("It broke off."), 600, 2000),  # its limit
+        (ReplyBrokeOff("It broke off."), -10, 2),
+        (ModelStopped("end_turn"), 600, 2),
+    ],
+    ids=["by time", "at most what was reserved", "a clock that was set back", "a whole reply"],
+)
+async def test_a_call_that_is_cut_off_is_charged_for_what_it_may_have_thought(
+    store: Store, agent: Agent, last: Step, seconds: int, tokens: int
+):
+    clock, gateway = Clock(), PricedGateway((TextDelta("Because."), last))
+    spending = spending_of(store, InMemoryModels(gateway), clock, user_month="20")
+    model = spending.metered(gateway.model, agent, User(ALICE), Purpose.COMPLETION)
+    with suppress(ReplyBrokeOff):
+        async for _ in model.stream(QUESTION):
+            clock.now = NOW + seconds * 1000
+    (sum_,) = await charged(store)
+    assert (sum_.output_tokens, sum_.estimated) == (tokens, True)
+
+
+class SlowLedger:
+    """A ledger whose answers come when the test says so."""
+
+    def __init__(self, store: Store) -> None:
+        self._ledger = store.ledger
+        self.has_reserved, self.answers = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    async def reserve(self, reservation: Reservation, budgets: Sequence[Budget]) -> int | BudgetState:
+        """Reserves, and says so late."""
+        granted = await self._ledger.reserve(reservation, budgets)
+        self.has_reserved.set()
+        await self.answers.wait()
+        return granted
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("cancels", [1, 2])
+async def test_a_call_that_is_cancelled_while_it_reserves_gives_back_what_it_took(
+    store: Store, agent: Agent, cancels: int
+):
+    gateway, slow = PricedGateway(SAID), SlowLedger(store)
+    models = InMemoryModels(gateway)
+    spending = Spending(slow, store.keys, models, Clock(), UTC, currency="USD", user_month="20")
+    calling = asyncio.create_task(call(spending, gateway, agent))
+    await slow.has_reserved.wait()
+    for _ in range(cancels):
+        calling.cancel()
+        await asyncio.sleep(0)
+    slow.answers.set()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+
+    async def is_given_back() -> bool:
+        return await store.ledger.open_reservations() == 0
+
+    await until(is_given_back)
+    assert gateway.requests == [] and await charged(store) == []

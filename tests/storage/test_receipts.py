@@ -45,7 +45,7 @@ async def test_texts_that_the_database_has_are_not_sent_again(store: Store, data
         watched = Watched(database)
         receipt = make_receipt()
         log = SqlTurnLog(cast("Database", watched), cast("ConversationRows", None))
-        await log.append([], [TurnReceipt(begun.turn.id, begun.conversation.id, receipt, given)])
+        await log.append([], [(TurnReceipt(begun.turn.id, begun.conversation.id, receipt, given), 1)])
         sent.append({text for values in filter(None, watched.sent) for _, text in json.loads(values)})
         assert await store.receipts.get(begun.conversation.id, begun.turn.id) == (receipt, given)
     assert sent == [{"prompt", "first"}, {"second"}]

@@ -72,7 +72,7 @@ async def open_adapters(
         store=store,
         jobs=SqlJobs(database),
         allowances=build_allowances(settings, database),
-        spending=build_spending(settings, store, models, system_clock),
+        spending=build_spending(settings, store, models, system_clock, metrics),
         bus=bus,
         models=models,
         embedder=embedder,

@@ -9,7 +9,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.money import Purpose, month_before
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
@@ -121,6 +121,6 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         unreferenced_payloads=store.payloads.collect,
         abandoned_reservations=lambda: store.ledger.charge_abandoned(clock() - HOUR_MS),
         repeatable_requests=lambda: store.repeats.forget_old(clock() - DAY_MS),
-        past_spending=lambda: store.ledger.forget_spending(month_before(services.spending.today)),
+        past_spending=lambda: store.ledger.forget_spending(services.spending.today),
     )
     return Hourly(hourly.by_name, services.loops)

@@ -2,6 +2,7 @@
 
 from threadkeep.clock import Clock
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
+from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.models import Models
 from threadkeep.ports.store import Store
@@ -26,7 +27,9 @@ def build_caps(settings: Settings) -> OperatorCaps:
     )
 
 
-def build_spending(settings: Settings, store: Store, models: Models, clock: Clock) -> Spending:
+def build_spending(
+    settings: Settings, store: Store, models: Models, clock: Clock, metrics: Metrics
+) -> Spending:
     """What model calls may cost."""
     return Spending(
         store.ledger,
@@ -37,6 +40,7 @@ def build_spending(settings: Settings, store: Store, models: Models, clock: Cloc
         currency=settings.currency,
         user_day=settings.user_budget_day,
         user_month=settings.user_budget_month,
+        charged=metrics.charged,
     )
 
 

@@ -1,6 +1,7 @@
 """Estimates token counts, for when the provider reports none."""
 
 import json
+from dataclasses import dataclass, field
 
 from threadkeep.domain.message import Usage
 from threadkeep.ports.gateway import (
@@ -9,6 +10,7 @@ from threadkeep.ports.gateway import (
     ModelRequest,
     ThinkingBlock,
     ToolResultBlock,
+    ToolUse,
     ToolUseBlock,
 )
 
@@ -20,7 +22,7 @@ _MOST_FRAME = 64
 
 def estimate_tokens(text: str) -> int:
     """A quarter of the UTF-8 bytes: about right for English, and conservative for Chinese."""
-    return (_size(text) + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
+    return _tokens_of(_size(text))
 
 
 def beginning_of(text: str, tokens: int) -> str:
@@ -43,9 +45,30 @@ def estimate_request_tokens(request: ModelRequest) -> int:
     )
 
 
-def estimate_usage(request: ModelRequest, written: str) -> Usage:
+@dataclass(slots=True)
+class Written:
+    """What a model has written so far, whether or not anybody sees it."""
+
+    texts: list[str] = field(default_factory=list[str])
+    """Its text and its thoughts."""
+    unshown: int = 0
+    """How many bytes it wrote of tool calls, which nobody sees in pieces, and of hidden thoughts."""
+    uses: list[ToolUse] = field(default_factory=list[ToolUse])
+    """Its complete tool calls; not every provider sends them in pieces."""
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.unshown or self.uses)
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of how many tokens that is."""
+        called = sum(_size(f"{use.name}{use.arguments}") for use in self.uses)
+        return _tokens_of(_size("".join(self.texts)) + max(called, self.unshown))
+
+
+def estimate_usage(request: ModelRequest, written: Written) -> Usage:
     """The usage of a call whose provider reported none."""
-    return Usage(estimate_request_tokens(request), estimate_tokens(written), estimated=True)
+    return Usage(estimate_request_tokens(request), written.tokens, estimated=True)
 
 
 def most_request_tokens(request: ModelRequest) -> int:
@@ -70,6 +93,10 @@ def _most_block_tokens(block: Block) -> int:
     if isinstance(block, ThinkingBlock):
         return _size(block.text) + _size(block.signature)
     return _size(block.text)
+
+
+def _tokens_of(size: int) -> int:
+    return (size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
 
 
 def _size(text: str) -> int:

@@ -7,8 +7,8 @@ from threadkeep.settings import PREFIX, Settings
 from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
 
-OTHER_CONNECTIONS = 3
-"""Of each worker besides its pool: for leases and turn logs, and to listen to other nodes."""
+OTHER_CONNECTIONS = 4
+"""Of each worker besides its pool: two for turn logs, one for leases, and one to listen to other nodes."""
 
 
 def check_database(inspection: Inspection | None) -> Iterator[Finding]:

@@ -35,7 +35,8 @@ def parse_amount(
         parsed = None
     if parsed is None or not parsed.is_finite() or not 0 <= parsed <= MOST:
         raise InvalidRequest(f"An amount of money is a decimal from 0 to {MOST}.", param=param)
-    if parsed * 10**decimals % 1:
+    # Asked of the digits: arithmetic rounds what is tiny to 0, which means no limit.
+    if (parsed and parsed.adjusted() < -decimals) or parsed * 10**decimals % 1:
         raise InvalidRequest(f"An amount of money here has at most {decimals} decimals.", param=param)
     return int(parsed * UNIT)
 

@@ -258,8 +258,8 @@ class _Run:
         await self._load_contents()
         has_restarted = False
         while True:
-            self._is_reserved = True
             request = await self._spending.reserve(self._models.current.model, self._request)
+            self._is_reserved = True
             call = self._call = ModelCall(self._models.current.signer)
             try:
                 stream = self._models.current.stream(request)
@@ -378,6 +378,8 @@ class _Run:
     def _usage_of(self, call: ModelCall) -> Usage:
         """The usage of a call; estimated if the provider reported none or implausible numbers."""
         usage = call.usage.as_usage() if call.usage else estimate_usage(self._request, call.written)
+        if call.usage is None and not call.is_complete:
+            usage = self._spending.cut_off(usage)
         return self._spending.priced(self._models.current.id, usage)
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:

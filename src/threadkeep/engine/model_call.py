@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from threadkeep.context.estimates import Written
 from threadkeep.domain.events import EventBody, Notice, Text, Thought, ToolCalled
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.engine.journal import CallFinished, UseNoted
@@ -21,6 +22,7 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolUse,
     ToolUseBlock,
+    UnshownDelta,
 )
 
 ModelReads = tuple[ToolResultBlock, *tuple[Block, ...]]
@@ -37,32 +39,29 @@ class ModelCall:
         self._blocks: list[TextBlock | ThinkingBlock | ToolUse] = []
         self._text: list[str] = []  # of the current block
         self._thought: list[str] = []
-        self._written: list[str] = []
+        self.written = Written()
+        self.is_complete = False
+        """Whether the model has stopped by itself."""
         self.has_spoken = False
         """Whether it has text that one can see."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing of a reply has arrived."""
-        return not self._written and not self._blocks and self.usage is None
-
-    @property
-    def written(self) -> str:
-        """The whole text and reasoning."""
-        return "".join(self._written)
+        return not self.written and not self._blocks and self.usage is None
 
     def add_text(self, text: str) -> None:
         """A chunk of the reply."""
         self.has_spoken = self.has_spoken or not is_blank(text)
         self._thought.clear()  # unsigned, so it is not sent back
         self._text.append(text)
-        self._written.append(text)
+        self.written.texts.append(text)
 
     def add_thought(self, text: str) -> None:
         """A chunk of the reasoning."""
         self._close_text()
         self._thought.append(text)
-        self._written.append(text)
+        self.written.texts.append(text)
 
     def end_thought(self, signature: str) -> None:
         """A block of reasoning is complete; without a signature it is not sent back."""
@@ -76,6 +75,7 @@ class ModelCall:
         self._close_text()
         self._thought.clear()
         self._blocks.append(use)
+        self.written.uses.append(use)
 
     def finished(self, iteration: int) -> "FinishedCall":
         """The complete call, its blocks in order of arrival."""
@@ -115,12 +115,14 @@ async def reply_events(
                     use, called = await call_tool(event)
                     call.add_tool_use(use)
                     yield called
+                case UnshownDelta(size):
+                    call.written.unshown += size
                 case ModelUsage():
                     call.usage = event.plausible() or call.usage
                 case Retrying():
                     yield Notice("MODEL_RETRIED", event.message)
                 case ModelStopped(reason):
-                    call.stop_reason = reason
+                    call.stop_reason, call.is_complete = reason, True
     finally:
         await stream.aclose()
 

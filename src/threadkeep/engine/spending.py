@@ -35,6 +35,10 @@ class TurnSpending(Protocol):
         """Gives back what was reserved for a call that was not billed, if anything was."""
         ...
 
+    def cut_off(self, estimate: Usage) -> Usage:
+        """The usage of the last call, which was cut off before its provider said what it used."""
+        ...
+
     def priced(self, model: str | None, usage: Usage) -> Usage:
         """A call's usage with its cost, by the price of this moment, if there is one."""
         ...
@@ -51,5 +55,9 @@ class FreeSpending:
 
     async def release(self) -> None:
         """Nothing was reserved."""
+
+    def cut_off(self, estimate: Usage) -> Usage:
+        """The estimate as it is."""
+        return estimate
 
     priced = staticmethod(at_no_price)

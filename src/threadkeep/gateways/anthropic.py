@@ -31,6 +31,7 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolSpec,
     ToolUseBlock,
+    UnshownDelta,
 )
 from threadkeep.sse import ServerSentEvent
 
@@ -233,6 +234,8 @@ class _ReplyReader:
         self._secret = secret
         self._blocks: dict[int, _OpenBlock] = {}
         self._usage = _Usage()
+        self._shows_thoughts = False
+        """If not, a thought is only in its signature."""
         self._stop_reason: str | None = None
         self.is_complete = False
 
@@ -269,12 +272,15 @@ class _ReplyReader:
         if delta.text:
             return (TextDelta(delta.text),)
         if delta.thinking:
+            self._shows_thoughts = True
             return (ThoughtDelta(delta.thinking),)
         block = self._blocks.get(change.index)
         if block is not None and delta.partial_json:
             block.json.append(delta.partial_json)
+            return (UnshownDelta.of(delta.partial_json),)
         if block is not None and delta.signature:
             block.signature = delta.signature
+            return () if self._shows_thoughts else (UnshownDelta.of_base64(delta.signature),)
         return ()
 
     def _open_block(self, start: _BlockStart) -> Sequence[ModelEvent]:
@@ -283,7 +289,10 @@ class _ReplyReader:
         if content.type == "text" and content.text:
             return (TextDelta(content.text),)
         if content.type == "thinking" and content.thinking:
+            self._shows_thoughts = True
             return (ThoughtDelta(content.thinking),)
+        if content.type == "redacted_thinking" and content.data:
+            return (UnshownDelta.of_base64(content.data),)
         return ()
 
     def _close_block(self, index: int) -> Sequence[ModelEvent]:

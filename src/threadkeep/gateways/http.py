@@ -33,6 +33,7 @@ from threadkeep.ports.gateway import (
     Retrying,
     TextDelta,
     ThoughtDelta,
+    UnshownDelta,
 )
 from threadkeep.ports.gateways import CONNECTED, UNKNOWN, failing
 from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
@@ -328,6 +329,8 @@ def _read_piece(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterat
                         held = TextDelta(before + text)
                     case ThoughtDelta(before), ThoughtDelta(text):
                         held = ThoughtDelta(before + text)
+                    case UnshownDelta(before), UnshownDelta(size):
+                        held = UnshownDelta(before + size)
                     case _:
                         if held is not None:
                             yield held

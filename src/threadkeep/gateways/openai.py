@@ -33,6 +33,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
     ToolUseBlock,
+    UnshownDelta,
 )
 from threadkeep.sse import ServerSentEvent
 
@@ -204,17 +205,20 @@ class _Call:
         names_another = delta.function is not None and delta.function.name
         return delta.index is None and bool(self.name and names_another)
 
-    def add(self, delta: _CallDelta) -> None:
-        """Adds a piece."""
+    def add(self, delta: _CallDelta) -> UnshownDelta | None:
+        """Adds a piece; returns how much of the arguments it has."""
         self.id = self.id or delta.id or ""
         function = delta.function or _Function()
         # Some servers repeat the name in every piece.
         if function.name and function.name != self.name:
             self.name += function.name
-        if isinstance(function.arguments, dict):
-            self.arguments.append(encode(function.arguments).decode())
-        elif function.arguments:
-            self.arguments.append(function.arguments)
+        if not function.arguments:
+            return None
+        piece = function.arguments
+        if isinstance(piece, dict):
+            piece = encode(piece).decode()
+        self.arguments.append(piece)
+        return UnshownDelta.of(piece)
 
 
 class _ReplyReader:
@@ -254,15 +258,16 @@ class _ReplyReader:
         return self._finish()
 
     def _read_delta(self, delta: _Delta) -> Sequence[ModelEvent]:
-        for call in delta.tool_calls or ():
-            self._call(call).add(call)
+        added = [self._call(call).add(call) for call in delta.tool_calls or ()]
         said: list[ModelEvent] = []
         if thought := delta.reasoning_content or delta.reasoning:
             said.append(ThoughtDelta(thought))
         if text := delta.content or delta.refusal:
             said.append(TextDelta(text))
         # Text after a call must be emitted after it; incomplete calls wait.
-        return [*self._take_calls(only_whole=True), *said] if said and self._calls else said
+        if said and self._calls:
+            said = [*self._take_calls(only_whole=True), *said]
+        return [*filter(None, added), *said] if added else said
 
     def _call(self, delta: _CallDelta) -> _Call:
         """The call that a piece belongs to; some servers give every call the same index, or none."""

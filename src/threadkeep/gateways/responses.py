@@ -36,6 +36,7 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolSpec,
     ToolUseBlock,
+    UnshownDelta,
 )
 from threadkeep.sse import ServerSentEvent
 
@@ -266,6 +267,7 @@ class _ReplyReader:
             case b"response.function_call_arguments.delta":
                 arguments = decode(_arguments_delta, data)
                 self._arguments.setdefault(arguments.output_index, []).append(arguments.delta or "")
+                return (UnshownDelta.of(arguments.delta),) if arguments.delta else ()
             case b"response.output_item.done":
                 return self._read_item(decode(_item_event, data))
             case b"response.completed" | b"response.incomplete":
@@ -299,7 +301,9 @@ class _ReplyReader:
                 arguments = item.arguments or "".join(self._arguments.pop(event.output_index, ()))
                 return (read_tool_use(item.call_id or "", item.name or "", arguments),)
             case "reasoning":
-                return (ThoughtSigned(_signature(item)),)
+                hidden = item.encrypted_content
+                signed = ThoughtSigned(_signature(item))
+                return (UnshownDelta.of_base64(hidden), signed) if hidden else (signed,)
             case "message":
                 has_text, self._has_text = self._has_text, False
                 said = "".join(it.text or it.refusal or "" for it in item.content or ())

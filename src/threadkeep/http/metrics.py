@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
+from threadkeep.domain.money import UNIT
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
@@ -27,7 +28,9 @@ def metrics_endpoint(
         try:
             if not _is_from_here(request) and not (await presence.user(request)).is_admin:
                 raise Forbidden("Metrics are available to admins and on this machine.")
-            text = "".join(render(await services())) if siblings is None else merge(await siblings.ask())
+            served = await services()
+            text = "".join(render(served)) if siblings is None else merge(await siblings.ask())
+            text += "".join(_of_all_nodes(await served.store.ledger.open_reservations()))
         except ThreadkeepError as exc:
             return error_response(exc, request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
@@ -73,6 +76,11 @@ def render(services: Services) -> Iterator[str]:
     yield from _family("threadkeep_turns_ended_total", "counter", "Ended turns by status.", ended)
     tokens = _labelled("kind", metrics.tokens)
     yield from _family("threadkeep_tokens_total", "counter", "Tokens used by ended turns.", tokens)
+    costs = {
+        f'model="{_escaped(model)}",currency="{currency}"': cost / UNIT
+        for (model, currency), cost in sorted(metrics.costs.items())
+    }
+    yield from _family("threadkeep_cost_total", "counter", "What model calls have cost, by model.", costs)
     states = _labelled("state", Counter(it.value for it in services.mcp_servers.states()))
     yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers on this node by state.", states)
     failures = _labelled("loop", services.loops.failures)
@@ -86,6 +94,16 @@ def render(services: Services) -> Iterator[str]:
     latency = {f'kind="{kind}"': histogram for kind, histogram in metrics.store_latency.items()}
     help_text = "Seconds spent in the database."
     yield from _histograms("threadkeep_store_seconds", help_text, latency)
+
+
+def _of_all_nodes(open_reservations: int) -> Iterator[str]:
+    """What the database knows, whichever worker is asked."""
+    help_text = "Model calls that have something reserved in a budget, on all nodes."
+    yield from _family("threadkeep_reservations_open", "gauge", help_text, {"": open_reservations})
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _labelled(label: str, counts: Mapping[str, int]) -> dict[str, int]:

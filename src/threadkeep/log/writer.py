@@ -32,7 +32,7 @@ from threadkeep.domain.events import (
     joined,
 )
 from threadkeep.domain.ids import TurnId, new_uuid
-from threadkeep.domain.money import Payer, Purpose, day_of
+from threadkeep.domain.money import Cost, Payer, Purpose, day_of
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
@@ -51,6 +51,8 @@ log = logging.getLogger("threadkeep.turns")
 T = TypeVar("T")
 
 Written = EventBody | JournalEntry
+Charged = Callable[[str | None, Cost | None], None]
+"""Is told each model call that was charged: its model and its cost, if that is known."""
 
 REST_PER_OTHER_TURN = 0.5
 """How long the writer rests after a flush for each other turn that runs here, in flushes.
@@ -218,8 +220,10 @@ class LogWriter:
         running_count: Callable[[], int],
         loops: Loops,
         zone: tzinfo = UTC,
+        charged: Charged = lambda model, cost: None,
     ) -> None:
         self._zone = zone
+        self._charged = charged
         self._lag = lag
         self._running_count = running_count
         self._store = store
@@ -263,6 +267,11 @@ class LogWriter:
             await _done(self._storing, turn_log)
         if turn_log.error is not None:
             raise turn_log.error
+
+    def note_charges(self, chunk: LogChunk) -> None:
+        """Reports the model calls that were charged with a chunk."""
+        for charge in chunk.charges:
+            self._charged(charge.model, charge.usage.cost)
 
     async def close(self) -> None:
         """Ends the task, after the turns have ended."""
@@ -311,7 +320,7 @@ class LogWriter:
             except Exception:  # must not harm other turns
                 log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
-            accepted = await self._append(list(chunks.items()), list(receipts.values()))
+            accepted = await self._append(list(chunks.items()), list(receipts.items()))
         except Exception as exc:
             log.exception("couldn't store the logs of %d turns", len(chunks))
             for turn_log in {**chunks, **receipts}:
@@ -324,18 +333,20 @@ class LogWriter:
             if chunk.turn_id in accepted:
                 turn_log.live.extend([chunk])
                 self._lag.observe((now - turn_log.taken_at) / 1000)
+                self.note_charges(chunk)
             else:
                 turn_log.error = TurnLost()
         await self._announce(chunk for chunk in chunks.values() if chunk.turn_id in accepted)
 
     async def _append(
-        self, chunks: list[tuple[TurnLog, LogChunk]], receipts: list[TurnReceipt]
+        self, chunks: list[tuple[TurnLog, LogChunk]], receipts: list[tuple[TurnLog, TurnReceipt]]
     ) -> set[TurnId]:
         """Stores chunks; retries while the database is unreachable, and shows nothing until then."""
         if not chunks and not receipts:
             return set()
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
-        return await persist(lambda: self._store.append(rows, receipts))
+        fenced = [(receipt, turn_log.fence) for turn_log, receipt in receipts]
+        return await persist(lambda: self._store.append(rows, fenced))
 
 
 def _as_failure(exc: BaseException) -> Exception:

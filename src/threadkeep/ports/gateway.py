@@ -131,6 +131,23 @@ class ThoughtSigned:
 
 
 @dataclass(frozen=True, slots=True)
+class UnshownDelta:
+    """So many bytes arrived that nobody sees yet, or ever: of a tool call, or of a thought that is hidden."""
+
+    size: int
+
+    @staticmethod
+    def of(text: str) -> "UnshownDelta":
+        """A chunk of a call's arguments."""
+        return UnshownDelta(len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+
+    @staticmethod
+    def of_base64(text: str) -> "UnshownDelta":
+        """An encrypted thought: nearly as long as the thought."""
+        return UnshownDelta(len(text) * 3 // 4)
+
+
+@dataclass(frozen=True, slots=True)
 class ToolUse:
     """The model calls a tool; `problem` says why its arguments are unreadable.
 
@@ -222,7 +239,9 @@ class Retrying:
         return f"{self.error.message} Retrying in {self.pause_s:.1f} s."
 
 
-ModelEvent = TextDelta | ThoughtDelta | ThoughtSigned | ToolUse | ModelUsage | Retrying | ModelStopped
+ModelEvent = (
+    TextDelta | ThoughtDelta | ThoughtSigned | UnshownDelta | ToolUse | ModelUsage | Retrying | ModelStopped
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,11 @@ class LedgerStore(Protocol):
         """
         ...
 
-    async def release(self, reservation_id: str) -> None:
-        """Gives back what was reserved for a call that was not billed."""
+    async def release(self, reservation_id: str, fence: int | None = None) -> None:
+        """Gives back what was reserved for a call that was not billed.
+
+        Does nothing if another node has taken the turn over: what is reserved for it is that node's.
+        """
         ...
 
     async def states(self, budgets: Sequence[Budget], currency: str) -> Sequence[BudgetState]:
@@ -131,6 +134,13 @@ class LedgerStore(Protocol):
         """Charges in full what was reserved before a time for calls that nobody is left to charge."""
         ...
 
-    async def forget_spending(self, before_period: str) -> int:
-        """Forgets what budgets have spent in periods long past; the ledger still knows."""
+    async def forget_spending(self, today: str) -> int:
+        """Forgets what was spent before the last month; the ledger still knows.
+
+        Of deleted users, whose ledger is gone, it forgets all but this day and this month.
+        """
+        ...
+
+    async def open_reservations(self) -> int:
+        """How many calls have something reserved, on all nodes."""
         ...

@@ -73,11 +73,11 @@ class TurnLogStore(Protocol):
     """Storage of event logs."""
 
     async def append(
-        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt] = ()
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[tuple[TurnReceipt, int]] = ()
     ) -> set[TurnId]:
         """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted.
 
-        In the same transaction, stores receipts of turns whose chunk isn't refused.
+        In the same transaction, stores receipts, under their turns' fences too, of turns whose chunk isn't refused.
         """
         ...
 

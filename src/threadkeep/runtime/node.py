@@ -66,7 +66,14 @@ class Node:
             on_decided=self._running.nudge,
         )
         self._writer = LogWriter(
-            store.log, clock, self._signals.wrote, metrics.event_lag, lambda: self._running.count, loops, zone
+            store.log,
+            clock,
+            self._signals.wrote,
+            metrics.event_lag,
+            lambda: self._running.count,
+            loops,
+            zone,
+            metrics.charged,
         )
         next_turns = NextTurns(self.id, store, self._writer)
         turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics, priced)

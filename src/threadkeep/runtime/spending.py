@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from threadkeep.clock import Clock
-from threadkeep.context.estimates import estimate_request_tokens, estimate_usage, most_request_tokens
+from threadkeep.context.estimates import (
+    Written,
+    estimate_request_tokens,
+    estimate_usage,
+    most_request_tokens,
+)
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
@@ -33,20 +38,24 @@ from threadkeep.domain.money import (
 )
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.log.writer import persist
+from threadkeep.log.writer import Charged, persist
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
     ModelRequest,
+    ModelStopped,
     ModelUsage,
     TextDelta,
     ThoughtDelta,
+    ToolUse,
+    UnshownDelta,
 )
 from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import BudgetState, Charge, LedgerStore, Reservation
 from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import Calling
+from threadkeep.tasks import taken_whole
 from threadkeep.wire.view import rfc3339
 
 DEFAULT_OUTPUT_TOKENS = 8_192
@@ -55,6 +64,9 @@ LEAST_LIMIT_TOKENS = 16
 """The smallest output limit that every provider accepts: a smaller one is sent to some as this."""
 LEAST_OUTPUT_TOKENS = 1_024
 """A reply shorter than this is rather refused than cut off."""
+
+UNSEEN_TOKENS_PER_S = 30
+"""How fast we take a model to write at least: most are faster, so what they show counts for more."""
 
 _WHOSE = {
     BudgetScope.USER: "your budget",
@@ -91,7 +103,9 @@ class Spending:
         currency: str,
         user_day: str | float = "0",
         user_month: str | float = "0",
+        charged: Charged = lambda model, cost: None,
     ) -> None:
+        self._charged = charged
         self._ledger = ledger
         self._keys = keys
         self._models = models
@@ -101,6 +115,11 @@ class Spending:
         self._limits = BudgetLimits(
             user_day=parse_amount(user_day) or None, user_month=parse_amount(user_month) or None
         )
+
+    @property
+    def now(self) -> int:
+        """The time in milliseconds."""
+        return self._clock()
 
     @property
     def today(self) -> str:
@@ -198,18 +217,18 @@ class Spending:
             currency=self.currency,
             fence=call.fence,
         )
-        granted = await persist(
-            lambda: self._ledger.reserve(reservation, call.limits.budgets(call.payer, day))
-        )
+        budgets = call.limits.budgets(call.payer, day)
+        reserving = persist(lambda: self._ledger.reserve(reservation, budgets))
+        granted = await taken_whole(reserving, lambda: self.release(call.id, call.fence))
         if isinstance(granted, BudgetState):
             raise self._refusal(granted)
         if granted < most:
             output = (granted - price.most(input_tokens=sent, output_tokens=0)) // price.output
         return replace(request, max_tokens=output)
 
-    async def release(self, reservation_id: str) -> None:
+    async def release(self, reservation_id: str, fence: int | None = None) -> None:
         """Gives back what was reserved for a call that was not billed."""
-        await persist(lambda: self._ledger.release(reservation_id))
+        await persist(lambda: self._ledger.release(reservation_id, fence))
 
     def metered(
         self, connected: ConnectedModel, agent: Agent, user: User, purpose: Purpose
@@ -237,6 +256,7 @@ class Spending:
             reservation_id=call.id,
         )
         await persist(lambda: self._ledger.charge(charge))
+        self._charged(charge.model, charge.usage.cost)
 
     def budgets_of_user(self, user_id: UserId) -> list[Budget]:
         """The budgets that the operator gives a user."""
@@ -293,6 +313,8 @@ class TurnSpending:
         self._limits = limits
         self._calling = calling
         self._called: Model | None = None
+        self._called_at = 0
+        self._most_tokens: int | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -312,12 +334,20 @@ class TurnSpending:
             at=await self._calling(),
             fence=self._held.fence,
         )
-        return await self._spending.reserve(call, model, request)
+        limited = await self._spending.reserve(call, model, request)
+        self._called_at, self._most_tokens = self._spending.now, limited.max_tokens
+        return limited
 
     async def release(self) -> None:
         """Gives back what was reserved for a call that was not billed."""
         if self._limits:
-            await self._spending.release(self._held.turn.id)
+            await self._spending.release(self._held.turn.id, self._held.fence)
+
+    def cut_off(self, estimate: Usage) -> Usage:
+        """The usage of a call that was cut off; under a budget, at least what it wrote in its time."""
+        if not self._limits:
+            return estimate
+        return least_usage(estimate, self._spending.now - self._called_at, self._most_tokens)
 
     def priced(self, model: str | None, usage: Usage) -> Usage:
         """A call's usage with its cost."""
@@ -339,8 +369,7 @@ class MeteredModel(ConnectedModel):
         """Calls the model within its budgets, and charges what that used, even if it breaks off."""
         call = self.spending.begin(self.payer, self.purpose, self.limits)
         request = await self.spending.reserve(call, self.model, request)
-        written: list[str] = []
-        reported: ModelUsage | None = None
+        written, reported, is_complete = Written(), None, False
         may_be_billed = True
         # Not `super()`, which doesn't find the class of a slotted dataclass.
         stream = ConnectedModel.stream(self, request)
@@ -348,9 +377,15 @@ class MeteredModel(ConnectedModel):
             async for event in stream:
                 match event:
                     case TextDelta(text) | ThoughtDelta(text):
-                        written.append(text)
+                        written.texts.append(text)
+                    case UnshownDelta(size):
+                        written.unshown += size
+                    case ToolUse():
+                        written.uses.append(event)
                     case ModelUsage():
                         reported = event.plausible() or reported
+                    case ModelStopped():
+                        is_complete = True
                     case _:
                         pass
                 yield event
@@ -360,10 +395,21 @@ class MeteredModel(ConnectedModel):
         finally:
             await stream.aclose()
             if may_be_billed:
-                usage = reported.as_usage() if reported else estimate_usage(request, "".join(written))
+                usage = reported.as_usage() if reported else estimate_usage(request, written)
+                if call.limits and not is_complete and not reported:
+                    usage = least_usage(usage, self.spending.now - call.at, request.max_tokens)
                 await self.spending.charge(call, self.model, usage)
             elif call.limits:
                 await self.spending.release(call.id)
+
+
+def least_usage(estimate: Usage, elapsed_ms: int, most_tokens: int | None) -> Usage:
+    """What a call under a budget is charged that was cut off before its provider said what it used.
+
+    A model may send its thoughts late or never: they count by the time that the call took, within its limit.
+    """
+    by_time = min(max(elapsed_ms, 0) * UNSEEN_TOKENS_PER_S // 1000, most_tokens or 0)
+    return replace(estimate, output_tokens=max(estimate.output_tokens, by_time))
 
 
 def output_limit(model: Model, request: ModelRequest) -> int:

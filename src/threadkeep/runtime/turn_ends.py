@@ -78,6 +78,7 @@ class TurnEnds:
         turn_log.live.extend([chunk], ended=True)
         self._metrics.event_lag.observe((self._clock() - turn_log.taken_at) / 1000)
         self._metrics.turn_ended(ended.turn)
+        self._writer.note_charges(chunk)
         _log_end(ended.turn)
         await self._signals.ended(ended, chunk)
 
@@ -145,6 +146,7 @@ class TurnEnds:
     async def announce_end(self, end: WaitingEnd) -> None:
         """Announces a turn's stored end."""
         self._metrics.turn_ended(end.ended.turn)
+        self._writer.note_charges(end.chunk)
         _log_end(end.ended.turn)
         await self._signals.ended(end.ended, end.chunk)
 

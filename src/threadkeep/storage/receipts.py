@@ -11,15 +11,20 @@ from threadkeep.ports.receipts import PriorReceipt, TurnReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
-# A turn has one receipt: storing it again, after a lost reply, changes nothing. Many turns start together, so
-# each statement takes all of their receipts.
+# A turn has one receipt: what the node that holds it has sent. One of a node that has lost the turn isn't kept,
+# and one that was stored before is replaced. Many turns start together, so each statement takes all of
+# their receipts.
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
-    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
-    FROM json_each(:receipts) WHERE TRUE ON CONFLICT DO NOTHING""",
+    SELECT turn.id, turn.conversation_id, json_extract(value, '$[2]')
+    FROM json_each(:receipts)
+    JOIN tk_turns AS turn ON turn.id = json_extract(value, '$[0]') AND turn.fence = json_extract(value, '$[1]')
+    WHERE TRUE ON CONFLICT (turn_id) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id""",
     postgres="""INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
-    SELECT CAST(value ->> 0 AS uuid), CAST(value ->> 1 AS uuid), value ->> 2
-    FROM json_array_elements(:receipts::json) ON CONFLICT DO NOTHING""",
+    SELECT turn.id, turn.conversation_id, value ->> 2
+    FROM json_array_elements(:receipts::json)
+    JOIN tk_turns AS turn ON turn.id = CAST(value ->> 0 AS uuid) AND turn.fence = CAST(value ->> 1 AS bigint)
+    ON CONFLICT (turn_id) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id""",
 )
 # By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
 # an unnamed one could be deleted meanwhile.
@@ -170,9 +175,13 @@ def _forget_let_go(after: int) -> Plan[tuple[int | None, int]]:
     return rows[-1][0], forgotten
 
 
-def add_receipts(receipts: Sequence[TurnReceipt]) -> Plan[None]:
-    """Stores receipts with the texts that they name."""
-    yield _ADD(receipts=to_json([(it.turn_id, it.conversation_id, to_json(it.receipt)) for it in receipts]))
+def add_receipts(fenced: Sequence[tuple[TurnReceipt, int]]) -> Plan[None]:
+    """Stores receipts, each under its turn's fence, with the texts that they name."""
+    rows = to_json([(it.turn_id, fence, to_json(it.receipt)) for it, fence in fenced])
+    added = {turn_id for (turn_id,) in (yield _ADD(receipts=rows))}
+    receipts = [it for it, _ in fenced if it.turn_id in added]
+    if not receipts:
+        return
     # Sorted: two transactions that store the same texts could otherwise deadlock.
     uses = sorted((sha256, it.turn_id) for it in receipts for sha256 in it.texts)
     known = set((yield _USE_KNOWN(uses=to_json([(turn_id, sha256) for sha256, turn_id in uses]))))

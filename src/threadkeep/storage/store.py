@@ -165,7 +165,7 @@ async def store_reading(
         branches=SqlBranches(database),
         turns=SqlTurns(database),
         log=turn_log,
-        ledger=SqlLedger(database),
+        ledger=SqlLedger(database, key),
         approvals=SqlApprovals(database, turn_log),
         queue=SqlQueue(database, file_contents),
         compactions=SqlCompactions(database),

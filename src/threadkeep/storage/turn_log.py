@@ -183,7 +183,7 @@ class SqlTurnLog:
         self._rows = rows
 
     async def append(
-        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt] = ()
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[tuple[TurnReceipt, int]] = ()
     ) -> set[TurnId]:
         """Stores chunks and receipts in one transaction; if one is refused, tries each alone."""
         with_events = [it for it in chunks if it[0].has_events]
@@ -192,7 +192,7 @@ class SqlTurnLog:
         return accepted | {it[0].turn_id for it in alone if await self._append_alone(it)}
 
     async def _append_all(
-        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[tuple[TurnReceipt, int]]
     ) -> set[TurnId]:
         try:
             written = await self._write(chunks, receipts)
@@ -200,7 +200,7 @@ class SqlTurnLog:
             written = None
         if written is not None and len(written) == len(chunks):
             return {chunk.turn_id for chunk, _ in chunks}
-        receipt_of = {it.turn_id: it for it in receipts}
+        receipt_of = {receipt.turn_id: (receipt, fence) for receipt, fence in receipts}
         accepted = {
             chunk.turn_id
             for chunk, fence in chunks
@@ -211,13 +211,17 @@ class SqlTurnLog:
                 await self._write((), [receipt])
         return accepted
 
-    async def _append_alone(self, chunk: tuple[LogChunk, int], receipt: TurnReceipt | None = None) -> bool:
+    async def _append_alone(
+        self, chunk: tuple[LogChunk, int], receipt: tuple[TurnReceipt, int] | None = None
+    ) -> bool:
         try:
             return bool(await self._write([chunk], [receipt] if receipt else ()))
         except StorageConflict:
             return False
 
-    async def _write(self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt]) -> Rows:
+    async def _write(
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[tuple[TurnReceipt, int]]
+    ) -> Rows:
         """Stores chunks; returns a row for each of them that was accepted."""
         charges = [charge for chunk, _ in chunks for charge in chunk.charges]
         if charges and not receipts and self._database.dialect == "postgres":
@@ -240,7 +244,7 @@ class SqlTurnLog:
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
         """Renews the leases of a node's running turns."""
         rows = await self._database.execute(
-            _RENEW_ALL(node_id=node_id, ids=to_json(list(turn_ids)), length_ms=length_ms), urgent=True
+            _RENEW_ALL(node_id=node_id, ids=to_json(list(turn_ids)), length_ms=length_ms), apart=True
         )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
 
@@ -347,7 +351,7 @@ def _trim(ended_before: int) -> Plan[list[int]]:
 
 
 def _append_with(
-    query: Query, count: int, receipts: Sequence[TurnReceipt], charges: Sequence[Charge]
+    query: Query, count: int, receipts: Sequence[tuple[TurnReceipt, int]], charges: Sequence[Charge]
 ) -> Plan[Rows]:
     """Stores receipts, so many chunks and their charges, if this node may write all of their turns."""
     # First: they lock the conversation and then the turn, as deleting a conversation does.

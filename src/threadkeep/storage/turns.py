@@ -349,7 +349,7 @@ def _end(
     if done:
         yield Query(_ADD_CHUNK, values)
         if receipt is not None:
-            yield from add_receipts([receipt])
+            yield from add_receipts([(receipt, values["fence"])])
         yield Query(_END_REPLY, values)
         yield from _add_tool_calls(ended)
         yield Query(_CLOSE_REQUESTS, values)

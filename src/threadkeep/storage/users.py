@@ -12,6 +12,7 @@ from threadkeep.ports.users import Purged
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.former_users import former_name
 from threadkeep.storage.purging import (
     CONVERSATIONS_AT_ONCE,
     HOLD_OF_USER,
@@ -196,8 +197,7 @@ class SqlUsers:
             after = ids[-1]
 
     def _unnamed(self, user_id: UserId) -> str:
-        """What is left of a deleted user's id: enough to recognize it, not to tell it."""
-        return hmac.digest(self._key, b"deleted user\n" + user_id.encode(), "sha256").hex()
+        return former_name(self._key, user_id)
 
     async def meet(self, user_id: UserId, now: int) -> None:
         """Makes a user known, looking first: nearly always they already are."""
@@ -241,7 +241,7 @@ def _begin(user_id: UserId, now: int, unnamed: str) -> Plan[int | None]:
     yield _FORGET_KEYS(id=user_id)
     yield _END_IMPORTS(id=user_id)
     yield _HIDE_AGENTS(id=user_id, now=now)
-    yield from forget_spending_of(user_id)
+    yield from forget_spending_of(user_id, unnamed)
     return begun_at
 
 
@@ -253,7 +253,7 @@ def _end(user_id: UserId, now: int, unnamed: str) -> Plan[tuple[list[AgentId] | 
         return None, []
     agents = yield _AGENTS(id=user_id)
     contents = [ContentId(id_) for (id_,) in (yield _CONTENTS(id=user_id))]
-    yield from forget_spending_of(user_id)
+    yield from forget_spending_of(user_id, unnamed)
     yield _EMPTY_SHARED_AGENTS(id=user_id, now=now)
     yield _DELETE_AGENTS(id=user_id)
     yield _DELETE_USER(id=user_id)

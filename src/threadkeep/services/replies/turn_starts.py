@@ -18,6 +18,7 @@ from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.tasks import taken_whole
 
 
 class TurnStarts:
@@ -89,14 +90,19 @@ class TurnStarts:
     ) -> PreparedTurn:
         """Reserves a turn from the user's allowance, if the budgets have something left."""
         turn_id = new.begun.turn.id
+
+        async def give_back() -> None:
+            await self._allowances.give_turn_back(user.id, turn_id)
+
         await self._spending.check(user, new.begun, agent)
-        await self._allowances.take_turn(user.id, turn_id, self._node.running_of(user.id), after=after)
+        running = self._node.running_of(user.id)
+        await taken_whole(self._allowances.take_turn(user.id, turn_id, running, after=after), give_back)
         return PreparedTurn(
             new,
             steps=lambda held, control: self._replies.steps(user, agent, held, control),
             prepare_next=self.prepare_next_of(user),
             by_admin=user.is_admin,
-            give_back=lambda: self._allowances.give_turn_back(user.id, turn_id),
+            give_back=give_back,
         )
 
     def check_open(self) -> None:

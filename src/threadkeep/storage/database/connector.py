@@ -116,10 +116,11 @@ class Database(Protocol):
         """Runs a plan of reading statements in one go. The plan may be run again."""
         ...
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         """Runs one writing statement in a transaction of its own; returns after the commit.
 
-        An urgent statement does not wait behind others that keep the database busy.
+        An urgent statement does not wait behind others that keep the database busy; one that runs `apart`
+        waits for no other, not even an urgent one.
         """
         ...
 

@@ -43,7 +43,9 @@ MOST_READ_S = 30.0
 MOST_TAKEN_AT_ONCE = 256 * 1024
 """How many characters of a page the event loop makes messages of; a thread does the others."""
 URGENT_CONNECTIONS = 2
-"""For work that must not wait behind slow reads: a node that fails to renew its leases loses its turns."""
+"""For work that must not wait behind slow reads: turn logs, charges and what is reserved for calls."""
+CONNECTIONS_APART = 1
+"""For leases alone: urgent work can wait for a row, and a node that fails to renew them loses its turns."""
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
 
 
@@ -94,10 +96,12 @@ class PostgresDatabase:
 
     dialect: Literal["postgres"] = "postgres"
 
-    def __init__(self, url: str, pool: _Pool, urgent_pool: _Pool) -> None:
+    def __init__(self, url: str, pool: _Pool, urgent_pool: _Pool, pool_apart: _Pool) -> None:
         self._url = url
         self._pool = pool
         self._urgent_pool = urgent_pool
+        self._pool_apart = pool_apart
+        self._pools = (pool, urgent_pool, pool_apart)
         self._checking = False
 
     @staticmethod
@@ -107,16 +111,16 @@ class PostgresDatabase:
         """Connects, and migrates the database while other nodes wait."""
         _check_url(url)
 
-        pool, urgent_pool = (_new_pool(url, schema, size) for size in (pool_size, URGENT_CONNECTIONS))
+        sizes = (pool_size, URGENT_CONNECTIONS, CONNECTIONS_APART)
+        database = PostgresDatabase(url, *(_new_pool(url, schema, size) for size in sizes))
         try:
             await _migrate(url, schema, user_table)
-            await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
-            await urgent_pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
+            for pool in database._pools:
+                await pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
         except psycopg.Error as exc:
-            await pool.close()
-            await urgent_pool.close()
+            await database.close()
             raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
-        return PostgresDatabase(url, pool, urgent_pool)
+        return database
 
     @staticmethod
     async def snapshot(url: str, *, schema: str | None) -> Snapshot:
@@ -162,16 +166,18 @@ class PostgresDatabase:
                 return await _drive(connection, plan())
 
     @_cancelled_once
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         """Runs one statement as its own transaction: one round trip."""
-        async with self._connection(urgent=urgent) as connection:
+        pool = self._pool_apart if apart else self._pool_for(urgent=urgent)
+        async with self._connection(pool) as connection:
             return await _run(connection, query)
 
     @_cancelled_once
     async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         """Runs a plan in one transaction."""
         drive = _drive_in_thread if heavy else _drive
-        async with self._connection(urgent=urgent) as connection, connection.transaction():
+        pool = self._pool_for(urgent=urgent)
+        async with self._connection(pool) as connection, connection.transaction():
             return await drive(connection, plan())
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:
@@ -195,13 +201,16 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Lets running statements end and closes the connections."""
-        await self._pool.close()
-        await self._urgent_pool.close()
+        for pool in self._pools:
+            await pool.close()
+
+    def _pool_for(self, *, urgent: bool) -> _Pool:
+        return self._urgent_pool if urgent else self._pool
 
     @asynccontextmanager
-    async def _connection(self, *, urgent: bool = False) -> AsyncGenerator[PostgresConnection]:
+    async def _connection(self, pool: _Pool) -> AsyncGenerator[PostgresConnection]:
         try:
-            async with (self._urgent_pool if urgent else self._pool).connection() as connection:
+            async with pool.connection() as connection:
                 yield connection
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.DeadlockDetected) as exc:
             raise StorageConflict(
@@ -218,7 +227,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _reading(self) -> AsyncGenerator[PostgresConnection]:
-        async with self._connection() as connection:
+        async with self._connection(self._pool) as connection:
             with _hanging_up_after(connection, MOST_READ_S):
                 yield connection
 
@@ -228,8 +237,8 @@ class PostgresDatabase:
             return
         self._checking = True
         try:
-            await self._pool.check()
-            await self._urgent_pool.check()
+            for pool in self._pools:
+                await pool.check()
         finally:
             self._checking = False
 

@@ -110,7 +110,7 @@ class SqliteDatabase:
             await asyncio.sleep(0)
         return result
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         """Runs one writing statement. Readers never block the writer, so nothing is more urgent."""
         return await self.write(lambda: single(query))
 

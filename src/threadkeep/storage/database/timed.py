@@ -38,10 +38,10 @@ class TimedDatabase:
         self._observe_read(time.perf_counter() - begun)
         return result
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         """Runs one writing statement."""
         begun = time.perf_counter()
-        rows = await self._database.execute(query, urgent=urgent)
+        rows = await self._database.execute(query, urgent=urgent, apart=apart)
         self._observe_write(time.perf_counter() - begun)
         return rows
 

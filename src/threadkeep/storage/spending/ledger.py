@@ -5,57 +5,55 @@ from collections.abc import Collection, Sequence
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose
+from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose, month_before, month_of
 from threadkeep.ports.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
-from threadkeep.storage.spending.charges import SpendingKey, add_charges, change_spending, give_back
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
+from threadkeep.storage.former_users import former_name
+from threadkeep.storage.spending.charges import (
+    FREE,
+    MOST_COUNTED,
+    SpendingKey,
+    add_charges,
+    count_spending,
+    released,
+)
 
 _KEYS = """(SELECT json_extract(value, '$[0]') AS of_scope, json_extract(value, '$[1]') AS of_id,
-        json_extract(value, '$[2]') AS of_period, json_extract(value, '$[3]') AS of_currency
+        json_extract(value, '$[2]') AS of_period, json_extract(value, '$[3]') AS of_currency,
+        json_extract(value, '$[4]') AS of_former
     FROM json_each(:keys)) AS budget"""
 _KEYS_ON_POSTGRES = """(SELECT value ->> 0 AS of_scope, value ->> 1 AS of_id, value ->> 2 AS of_period,
-        value ->> 3 AS of_currency FROM json_array_elements(CAST(:keys AS json))) AS budget"""
-_IS_BUDGET = "scope = of_scope AND scope_id = of_id AND period = of_period AND currency = of_currency"
-_GET = "SELECT scope, scope_id, period, spent, reserved FROM {keys} JOIN tk_spending ON " + _IS_BUDGET
-# What budgets have spent and reserved: while they are locked, in order, and as anybody sees it.
-_LOCK = Statement(
-    f"{_GET.format(keys=_KEYS)} ORDER BY scope, scope_id, period",
-    postgres=f"""{_GET.format(keys=_KEYS_ON_POSTGRES)}
-    ORDER BY scope, scope_id, period, currency FOR UPDATE OF tk_spending""",
-)
+        value ->> 3 AS of_currency, value ->> 4 AS of_former
+    FROM json_array_elements(CAST(:keys AS json))) AS budget"""
+# What budgets have spent and reserved; a user's also what was spent under the same id before it was deleted.
+_GET = """SELECT of_scope, of_id, of_period, COALESCE(kept.spent, 0) + COALESCE(former.spent, 0),
+        COALESCE(kept.reserved, 0)
+    FROM {keys}
+    LEFT JOIN tk_spending AS kept ON kept.scope = of_scope AND kept.scope_id = of_id
+        AND kept.period = of_period AND kept.currency = of_currency
+    LEFT JOIN tk_former_spending AS former ON former.name = of_former AND former.period = of_period
+        AND former.currency = of_currency"""
 _READ = Statement(_GET.format(keys=_KEYS), postgres=_GET.format(keys=_KEYS_ON_POSTGRES))
 
 # The turn must still be ours. Its end, and a node that takes it over, wait until the reservation is stored.
 _LOCK_TURN = Statement(
     "SELECT id FROM tk_turns WHERE id = :id AND fence = :fence AND status = 'RUNNING'", locks="FOR SHARE"
 )
-_RESERVED = Statement("SELECT id FROM tk_reservations WHERE id = :id")
 _RESERVE = Statement(
     """INSERT INTO tk_reservations
-        (id, user_id, agent_id, key_id, purpose, model, amount, currency, held_by, at, day)
-    VALUES (:id, :user_id, :agent_id, :key_id, :purpose, :model, :amount, :currency, :held_by, :at, :day)"""
+        (id, user_id, agent_id, key_id, purpose, model, amount, currency, held_by, at, day, fence)
+    VALUES (:id, :user_id, :agent_id, :key_id, :purpose, :model, :amount, :currency, :held_by, :at, :day,
+        :fence)"""
 )
-
-# A budget's first reservation in a period sums up the ledger. No call may be charged meanwhile: it would see
-# no row to add to, and be missing from the sum.
-_STOP_CHARGES = Statement("SELECT 1", postgres="LOCK TABLE tk_ledger IN SHARE MODE")
-_OPEN = {
-    scope: Statement(
-        f"""INSERT INTO tk_spending (scope, scope_id, period, currency, spent, reserved)
-        VALUES (:scope, :scope_id, :period, :currency,
-            (SELECT CAST(COALESCE(SUM(cost), 0) AS bigint) FROM tk_ledger
-                WHERE {column} = :of_id AND currency = :currency AND day >= :period AND day <= :last_day),
-            (SELECT CAST(COALESCE(SUM(amount), 0) AS bigint) FROM tk_reservations
-                WHERE currency = :currency AND REPLACE(held_by, :held, '') <> held_by))
-        ON CONFLICT DO NOTHING"""
-    )
-    for scope, column in (
-        (BudgetScope.USER, "user_id"),
-        (BudgetScope.AGENT, "agent_id"),
-        (BudgetScope.KEY, "key_id"),
-    )
-}
+# Not what another node has reserved for the same turn, nor anything once another node has the turn: that one
+# charges what was cut off.
+_RELEASE = Statement(
+    """DELETE FROM tk_reservations WHERE id = :id AND fence = :fence
+        AND NOT EXISTS (SELECT 1 FROM tk_turns WHERE tk_turns.id = :id AND tk_turns.fence > :fence)
+    RETURNING amount, currency, held_by"""
+)
+_COUNT_RESERVATIONS = Statement("SELECT COUNT(*) FROM tk_reservations")
 
 # Of calls outside turns whose node was lost, and of turns that have ended or are gone without a charge.
 _ABANDONED = Statement(
@@ -94,8 +92,23 @@ _USAGE_OF_ALL = Statement(f"{_USAGE} WHERE {_DAYS} {_GROUPED}")
 _USAGE_OF_AGENT = Statement(f"{_USAGE} WHERE agent_id = :agent_id AND {_DAYS} {_GROUPED}")
 
 _FORGET_SPENDING = Statement("DELETE FROM tk_spending WHERE period < :before AND reserved = 0")
+_FORGET_FORMER = Statement("DELETE FROM tk_former_spending WHERE period < :day AND period <> :month")
 # When a user is deleted; the rest of their data goes by cascade.
-_RESERVED_OF_USER = Statement("SELECT id FROM tk_reservations WHERE user_id = :user_id", locks="FOR UPDATE")
+_FREE_OF_USER = Statement(
+    "DELETE FROM tk_reservations WHERE user_id = :user_id RETURNING amount, currency, held_by"
+)
+# Without a lock: whoever asks has locked the user, so that nothing is charged meanwhile, and their reservations.
+_SPENT_BY = Statement(
+    "SELECT period, currency, spent, reserved FROM tk_spending WHERE scope = 'user' AND scope_id = :user_id"
+)
+_KEEP_SPENT = Statement(
+    f"""INSERT INTO tk_former_spending (name, period, currency, spent)
+    VALUES (:name, :period, :currency, :spent) ON CONFLICT (name, period, currency)
+    DO UPDATE SET spent = MIN(tk_former_spending.spent + excluded.spent, {MOST_COUNTED})""",
+    postgres=f"""INSERT INTO tk_former_spending (name, period, currency, spent)
+    VALUES (:name, :period, :currency, :spent) ON CONFLICT (name, period, currency)
+    DO UPDATE SET spent = LEAST(CAST(tk_former_spending.spent AS numeric) + excluded.spent, {MOST_COUNTED})""",
+)
 _FORGET_USER = Statement("DELETE FROM tk_spending WHERE scope = 'user' AND scope_id = :user_id")
 _MOVE_RESERVATIONS = Statement(
     """UPDATE tk_reservations
@@ -108,8 +121,9 @@ _MOVE = Statement("UPDATE tk_ledger SET user_id = :receiver WHERE user_id = :giv
 class SqlLedger:
     """The ledger of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
+        self._key = key
 
     async def charge(self, charge: Charge) -> None:
         """Adds a call outside a turn and settles its reservation."""
@@ -117,23 +131,26 @@ class SqlLedger:
 
     async def reserve(self, reservation: Reservation, budgets: Sequence[Budget]) -> int | BudgetState:
         """Reserves for a call in all of its budgets, or in none."""
-        while True:
-            outcome = await self._database.write(lambda: _reserve(reservation, budgets), urgent=True)
-            if outcome is not None:
-                return outcome
-            await self._database.write(lambda: _open(budgets, reservation.currency), urgent=True)
+        former = self._former(reservation.payer.user_id)
+        return await self._database.write(lambda: _reserve(reservation, budgets, former), urgent=True)
 
-    async def release(self, reservation_id: str) -> None:
-        """Gives back what was reserved for a call that was not billed."""
-        await self._database.write(lambda: give_back([reservation_id]), urgent=True)
+    async def release(self, reservation_id: str, fence: int | None = None) -> None:
+        """Gives back what was reserved for a call that was not billed, if this node still has its turn."""
+        await self._database.write(lambda: _release(reservation_id, fence), urgent=True)
 
     async def states(self, budgets: Sequence[Budget], currency: str) -> Sequence[BudgetState]:
         """What budgets have spent and reserved."""
-        while True:
-            rows = await self._database.fetch(_READ(keys=to_json(_keys(budgets, currency))))
-            if len(rows) == len(budgets):
-                return _states(budgets, rows)
-            await self._database.write(lambda: _open(budgets, currency))
+        user_id = next((UserId(it.scope_id) for it in budgets if it.scope is BudgetScope.USER), None)
+        former = self._former(user_id) if user_id else None
+        return _states(budgets, await self._database.fetch(_read(_keys(budgets, currency), former)))
+
+    async def open_reservations(self) -> int:
+        """How many calls have something reserved, on all nodes."""
+        ((count,),) = await self._database.fetch(_COUNT_RESERVATIONS())
+        return count
+
+    def _former(self, user_id: UserId) -> str:
+        return former_name(self._key, user_id)
 
     async def usage(self, which: UsageFilter, by: Collection[str]) -> Sequence[UsageSum]:
         """Sums of calls by dimensions."""
@@ -162,22 +179,23 @@ class SqlLedger:
             count += charged
         return count
 
-    async def forget_spending(self, before_period: str) -> int:
-        """Forgets what budgets have spent in periods long past."""
-        return len(await self._database.execute(_FORGET_SPENDING(before=before_period)))
+    async def forget_spending(self, today: str) -> int:
+        """Forgets what was spent before the last month, and by deleted users in periods that are over."""
+        past = await self._database.execute(_FORGET_SPENDING(before=month_before(today)))
+        former = await self._database.execute(_FORGET_FORMER(day=today, month=month_of(today)))
+        return len(past) + len(former)
 
 
-def _reserve(reservation: Reservation, budgets: Sequence[Budget]) -> Plan[int | BudgetState | None]:
-    """Reserves as much as there is; None if the ledger must be summed up first."""
+def _reserve(reservation: Reservation, budgets: Sequence[Budget], former: str) -> Plan[int | BudgetState]:
+    """Reserves as much as there is, instead of what the same turn may have reserved before."""
     if reservation.fence is not None and not (yield _LOCK_TURN(id=reservation.id, fence=reservation.fence)):
         raise StorageConflict("The turn has ended, or another node runs it.")
-    if (yield _RESERVED(id=reservation.id)):
-        yield from give_back([reservation.id])
+    freed = yield FREE(ids=to_json([reservation.id]))
     keys = _keys(budgets, reservation.currency)
-    rows = yield _LOCK(keys=to_json(keys))
-    if len(rows) < len(budgets):
-        return None
-    tightest = min(_states(budgets, rows), key=lambda it: it.left)
+    # All rows at once, those that are given back and those that are asked for: locked apart, two reservations
+    # could wait for each other.
+    yield from count_spending((), released(freed), also=keys)
+    tightest = min(_states(budgets, (yield _read(keys, former))), key=lambda it: it.left)
     if tightest.left < reservation.least:
         return tightest
     amount = min(tightest.left, reservation.most)
@@ -194,24 +212,15 @@ def _reserve(reservation: Reservation, budgets: Sequence[Budget]) -> Plan[int | 
         held_by=to_json([key[:3] for key in keys]),
         at=reservation.at,
         day=reservation.day,
+        fence=reservation.fence or 0,
     )
-    yield from change_spending((), ((key, amount) for key in keys))
+    yield from count_spending((), ((key, amount) for key in keys))
     return amount
 
 
-def _open(budgets: Sequence[Budget], currency: str) -> Plan[None]:
-    """Begins to count what budgets have spent and reserved, from the ledger and the reservations."""
-    yield _STOP_CHARGES()
-    for budget in budgets:
-        yield _OPEN[budget.scope](
-            scope=budget.scope,
-            scope_id=budget.scope_id,
-            of_id=budget.scope_id,
-            period=budget.period,
-            last_day=f"{budget.period}-31" if budget.is_monthly else budget.period,
-            currency=currency,
-            held=to_json(_holder(budget)),
-        )
+def _release(reservation_id: str, fence: int | None) -> Plan[None]:
+    freed = yield _RELEASE(id=reservation_id, fence=fence or 0)
+    yield from count_spending((), released(freed))
 
 
 def _charge_abandoned(before: int) -> Plan[int]:
@@ -236,15 +245,22 @@ def _charge_in_full(row: Row) -> Charge:
     )
 
 
-def forget_spending_of(user_id: UserId) -> Plan[None]:
-    """Gives back what a user who is deleted has reserved, and forgets what their budgets have spent."""
-    if rows := (yield _RESERVED_OF_USER(user_id=user_id)):
-        yield from give_back([id_ for (id_,) in rows])
+def forget_spending_of(user_id: UserId, former: str) -> Plan[None]:
+    """Gives back what a user who is deleted has reserved; what they have spent is kept under another name.
+
+    A call that still runs may be billed, and nobody will charge it: it counts as spent. The user is locked.
+    """
+    freed = yield _FREE_OF_USER(user_id=user_id)
+    rows = yield _SPENT_BY(user_id=user_id)
+    for period, currency, spent, reserved in rows:
+        if paid := min(spent + reserved, MOST_COUNTED):
+            yield _KEEP_SPENT(name=former, period=period, currency=currency, spent=paid)
+    yield from count_spending((), released(freed), also=_keys_of_user(user_id, rows))
     yield _FORGET_USER(user_id=user_id)
 
 
 def move_spending(giver: UserId, receiver: UserId) -> Plan[None]:
-    """Gives one user's calls to another, whose spending is then summed again."""
+    """Gives one user's calls to another, with what is spent and reserved for them. The giver is locked."""
     yield _MOVE(giver=giver, receiver=receiver)
     yield _MOVE_RESERVATIONS(
         giver=giver,
@@ -252,8 +268,18 @@ def move_spending(giver: UserId, receiver: UserId) -> Plan[None]:
         giver_holds=to_json([BudgetScope.USER, giver])[:-1],
         receiver_holds=to_json([BudgetScope.USER, receiver])[:-1],
     )
-    for user_id in (giver, receiver):
-        yield _FORGET_USER(user_id=user_id)
+    rows = yield _SPENT_BY(user_id=giver)
+    keys = _keys_of_user(receiver, rows)
+    yield from count_spending(
+        zip(keys, (spent for *_, spent, _ in rows), strict=True),
+        zip(keys, (reserved for *_, reserved in rows), strict=True),
+        also=_keys_of_user(giver, rows),
+    )
+    yield _FORGET_USER(user_id=giver)
+
+
+def _keys_of_user(user_id: UserId, rows: Rows) -> list[SpendingKey]:
+    return [(BudgetScope.USER, user_id, period, currency) for period, currency, *_ in rows]
 
 
 def _keys(budgets: Sequence[Budget], currency: str) -> list[SpendingKey]:
@@ -263,6 +289,11 @@ def _keys(budgets: Sequence[Budget], currency: str) -> list[SpendingKey]:
 def _holder(budget: Budget) -> tuple[str, str, str]:
     """How a reservation names a budget that counts it."""
     return budget.scope, budget.scope_id, budget.period
+
+
+def _read(keys: Sequence[SpendingKey], former: str | None) -> Query:
+    """Asks for what is spent and reserved; a user's also under the name of the same user before."""
+    return _READ(keys=to_json([(*key, former if key[0] == BudgetScope.USER else None) for key in keys]))
 
 
 def _states(budgets: Sequence[Budget], rows: Rows) -> list[BudgetState]:

@@ -1,0 +1,52 @@
+"""A request that is cancelled while its turn is taken from the allowance gives it back."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.making import ALICE, NOW, keep_agent, keep_conversation
+from threadkeep.domain.caps import TurnCaps
+from threadkeep.domain.user import User
+from threadkeep.ports.store import Store
+from threadkeep.ports.turns import NewTurn
+from threadkeep.services.allowances import LocalAllowances
+from threadkeep.services.replies.turn_starts import TurnStarts
+
+
+class SlowAllowances(LocalAllowances):
+    """Allowances whose answers come late."""
+
+    def __init__(self) -> None:
+        super().__init__(TurnCaps(per_minute=1))
+        self.has_taken, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def take_turn(self, *args: Any, **options: Any) -> None:
+        """Takes a turn, and says so late."""
+        await super().take_turn(*args, **options)
+        self.has_taken.set()
+        await self.answers.wait()
+
+
+async def nothing(*_: object) -> None:
+    """Whatever is asked."""
+
+
+async def test_cancelled_request_gives_back_its_turn(store: Store):
+    agent = await keep_agent(store)
+    begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
+    allowances = SlowAllowances()
+    node = SimpleNamespace(is_draining=False, running_of=lambda _: 0, begin=nothing)
+    spending = SimpleNamespace(check=nothing)
+    starts = TurnStarts(
+        store, cast("Any", node), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
+    )
+    starting = asyncio.create_task(starts.begin(User(ALICE), agent, NewTurn(begun)))
+    await allowances.has_taken.wait()
+    starting.cancel()
+    await asyncio.sleep(0)
+    allowances.answers.set()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await starts.begin(User(ALICE), agent, NewTurn(begun))  # the only one of this minute
