@@ -177,6 +177,7 @@ _TABLE = (
         headers={"If-Match": "The agent's `ETag`: change the agent only if it is unchanged since."},
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
+        stores="creation",
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(
@@ -202,6 +203,7 @@ _TABLE = (
         mcp_servers.test_mcp_server,
         "Agents",
         errors=(*_AGENT, McpServerNotFound, Forbidden),
+        stores="nothing",
     ),
     Route("GET", "/api/agents/{agent_id}/prompt", prompts.get_prompt, "Agents", errors=(*_AGENT, Forbidden)),
     Route(
@@ -275,6 +277,7 @@ _TABLE = (
         "Documents",
         202,
         (*_DOCUMENT, IllegalTransition),
+        stores="nothing",
     ),
     Route(
         "GET",
@@ -355,6 +358,7 @@ _TABLE = (
         "Conversations",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -363,6 +367,7 @@ _TABLE = (
         "Conversations",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     # Imports
     Route(
@@ -392,6 +397,7 @@ _TABLE = (
         errors=(ImportNotFound,),
         scope=Scope.CHAT,
         within_agents=False,
+        stores="nothing",
     ),
     # Messages
     Route(
@@ -412,6 +418,7 @@ _TABLE = (
         also=(202,),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -421,6 +428,7 @@ _TABLE = (
         errors=(MessageNotFound,),
         also=(204,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -447,6 +455,7 @@ _TABLE = (
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "PATCH",
@@ -464,6 +473,7 @@ _TABLE = (
         ),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "DELETE",
@@ -484,6 +494,7 @@ _TABLE = (
         gives=_LOCATION,
         also=(202,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -504,6 +515,7 @@ _TABLE = (
         most_body_bytes=None,
         also=(202,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -512,6 +524,7 @@ _TABLE = (
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -530,6 +543,7 @@ _TABLE = (
         "Turns",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -539,6 +553,7 @@ _TABLE = (
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="record",
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -569,6 +584,7 @@ _TABLE = (
         ),
         scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
+        stores="nothing",
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -599,6 +615,7 @@ _TABLE = (
             GatewayNotConfigured,
         ),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "GET",
@@ -635,6 +652,7 @@ _TABLE = (
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -643,6 +661,7 @@ _TABLE = (
         "Briefings",
         errors=(BriefingNotFound,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "DELETE",
@@ -664,6 +683,7 @@ _TABLE = (
         gives=_SENT_LOCATION,
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route("GET", "/api/chat/messages", conversations.list_chat_messages, "Messages", errors=_AGENT),
     # Tool results and reports

@@ -22,6 +22,7 @@ from threadkeep.services.access import (
     own_message,
     to_message_id,
 )
+from threadkeep.services.creations import Creations
 from threadkeep.services.history import History
 from threadkeep.services.path import messages_up_to
 from threadkeep.services.turns import Turns
@@ -34,10 +35,13 @@ ROWS_AT_ONCE = 500
 class Branches:
     """The use cases of branches."""
 
-    def __init__(self, store: Store, turns: Turns, history: History, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, turns: Turns, history: History, creations: Creations, clock: Clock
+    ) -> None:
         self._store = store
         self._turns = turns
         self._history = history
+        self._creations = creations
         self._clock = clock
 
     async def choose(
@@ -89,6 +93,7 @@ class Branches:
         agent = await agent_to_ask(self._store, user, conversation)
         if agent.settings.conversation_mode is ConversationMode.SINGLE:
             raise Conflict("This agent has one conversation per user.")
+        await self._creations.check_copy(user.id, conversation.id)
         messages = await messages_up_to(self._store, user, conversation, message_id)
         return await self._keep_fork(conversation, messages)
 

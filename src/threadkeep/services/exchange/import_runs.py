@@ -271,7 +271,7 @@ class ImportRuns:
         running.found = found
         rules = UsersImport(
             run_id=running.run.id,
-            check_bytes=self._caps.check_import if self._caps.bytes else None,
+            check_bytes=self._caps.check_bytes if self._caps.bytes else None,
             most_payload_bytes=self._limits.conversation_bytes,
             on_added=running.added,
             goes_on=lambda: running.goes_on,

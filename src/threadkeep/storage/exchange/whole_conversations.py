@@ -16,7 +16,7 @@ from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.exchange.import_runs import STILL_RUNS
 from threadkeep.storage.exchange.reassignment import reassign
-from threadkeep.storage.exchange.text_bytes import stored_text_bytes, text_bytes
+from threadkeep.storage.exchange.text_bytes import text_bytes
 from threadkeep.storage.feedback import put_feedback
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES
@@ -26,6 +26,7 @@ from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, payload_values, to_payload
+from threadkeep.storage.text_bytes import count, text_bytes_of
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import TURN_COLUMNS, run_key, run_of, to_turn
 
@@ -104,8 +105,8 @@ class SqlExchange:
         ]
 
     async def text_bytes(self, user_id: UserId) -> int:
-        """The size of all texts and values in the user's conversations."""
-        return await self._database.read(lambda: stored_text_bytes(user_id))
+        """The size of all rows and texts of the user."""
+        return await self._database.read(lambda: text_bytes_of(user_id))
 
     async def add(
         self,
@@ -152,6 +153,7 @@ class SqlExchange:
             if payload.id not in files:
                 yield from self._contents.write_within(conversation.id, payload.sha256, content(payload))
         yield from _add_rows(whole, files, spent_by=conversation.user_id)
+        yield count(conversation.id, size)
         return AddedConversation(is_main, size)
 
     def _add_fork(
@@ -161,6 +163,7 @@ class SqlExchange:
         files = yield from add_forked(whole)
         yield from self._contents.copy_within(source_id, whole.conversation.id, names)
         yield from _add_rows(whole, files, spent_by=None)
+        yield count(whole.conversation.id, text_bytes(whole, files))
 
 
 def _add_rows(
